@@ -26,9 +26,12 @@ from tests.support.waiting import eventually
 ETCD = shutil.which("etcd")
 PREFIX = "/blast-test/"
 """What the user `blast` may read and write: each test has a prefix of its own below it."""
-PATIENCE = Patience()
+PATIENCE = Patience(in_all=30.0, at_one=10.0)
+"""For what works: on a busy machine too."""
+SHORT = Patience(in_all=0.4, at_one=0.4)
+"""For what will not."""
 AT_ONCE = Policy(wait=0.0)
-_TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200")
+TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200")
 
 
 def lacks() -> str | None:
@@ -52,7 +55,7 @@ class EtcdServer:
         self.quota = quota
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
-        self._token = ""
+        self._token, self._has_users = "", False
         self.port, self._peer_port = 0, 0
 
     @contextmanager
@@ -75,7 +78,20 @@ class EtcdServer:
     def start(self) -> None:
         """Start it (again), with its ports and its data. Raises OSError where it ends by itself."""
         client, peer = f"https://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peer_port}"
-        command = [str(ETCD), "--name", "one", "--data-dir", str(self.folder / "data"), *_TIMES, "--bcrypt-cost", "4"]
+        # It ends with the test's process too, however that ends.
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            str(ETCD),
+            "--name",
+            "one",
+            "--data-dir",
+            str(self.folder / "data"),
+            *TIMES,
+            "--bcrypt-cost",
+            "4",
+        ]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
         command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}"]
         command += ["--cert-file", str(self._server.cert), "--key-file", str(self._server.key), "--client-cert-auth"]
@@ -91,7 +107,8 @@ class EtcdServer:
         """How the controller reaches it, by another port if a proxy stands there."""
         tls = TlsFiles(self.authority.cert, self.client.cert, self.client.key)
         endpoints = (f"127.0.0.1:{port or self.port}",)
-        return Access(**{"endpoints": endpoints, "tls": tls, "user": User("blast", self.password_file), **changes})
+        user = User("blast", self.password_file)
+        return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "patience": PATIENCE, **changes})
 
     def keys(self) -> Keys:
         """A prefix of its own."""
@@ -133,6 +150,9 @@ class EtcdServer:
         if self._process.poll() is not None:
             raise OSError("etcd has ended by itself")
         try:
+            if self._has_users:
+                self._log_in()
+                return True
             return bool(self.post("maintenance/status")["leader"])
         except (OSError, KeyError, ValueError, AssertionError, http.client.HTTPException):
             return False
@@ -147,10 +167,10 @@ class EtcdServer:
                 self.post("auth/role/add", name=role)
             self.post("auth/user/grant", user=user, role=role)
         self.post("auth/enable")
-        self.log_in()
+        self._has_users = True
+        self._log_in()
 
-    def log_in(self) -> None:
-        """As the administrator: to be done again after a restart."""
+    def _log_in(self) -> None:
         self._token = ""
         self._token = str(self.post("auth/authenticate", name="root", password="secret")["token"])
 
@@ -163,9 +183,9 @@ class Controllers:
         self.keys = keys or server.keys()
         self._undo = ExitStack()
 
-    def connection(self, port: int = 0, patience: Patience = PATIENCE, **changes: object) -> Connection:
+    def connection(self, port: int = 0, **changes: object) -> Connection:
         """A connection of its own, by another port if a proxy stands there."""
-        connection = Connection(self.server.access(port, patience=patience, **changes))
+        connection = Connection(self.server.access(port, **changes))
         self._undo.callback(connection.close)
         return connection
 

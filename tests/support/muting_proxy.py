@@ -33,10 +33,12 @@ class MutingProxy:
         self.pass_on()
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
+        # Which adds to the others.
+        self._threads[0].join(30)
         self._listening.close()
         self.cut()
-        for thread in list(self._threads):
-            thread.join(10)
+        for thread in self._threads[1:]:
+            thread.join(30)
 
     def hold_answers(self) -> None:
         """What clients say arrives, and they hear nothing."""
@@ -68,8 +70,12 @@ class MutingProxy:
         while not self._ended.is_set():
             try:
                 client, _ = self._listening.accept()
+            except OSError:
+                continue
+            try:
                 server = socket.create_connection(("127.0.0.1", self._target), 10)
             except OSError:
+                client.close()
                 continue
             server.settimeout(None)
             self._sockets += [client, server]

@@ -10,7 +10,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import DiskFull, OurFault, StoreFault
 from blast_controller.store.etcd import trimming
-from blast_controller.store.etcd.access import Access, Patience, TlsFiles, User
+from blast_controller.store.etcd.access import Access, TlsFiles, User
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import (
     CredentialsRefused,
@@ -30,10 +30,8 @@ from blast_controller.store.etcd.values import Head, pack, to_head, unpack
 from blast_controller.store.retention import Retention
 from tests.support import etcd_server
 from tests.support.certificates import Authority
-from tests.support.etcd_server import Controllers, EtcdServer
+from tests.support.etcd_server import PATIENCE, SHORT, Controllers, EtcdServer
 from tests.support.waiting import eventually
-
-SHORT = Patience(in_all=0.3, at_one=0.3)
 
 
 def row(key, body=None):
@@ -62,7 +60,7 @@ def mortal(tmp_path):
 def test_away_at_the_start_it_says_so(controllers):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    store = controllers.store(leadership=controllers.leadership(controllers.connection(port, SHORT)))
+    store = controllers.store(leadership=controllers.leadership(controllers.connection(port, patience=SHORT)))
     with pytest.raises(StoreAway, match=f"etcd cannot be reached at 127.0.0.1:{port}") as caught:
         store.open()
     assert one_sentence(caught.value) and not caught.value.may_be_done
@@ -70,11 +68,13 @@ def test_away_at_the_start_it_says_so(controllers):
 
 
 def test_away_later_it_goes_on_where_it_was(mortal):
-    leadership = mortal.leadership(mortal.connection(patience=SHORT), ttl=10)
+    connection = mortal.connection()
+    leadership = mortal.leadership(connection, ttl=60)
     store = mortal.store(leadership=leadership)
     store.open()
     store.commit([row("a")], at=1.0)
     mortal.server.kill()
+    connection.patience = SHORT
     with pytest.raises(StoreAway) as caught:
         store.commit([row("b")], at=2.0)
     assert one_sentence(caught.value)
@@ -83,7 +83,8 @@ def test_away_later_it_goes_on_where_it_was(mortal):
     with pytest.raises(StoreAway):
         store.compact(at=1.0)
     mortal.server.start()
-    eventually(lambda: _succeeds(lambda: store.commit([row("b"), row("c")], at=3.0)), "etcd to be found again")
+    connection.patience = PATIENCE
+    store.commit([row("b"), row("c")], at=3.0)
     assert [entry.key for entry in store.journal(0, 10)] == ["epoch", "a", "b", "c"]
     assert leadership.still_leads()
 
@@ -97,20 +98,12 @@ def test_a_token_that_etcd_has_forgotten_is_renewed(mortal):
 
 
 def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
-    leadership = mortal.leadership(mortal.connection(patience=SHORT), ttl=1)
+    leadership = mortal.leadership(ttl=1)
     store = mortal.store(leadership=leadership)
     store.open()
     mortal.server.kill()
     eventually(lambda: not leadership.still_leads(), "it to know that it may not lead")
     store.close()
-
-
-def _succeeds(act):
-    try:
-        act()
-    except StoreAway:
-        return False
-    return True
 
 
 # ------------------------------------------------------------------------------------------------------------ no space
@@ -134,7 +127,6 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
         server.kill()
         server.quota = 0
         server.start()
-        server.log_in()
         (alarm,) = server.post("maintenance/alarm", action="GET", alarm="NOSPACE")["alarms"]
         server.post("maintenance/alarm", action="DEACTIVATE", memberID=alarm["memberID"], alarm="NOSPACE")
         store.commit([row("other")], at=2.0)
@@ -146,7 +138,7 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
 
 
 def refused(controllers, **changes):
-    connection = Connection(controllers.server.access(patience=SHORT, **changes))
+    connection = Connection(controllers.server.access(**changes))
     controllers.on_close(connection.close)
     store = controllers.store(leadership=controllers.leadership(connection))
     with pytest.raises(StoreFault) as caught:
@@ -170,10 +162,11 @@ def test_another_authority_is_refused(controllers, tmp_path):
     others = Authority(tmp_path / "others", "other")
     mine = others.issue("/O=controller")
     server = controllers.server
-    fault = refused(controllers, tls=TlsFiles(others.cert, mine.cert, mine.key))
+    fault = refused(controllers, patience=SHORT, tls=TlsFiles(others.cert, mine.cert, mine.key))
     assert isinstance(fault, CredentialsRefused | StoreAway)
-    assert isinstance(refused(controllers, tls=TlsFiles(server.authority.cert, mine.cert, mine.key)), StoreFault)
-    assert isinstance(refused(controllers, tls=None), StoreAway)
+    strange = TlsFiles(server.authority.cert, mine.cert, mine.key)
+    assert isinstance(refused(controllers, patience=SHORT, tls=strange), StoreFault)
+    assert isinstance(refused(controllers, patience=SHORT, tls=None), StoreAway)
 
 
 def test_keys_of_somebody_else_are_refused(controllers):
@@ -273,7 +266,9 @@ def test_who_writes_without_leading_is_found_out(controllers):
 
 def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     monkeypatch.setattr(trimming, "FORGETTING", 0.0)
-    store = controllers.store(Policy(wait=0.0, retention=Retention(entries=2)))
+    # Later releases let only administrators have it forget.
+    root = controllers.connection(user=User("root", controllers.server.password_file))
+    store = controllers.store(Policy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root))
     store.open()
     for number in range(5):
         store.commit([row("a", f"{number}")], at=1.0)
@@ -285,6 +280,21 @@ def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     kept = store.journal(0, 10)
     assert [entry.sequence for entry in kept] == [5, 6]
     assert head.history_bytes == sum(100 + len('{"is":"0"}') for _ in kept)
+
+
+def test_who_may_not_have_it_forget_says_so_once(caplog):
+    asked = []
+
+    class Strict:
+        def call(self, method, request, seconds=None):
+            asked.append(request.revision)
+            raise CredentialsRefused("here", "permission denied")
+
+    forgetting = trimming.Forgetting(Strict())
+    for minute in range(5):
+        forgetting.forget(100 + minute, 60.0 * minute)
+    assert asked == [100]
+    assert [record.message[:25] for record in caplog.records] == ["etcd has to compact itself"[:25]]
 
 
 def test_values_are_compressed_where_it_pays():

@@ -206,7 +206,8 @@ def test_who_finds_its_lease_gone_does_not_lead(controllers):
 
 
 def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
-    old = controllers.store(leadership=controllers.leadership(address="old:1"))
+    old_leadership = controllers.leadership(address="old:1", ttl=60)
+    old = controllers.store(leadership=old_leadership)
     old.open()
     old.commit([row("before")], at=1.0)
     revoke(controllers)
@@ -216,6 +217,7 @@ def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
         with pytest.raises(Deposed, match="has lost the lead to the one at new:1") as caught:
             old.commit([row("late")], at=2.0)
         assert caught.value.address == "new:1"
+        assert not old_leadership.still_leads()
     with pytest.raises(Deposed):
         old.compact(at=2e9)
     new.commit([row("after")], at=3.0)

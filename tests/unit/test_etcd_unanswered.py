@@ -11,10 +11,14 @@ from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.methods import RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, put
+from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.trimming import Trimmer
+from blast_controller.store.retention import Retention
+from tests.support.etcd_server import PATIENCE, SHORT
 from tests.support.muting_proxy import MutingProxy
 from tests.support.waiting import eventually
 
-IMPATIENT = Patience(in_all=0.4, at_one=0.4)
+GOES_ON = Patience(in_all=30.0, at_one=0.4)
 
 
 def row(key):
@@ -32,13 +36,37 @@ def proxy(etcd):
 
 
 @pytest.fixture
-def far(controllers, proxy):
+def wire(controllers, proxy):
+    """A connection through the proxy."""
+    return controllers.connection(proxy.port)
+
+
+@pytest.fixture
+def far(controllers, proxy, wire):
     """An open store behind the proxy, whose lease outlives the test."""
-    leadership = controllers.leadership(controllers.connection(proxy.port, IMPATIENT), ttl=30)
-    store = controllers.store(leadership=leadership)
+    store = controllers.store(leadership=controllers.leadership(wire, ttl=60))
     controllers.on_close(proxy.pass_on)
     store.open()
     return store
+
+
+@pytest.fixture
+def in_vain(proxy, wire):
+    """Does what has no answer, because its answer (or it itself) is held back until then."""
+
+    def act(hold, what, meanwhile=lambda: None):
+        wire.patience = SHORT
+        hold()
+        try:
+            with pytest.raises(StoreAway, match="etcd cannot be reached at") as caught:
+                what()
+            meanwhile()
+        finally:
+            proxy.pass_on()
+            wire.patience = PATIENCE
+        assert caught.value.may_be_done
+
+    return act
 
 
 @pytest.fixture
@@ -72,12 +100,9 @@ def test_a_connection_cut_after_the_request_arrived_is_found_out(proxy, far, nea
     assert keys(near) == ["epoch", "before", "a", "b", "after"]
 
 
-def test_what_was_written_without_an_answer_is_not_written_again(proxy, far, near):
-    proxy.hold_answers()
-    with pytest.raises(StoreAway, match="etcd cannot be reached at"):
-        far.commit([row("a"), holding("1", "port:1")], at=1.0)
+def test_what_was_written_without_an_answer_is_not_written_again(proxy, far, near, in_vain):
+    in_vain(proxy.hold_answers, lambda: far.commit([row("a"), holding("1", "port:1")], at=1.0))
     assert keys(near) == ["epoch", "a", "1"]
-    proxy.pass_on()
     # The runtime's way: the same once more, with what has come since.
     far.commit([row("a"), holding("1", "port:1"), row("b")], at=2.0)
     assert keys(near) == ["epoch", "a", "1", "b"]
@@ -85,70 +110,107 @@ def test_what_was_written_without_an_answer_is_not_written_again(proxy, far, nea
     assert list(far.open().of("request")) == ["a", "b"]
 
 
-def test_what_never_arrived_is_written_once(proxy, far, near):
-    proxy.hold_requests()
-    for _ in range(2):
-        with pytest.raises(StoreAway):
-            far.commit([row("a")], at=1.0)
-    assert keys(near) == ["epoch"]
-    proxy.pass_on()
-    far.commit([row("a")], at=1.0)
+def test_what_never_arrived_is_written_once(proxy, far, near, in_vain):
+    in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0), lambda: _is_empty(near))
+    in_vain(proxy.hold_requests, lambda: far.commit([row("a"), row("b")], at=1.0))
+    far.commit([row("a"), row("b")], at=1.0)
     # Also all that was held back has arrived by now.
-    far.commit([row("b")], at=2.0)
-    assert keys(near) == ["epoch", "a", "b"]
+    far.commit([row("c")], at=2.0)
+    assert keys(near) == ["epoch", "a", "b", "c"]
 
 
-def test_what_is_in_doubt_comes_before_whatever_is_written_next(proxy, far, near):
-    proxy.hold_requests()
-    with pytest.raises(StoreAway):
-        far.commit([row("a")], at=1.0)
-    proxy.pass_on()
+def _is_empty(near):
+    assert keys(near) == ["epoch"]
+
+
+def test_what_is_in_doubt_comes_before_whatever_is_written_next(proxy, far, near, in_vain):
+    in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0))
     far.commit([row("other")], at=2.0)
     assert keys(near) == ["epoch", "a", "other"]
 
 
-def test_looking_for_what_to_drop_decides_it_as_well(proxy, far, near):
-    proxy.hold_answers()
-    with pytest.raises(StoreAway):
-        far.commit([row("a")], at=1.0)
-    proxy.pass_on()
+def test_looking_for_what_to_drop_decides_it_as_well(proxy, far, near, in_vain):
+    in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
     far.compact(at=1.0)
     far.commit([row("a"), row("b")], at=2.0)
     assert keys(near) == ["epoch", "a", "b"]
 
 
-def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, proxy, far, near):
-    proxy.hold_answers()
-    with pytest.raises(StoreAway):
-        far.commit([row("a")], at=1.0)
+def test_in_doubt_again_and_again_each_is_written_once(proxy, far, near, in_vain):
+    rows = []
+    for key in "abcd":
+        rows.append(row(key))
+        in_vain(proxy.hold_answers, lambda: far.commit(rows, at=1.0))
+        # What was in doubt is decided, and what comes with it next is in doubt itself.
+        far.compact(at=1.0)
+    far.commit([*rows, row("e")], at=2.0)
+    far.commit([row("a")], at=3.0)
+    assert keys(near) == ["epoch", *"abcde", "a"]
+
+
+def test_a_drop_of_history_in_doubt_does_not_make_it_forget_what_was_written(
+    controllers, proxy, wire, near, in_vain, monkeypatch
+):
+    policy = Policy(wait=0.0, retention=Retention(entries=2))
+    store = controllers.store(policy, controllers.leadership(wire, ttl=60))
+    controllers.on_close(proxy.pass_on)
+    store.open()
+    store.commit([row("a"), row("b")], at=1.0)
+    in_vain(proxy.hold_answers, lambda: store.commit([row("c")], at=2.0))
+    change = Trimmer.change
+    held = []
+
+    def then_held(*arguments):
+        found = change(*arguments)
+        if not held:
+            held.append(proxy.hold_answers())
+        return found
+
+    monkeypatch.setattr(Trimmer, "change", then_held)
+    in_vain(lambda: None, lambda: store.compact(at=2.0))
+    store.commit([row("c"), row("d")], at=3.0)
+    assert keys(near) == ["b", "c", "d"]
+
+
+def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, proxy, far, near, in_vain):
+    in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
     depose(controllers)
     new = controllers.store()
     assert list(new.open().of("request")) == ["a"]
-    proxy.pass_on()
     far.commit([row("a")], at=2.0)
     with pytest.raises(Deposed):
         far.commit([row("late")], at=3.0)
     assert keys(near) == ["epoch", "a", "epoch"]
 
 
-def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, proxy, far, near):
-    proxy.hold_requests()
-    with pytest.raises(StoreAway):
-        far.commit([row("a")], at=1.0)
-    depose(controllers)
+def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, proxy, far, near, in_vain):
     new = controllers.store()
-    new.open()
-    new.commit([row("b")], at=2.0)
-    proxy.pass_on()
+
+    def another_leads():
+        depose(controllers)
+        new.open()
+        new.commit([row("b")], at=2.0)
+
+    in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0), another_leads)
     with pytest.raises(Deposed):
         far.commit([row("a")], at=2.0)
     assert keys(near) == ["epoch", "epoch", "b"]
 
 
+def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers, proxy, far, near, in_vain):
+    in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
+    depose(controllers)
+    controllers.store().open()
+    in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
+    far.commit([row("a")], at=2.0)
+    assert keys(near) == ["epoch", "a", "epoch"]
+
+
 def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answer(controllers, proxy):
     endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
-    connection = controllers.connection(patience=Patience(3.0, 0.3), endpoints=endpoints)
+    connection = controllers.connection(endpoints=endpoints)
     connection.call(RANGE, get(controllers.keys.head))
+    connection.patience = GOES_ON
     proxy.hold_answers()
     twice = [put(controllers.keys.head, b"a"), put(controllers.keys.head, b"b")]
     with pytest.raises(StoreAway, match="duplicate key") as caught:
@@ -161,9 +223,10 @@ def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answe
 
 def test_another_member_is_asked_where_one_hangs(controllers, proxy):
     endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
-    connection = controllers.connection(patience=Patience(3.0, 0.3), endpoints=endpoints)
+    connection = controllers.connection(endpoints=endpoints)
     store = controllers.store(leadership=controllers.leadership(connection))
     store.open()
+    connection.patience = GOES_ON
     proxy.hold_answers()
     store.commit([row("a")], at=1.0)
     store.commit([row("b")], at=1.0)

@@ -48,9 +48,13 @@ _NEEDS_LEADER = ("hasleader", "true")
 
 
 class Connection:
-    """Reaches etcd as `access` says; from any thread. Raises CredentialsUnreadable; connects at the first call."""
+    """Reaches etcd as `access` says; from any thread. Raises CredentialsUnreadable; connects at the first call.
+
+    `patience` may be changed at any time.
+    """
 
     def __init__(self, access: Access) -> None:
+        self.patience = access.patience
         self._access = access
         self._channels = [_channel(access, endpoint) for endpoint in access.endpoints]
         self._current = 0
@@ -109,7 +113,7 @@ class Connection:
     # -------------------------------------------------------------------------------------------------- one call
 
     def _persist(self, ask: Callable[[Any, tuple[tuple[str, str], ...], float], R], seconds: float | None) -> R:
-        patience = self._access.patience
+        patience = self.patience
         end = time.monotonic() + (patience.in_all if seconds is None else seconds)
         reason, may_be_done, refusals = "no answer in time", False, 0
         while (left := end - time.monotonic()) > 0 and not self._closed.is_set():
@@ -148,7 +152,7 @@ class Connection:
             password = contents(user.password_file).decode().splitlines()[0]
             request = api.AuthenticateRequest(name=user.name, password=password)
             channel = self._channels[self._current]
-            answer = _unary(channel, AUTHENTICATE)(request, timeout=self._access.patience.at_one)
+            answer = _unary(channel, AUTHENTICATE)(request, timeout=self.patience.at_one)
             self._token = answer.token
         token = self._token
         return (_NEEDS_LEADER,) if token is None else (_NEEDS_LEADER, ("token", token))

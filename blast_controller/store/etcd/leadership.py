@@ -47,7 +47,7 @@ class _Seen:
 class Leadership:
     """Leads for the controller that others reach at `address`, or waits until it may.
 
-    `term` is None while it does not. All methods but `give_up` and `still_leads` belong to one thread at a time.
+    `term` is None while it does not. `campaign` and `resign` belong to one thread at a time.
     """
 
     def __init__(self, connection: Connection, keys: Keys, address: str, ttl: int = DEFAULT_TTL) -> None:
@@ -98,6 +98,10 @@ class Leadership:
         """Where the leader is reached, None while there is none. Raises StoreFault."""
         seen = self._look()
         return None if seen.leader is None else seen.leader.value.decode()
+
+    def lost(self) -> None:
+        """etcd has said that another leads. From any thread."""
+        self.term = None
 
     def resign(self) -> None:
         """Lead no more; others hear of it at once."""

@@ -86,7 +86,7 @@ class Ledger:
         self._leads = created_at(keys.leader, term.revision)
         self._standing = [reading(get(keys.leader)), reading(get(keys.head))]
         self._in_doubt: _Attempt | None = None
-        self._found: Sequence[Row] = ()
+        self._found: list[Row] = []
         self._over: Deposed | None = None
 
     def write(self, change: Change) -> None:
@@ -104,14 +104,22 @@ class Ledger:
         attempt = self._in_doubt
         if attempt is not None:
             self._decide(attempt)
-            self._found = attempt.change.rows
+            self._found += attempt.change.rows
         if self.head.staged and self._over is None:
             self._finish()
 
-    def left_of(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """What is left to write of a commit that begins with what was in doubt, and has been found written since."""
-        found, self._found = self._found, ()
-        return rows[len(found) :] if rows[: len(found)] == found else rows
+    def left_of(self, rows: list[Row]) -> list[Row]:
+        """What is left to write of a commit that begins with what was in doubt, and has been found written since.
+
+        It stays remembered until `told`: what is left may come to be in doubt itself.
+        """
+        if rows[: len(self._found)] != self._found:
+            self._found = []
+        return rows[len(self._found) :]
+
+    def told(self) -> None:
+        """Whoever commits knows that all is written."""
+        self._found = []
 
     # ----------------------------------------------------------------------------------------------- one change
 
@@ -167,7 +175,8 @@ class Ledger:
                 raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
             self._adopt(attempt, head[0].mod_revision)
             return
-        # From here on nothing of this leader's can come to be written.
+        # From here on nothing of this leader's can come to be written. Looking for what was may fail.
+        self._in_doubt = attempt
         is_written = self._is_in_history(attempt)
         self._in_doubt = None
         self._over = _deposed(leader)

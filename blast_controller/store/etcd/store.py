@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Locked, NotOpen
 from blast_controller.store.etcd.commits import Delta, delta
+from blast_controller.store.etcd.errors import Deposed
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.leadership import Leadership, Term
 from blast_controller.store.etcd.ledger import Change, Ledger
@@ -128,16 +130,18 @@ class EtcdStore:
         written is open, and decided before the next commit; one that begins with the same records goes on where they
         end.
         """
-        rows: Sequence[Row] = [to_row(record) for record in records]
+        rows = [to_row(record) for record in records]
         if not rows:
             return
         with self._writing:
             opened = self._current()
             started = time.perf_counter()
-            opened.ledger.settle()
-            rows = opened.ledger.left_of(rows)
-            if rows:
-                opened.ledger.write(self._change(opened, rows, at))
+            with self._noticing():
+                opened.ledger.settle()
+                rows = opened.ledger.left_of(rows)
+                if rows:
+                    opened.ledger.write(self._change(opened, rows, at))
+            opened.ledger.told()
             self.last_commit_seconds = time.perf_counter() - started
         self._on_commit(self.last_commit_seconds)
 
@@ -159,7 +163,7 @@ class EtcdStore:
         """Drop a batch of history, and let etcd forget; whether there is more to drop."""
         with self._compacting:
             opened = self._current()
-            with self._writing:
+            with self._writing, self._noticing():
                 opened.ledger.settle()
                 change, more = opened.trimmer.change(opened.ledger.head, at)
                 if change is not None:
@@ -167,6 +171,15 @@ class EtcdStore:
             if opened.forgetting is not None:
                 opened.forgetting.forget(opened.ledger.revision, time.monotonic())
             return more
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Whoever writes to devices hears at once that another leads."""
+        try:
+            yield
+        except Deposed:
+            self._leadership.lost()
+            raise
 
     def _current(self) -> _Opened:
         opened = self._opened

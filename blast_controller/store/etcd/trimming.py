@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
 from blast_controller.store.contents import Written
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import RevisionGone
+from blast_controller.store.etcd.errors import CredentialsRefused, RevisionGone
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.ledger import Change
@@ -19,6 +19,8 @@ from blast_controller.store.etcd.requests import delete_all, put
 from blast_controller.store.etcd.values import Head, batches, text_of
 from blast_controller.store.interface import Entry
 from blast_controller.store.retention import Line, Retention, size_of
+
+log = logging.getLogger(__name__)
 
 BATCHES = 16
 """Of history, looked at and dropped at a time."""
@@ -66,17 +68,25 @@ class Forgetting:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._may = True
         self._seen: deque[tuple[float, int]] = deque()
 
     def forget(self, revision: int, now: float) -> None:
         """`revision` is current `now`, in seconds of any clock that only grows. Raises StoreFault."""
+        if not self._may:
+            return
         if not self._seen or now - self._seen[-1][0] >= FORGETTING:
             self._seen.append((now, revision))
         if len(self._seen) > 1 and now - self._seen[0][0] >= FORGETTING:
             _, old = self._seen.popleft()
-            # Somebody else may have compacted further.
-            with suppress(RevisionGone):
+            try:
                 self._connection.call(COMPACT, api.CompactionRequest(revision=old))
+            except RevisionGone:
+                log.debug("somebody else has compacted etcd further")
+            except CredentialsRefused as fault:
+                # Later releases let only administrators.
+                self._may = False
+                log.warning("etcd has to compact itself, run it with --auto-compaction-retention=1h: %s", fault)
 
 
 def _line(entry: Entry) -> Line:
