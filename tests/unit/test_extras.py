@@ -89,7 +89,7 @@ def test_a_command_that_is_not_installed_names_an_extra_that_is_declared(command
 def test_guides_install_from_the_checkout_with_tested_versions(guide: Path) -> None:
     for words in re.findall(r"pip install[^`\n]*", guide.read_text()):
         assert f"-c {CONSTRAINTS} " in words, words
-        extras = re.findall(r"'\.\[([a-z,]+)\]'", words)
+        extras = re.findall(r"'\.\[([a-z,-]+)\]'", words)
         assert extras or words.endswith(" ."), words
         assert {extra for found in extras for extra in found.split(",")} <= set(EXTRAS)
 
