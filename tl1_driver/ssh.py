@@ -94,6 +94,11 @@ class Ssh:
     terminal: bool = False
     seconds: float = 10.0
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The password, if there is one."""
+        return frozenset(filter(None, [self.password]))
+
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
         """As `Way.open`, but within `self.seconds`. Raises `HostKeyRefused` and `LoginRefused` too."""
         bridge = Bridge(link)

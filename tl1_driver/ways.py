@@ -26,6 +26,10 @@ class Way(Protocol):
         Where nothing could be opened nothing is left either.
         """
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be written anywhere."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
@@ -44,6 +48,11 @@ class Tcp:
         # A switch that hung up at once has no socket any more; the link knows.
         with suppress(OSError):
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
 
 
 def not_reachable(host: str, port: int, error: OSError) -> SwitchUnreachable:

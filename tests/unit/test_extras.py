@@ -76,7 +76,7 @@ def test_nothing_tells_anybody_to_install_a_package_that_is_not_published() -> N
 def test_every_extra_that_code_names_is_declared() -> None:
     calls = [call for file in sources() if file != ONE_PLACE for call in calls_of(file, "how_to_install", "require")]
     named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
-    assert {"cluster", "fast", "figures", "sealed", "sim", "ssh"} <= named <= set(EXTRAS)
+    assert {"cluster", "fast", "figures", "sealed", "sim", "ssh", "ssh-switches"} <= named <= set(EXTRAS)
 
 
 @pytest.mark.parametrize("command", declared_commands(), ids=lambda command: command.name)
