@@ -92,9 +92,9 @@ class Bridge:
             self._tcp.abort()
 
     async def gone(self) -> None:
-        """Wait until nothing is left of it, if there was anything."""
+        """Wait until nothing is left of it, if there was anything; no longer than closing may take."""
         if self._running:
-            await asyncio.shield(self._gone)
+            await asyncio.wait({self._gone}, timeout=CLOSING_SECONDS)
 
     @property
     def speaks_ssh(self) -> bool:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
+import asyncssh
 import pytest
 
 from tests.support import ssh_switch
@@ -175,6 +176,23 @@ async def test_refused_login(server, by_password, change, caplog) -> None:
     assert "wrong word" not in f"{caught.value}{caplog.text}"
 
 
+async def test_nothing_of_the_user_who_runs_it_is_used(server, by_password, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / ".ssh"
+    folder.mkdir()
+    (folder / "config").write_text("Host *\n  ProxyCommand false\n  Port 1\n  UserKnownHostsFile /dev/null\n")
+    (folder / "known_hosts").write_text(f"* {(server.folder / 'other_host_key.pub').read_text()}")
+    for name in ("id_ed25519", "id_ed25519.pub"):
+        (folder / name).write_text((server.folder / name.replace("id_ed25519", "user_key")).read_text())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    client = client_of(server, replace(by_password, command="deaf"))
+    await client.open()
+    await client.close()
+    with pytest.raises(LoginRefused):
+        await client_of(server, replace(by_password, password="wrong word")).open()
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
 async def test_no_secret_is_in_what_a_way_is_shown_as(by_password, by_key) -> None:
     assert PASSWORD not in repr(by_password)
     assert "key=" not in repr(by_key)
@@ -252,6 +270,40 @@ async def test_a_flood_before_anybody_has_proved_anything(by_key, first, said, r
         with pytest.raises(SwitchUnreachable, match=refused):
             await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
     assert told < 32 << 20
+
+
+@pytest.mark.parametrize("what", ["debugging", "single bytes"])
+async def test_a_flood_of_packets_after_the_login(server, by_key, what) -> None:
+    """By a server of asyncssh's own, for sshd does nothing of the kind."""
+    over = asyncio.Event()
+
+    class Lenient(asyncssh.SSHServer):
+        def begin_auth(self, username: str) -> bool:
+            return False
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            over.set()
+
+    async def talk(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        while not over.is_set():
+            for _ in range(500):
+                if what == "debugging":
+                    process.channel.get_connection().send_debug("x")
+                else:
+                    process.stdout.write(b"x")
+            await asyncio.sleep(0)
+
+    key = str(server.folder / "host_key")
+    listening = await asyncssh.listen(
+        "127.0.0.1", 0, server_factory=Lenient, server_host_keys=[key], process_factory=talk, encoding=None
+    )
+    client = SwitchClient("127.0.0.1", listening.get_port(), GLIMMERGLASS, way=by_key, timeout=SETTLED)
+    await client.open()
+    assert await client.wait_closed() == "the switch sends far more than it is asked for"
+    assert client.flooded
+    await over.wait()
+    listening.close()
+    await listening.wait_closed()
 
 
 # ------------------------------------------------------------------------------------------------- sessions that end

@@ -44,4 +44,5 @@ def main() -> None:
         raise SystemExit(int(asked[1]))
 
 
-main()
+if __name__ == "__main__":
+    main()
