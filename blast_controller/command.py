@@ -16,6 +16,7 @@ from blast_controller.configuration.access_files import check_access_files
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.reading import load
+from blast_controller.configuration.switch_access import check_switch_files
 from blast_controller.daemon import CannotListen, JournalUnusable
 from blast_controller.ops.logging import FORMATS, LEVELS
 from blast_controller.process import ControllerProcess
@@ -90,6 +91,7 @@ def _check(args: argparse.Namespace) -> int:
     try:
         config = load(args.config)
         check_access_files(config)
+        check_switch_files(config)
     except ConfigError as error:
         _complain(str(error))
         return EXIT_WRONG_INPUT
@@ -128,7 +130,8 @@ def _summary(config: Config) -> str:
 def _switch(section: OpticalSwitchSection) -> str:
     said = "" if section.light_check else ", the dialect's default"
     light = f"light checked: {section.light_checked.replace('_', ' ')}{said}"
-    return f"{section.name} ({section.dialect}, {section.address}, {light})"
+    way = "plain TCP" if section.ssh is None else "SSH"
+    return f"{section.name} ({section.dialect}, {section.address} by {way}, {light})"
 
 
 def _access(config: Config) -> str:

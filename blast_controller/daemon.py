@@ -17,13 +17,13 @@ from blast_api import BlastOperator, ttypes
 from blast_controller.configuration.access_files import (
     check_access_files,
     read_policy,
-    read_secret,
     switch_tls,
     tls_settings,
 )
 from blast_controller.configuration.config import Config, ConfigError, JournalSection, OpticalSwitchSection
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.openflow import required_names
+from blast_controller.configuration.switch_access import host_and_port, read_password, read_way
 from blast_controller.core.controller import Core
 from blast_controller.core.model import events
 from blast_controller.core.model.errors import FabricError, Rejected
@@ -109,7 +109,7 @@ class Daemon:
         metering = Metering(self._metrics, [DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)])
         self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), metering])
         switches = [_switch_settings(section) for section in config.optical_switch]
-        self.secrets = frozenset(switch.password for switch in switches)
+        self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
         """What must not be written anywhere."""
         self._optical = OpticalExecutor(switches, self.runtime.post, self._die, self._may_write)
         per_second = config.controller.calls_per_second
@@ -157,7 +157,7 @@ class Daemon:
         self._openflow = _listening(
             config.controller.openflow,
             lambda: OpenFlowDriver(
-                _address(config.controller.openflow),
+                host_and_port(config.controller.openflow),
                 config.rule_settings(epoch=self.epoch & 0xFFFF),
                 config.optical_ports(),
                 str(config.openflow.group_network),
@@ -172,12 +172,12 @@ class Daemon:
         )
         # Whoever asks before the devices are there waits; but nothing is touched before every address is ours.
         host, port = _listening(
-            config.controller.thrift, lambda: self._server.start(*_address(config.controller.thrift))
+            config.controller.thrift, lambda: self._server.start(*host_and_port(config.controller.thrift))
         )
         addresses = {"thrift": f"{host}:{port}"}
         if self._http is not None and (listens := config.controller.http) is not None:
             http = self._http
-            host, port = _listening(listens, lambda: http.start(*_address(listens)))
+            host, port = _listening(listens, lambda: http.start(*host_and_port(listens)))
             addresses["http"] = f"{host}:{port}"
         if self._succession is not None:
             self._stand(self._succession)
@@ -197,7 +197,7 @@ class Daemon:
 
     def _openflow_address(self) -> str:
         assert self._openflow is not None
-        return f"{_address(self._config.controller.openflow)[0]}:{self._openflow.port}"
+        return f"{host_and_port(self._config.controller.openflow)[0]}:{self._openflow.port}"
 
     # ----------------------------------------------------------------------------- one of several controllers
 
@@ -419,19 +419,18 @@ def _server_limits(config: Config) -> ServerLimits:
 
 
 def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
-    host, port = _address(section.address)
-    password = ""
-    if section.password_file is not None:
-        password = read_secret(section.password_file).strip()
-    timeout = section.step_timeout_ms / 1000
-    light = LightCheck(section.light_checked, section.dark_dbm, section.light_wait_ms / 1000)
-    dialect = configured(section.dialect, section.dialect_settings)
-    return SwitchSettings(SwitchId(section.name), host, port, dialect, section.user, password, timeout, light)
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    host, port = host_and_port(section.address)
+    return SwitchSettings(
+        SwitchId(section.name),
+        host,
+        port,
+        configured(section.dialect, section.dialect_settings),
+        user=section.user,
+        password=read_password(section),
+        timeout=section.step_timeout_ms / 1000,
+        light=LightCheck(section.light_checked, section.dark_dbm, section.light_wait_ms / 1000),
+        way=read_way(section),
+    )
 
 
 def _listening(address: str, start: Callable[[], T]) -> T:

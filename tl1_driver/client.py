@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,6 +32,7 @@ from tl1_driver.payload import quote
 from tl1_driver.procedure import Pause, Procedure, Step
 from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
+from tl1_driver.ways import Tcp, TooMuchSaid, Way
 
 __all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
 
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 LOGIN_NOT_ACTIVE = "PLNA"
 SENT, RECEIVED = "sent", "received"
+TCP = Tcp()
 
 T = TypeVar("T")
 Outcome = Response | SwitchFault
@@ -47,7 +48,7 @@ Transcript = Callable[[str, bytes], None]
 
 
 class _Link(asyncio.Protocol):
-    """One TCP session: the bridge between a `Session` and the event loop."""
+    """One session: the bridge between a `Session` and the event loop."""
 
     def __init__(self, session: Session, on_notice: Callable[[Notice], None], transcript: Transcript | None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -90,10 +91,9 @@ class _Link(asyncio.Protocol):
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Without Nagle's algorithm, whose delay would exceed that of the switch."""
+        """Whatever the way is, this is what it carries bytes by."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
         """Bytes to the session, its events to those who wait."""
@@ -102,6 +102,8 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is left waiting."""
+        if isinstance(exc, TooMuchSaid):
+            self.flooded, self._reason = True, self._reason or str(exc)
         reason = self._reason or (f"connection lost: {exc}" if exc else "the switch closed the connection")
         if self._timer is not None:
             self._timer.cancel()
@@ -152,7 +154,7 @@ class _Link(asyncio.Protocol):
 
 
 class SwitchClient:
-    """One session to one switch.
+    """One session to one switch, which `way` leads to.
 
     `timeout` is how long to wait for an answer, in seconds; an acknowledgement extends it as the dialect says.
     `on_autonomous` is called in the event loop with every message the switch sends by itself; `alarms` says what is
@@ -170,7 +172,9 @@ class SwitchClient:
         timeout: float = 2.0,
         on_autonomous: Callable[[Autonomous], None] | None = None,
         transcript: Transcript | None = None,
+        way: Way = TCP,
     ) -> None:
+        self._way = way
         self._address = (host, port)
         self._name = f"{host}:{port}"
         self._dialect = dialect
@@ -271,15 +275,7 @@ class SwitchClient:
         link = _Link(session, self._notify, self._transcript)
         if self._password:
             link.hide(quote(self._password))
-        try:
-            async with asyncio.timeout(self._timeout):
-                await asyncio.get_running_loop().create_connection(lambda: link, *self._address)
-        except TimeoutError as error:
-            message = f"optical switch at {self._name} does not accept a connection within {self._timeout:g} s"
-            raise SwitchUnreachable(message) from error
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise SwitchUnreachable(f"optical switch at {self._name} is not reachable: {reason}") from error
+        await self._way.open(link, *self._address, self._timeout)
         return link
 
     async def _log_in(self) -> None:

@@ -8,6 +8,8 @@
     │   └── OutcomeUnknown        a change has no known outcome: read the circuits, or close, before the next
     └── SwitchFault           the switch, or the way to it
         ├── SwitchUnreachable     no session could be had
+        │   ├── HostKeyRefused        ... by SSH: whoever answers has another host key than the one that is trusted
+        │   └── LoginRefused          ... by SSH: the switch does not let this user in
         ├── SessionLost           the session ended; what was under way is unknown
         ├── TimedOut              no final answer in time; what the switch did is unknown
         │   └── NotConfirmed          an answer came that promises nothing (NA, DELAY, RTRV)
@@ -57,6 +59,14 @@ class SwitchFault(Tl1Error):
 
 class SwitchUnreachable(SwitchFault):
     """No session could be established."""
+
+
+class HostKeyRefused(SwitchUnreachable):
+    """Whoever answers by SSH has not proved to be the switch: nothing was said to it, no password either."""
+
+
+class LoginRefused(SwitchUnreachable):
+    """The switch is the right one and does not let this user in by SSH."""
 
 
 class SessionLost(SwitchFault):

@@ -20,6 +20,7 @@ from blast_controller.configuration.optics import (
     TransceiverKeys,
 )
 from blast_controller.configuration.section import Ip, Milliseconds, Name, Section
+from blast_controller.configuration.ssh import SshSection
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_controller.core.model.settings import CoreSettings
@@ -142,6 +143,7 @@ class OpticalSwitchSection(SwitchKeys):
     light_check: LightCheckTime | None = None
     dark_dbm: float = -30.0
     light_wait_ms: Milliseconds = 500
+    ssh: SshSection | None = None
 
     @property
     def light_checked(self) -> LightCheckTime:

@@ -19,6 +19,7 @@ from blast_controller.configuration.optics import (
     IncompleteOptics,
 )
 from blast_controller.configuration.schema import SchemaFault, checked, read_toml
+from blast_controller.configuration.ssh import ssh_fault
 from tl1_driver.dialects import configured
 from tl1_driver.errors import InvalidSetting
 
@@ -85,6 +86,8 @@ def _check_consistency(config: Config) -> None:
             raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
+        if switch.ssh is not None and (wrong := ssh_fault(switch.ssh)) is not None:
+            raise ConfigError(f"the table ssh of the optical switch {switch.name} {wrong}")
     _check_optics(config)
 
 

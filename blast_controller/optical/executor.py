@@ -35,6 +35,7 @@ from tl1_driver.client import SwitchClient
 from tl1_driver.dialects.base import Dialect
 from tl1_driver.errors import Denied, Tl1Error
 from tl1_driver.messages import Autonomous
+from tl1_driver.ways import Tcp, Way
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,12 @@ class SwitchSettings:
     password: str = ""
     timeout: float = 2.0
     light: LightCheck = field(default_factory=LightCheck)
+    way: Way = Tcp()  # noqa: RUF009 - it cannot be changed
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be written anywhere."""
+        return self.way.secrets | {self.password}
 
 
 class OpticalExecutor:
@@ -199,6 +206,7 @@ class _SwitchSession:
             password=s.password,
             timeout=s.timeout,
             on_autonomous=lambda message: self._report_alarms(client, message),
+            way=s.way,
         )
         return client
 

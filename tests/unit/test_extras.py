@@ -76,7 +76,7 @@ def test_nothing_tells_anybody_to_install_a_package_that_is_not_published() -> N
 def test_every_extra_that_code_names_is_declared() -> None:
     calls = [call for file in sources() if file != ONE_PLACE for call in calls_of(file, "how_to_install", "require")]
     named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
-    assert {"cluster", "fast", "figures", "sealed", "sim", "ssh"} <= named <= set(EXTRAS)
+    assert {"cluster", "fast", "figures", "sealed", "sim", "ssh", "ssh-switches"} <= named <= set(EXTRAS)
 
 
 @pytest.mark.parametrize("command", declared_commands(), ids=lambda command: command.name)
@@ -89,7 +89,7 @@ def test_a_command_that_is_not_installed_names_an_extra_that_is_declared(command
 def test_guides_install_from_the_checkout_with_tested_versions(guide: Path) -> None:
     for words in re.findall(r"pip install[^`\n]*", guide.read_text()):
         assert f"-c {CONSTRAINTS} " in words, words
-        extras = re.findall(r"'\.\[([a-z,]+)\]'", words)
+        extras = re.findall(r"'\.\[([a-z,-]+)\]'", words)
         assert extras or words.endswith(" ."), words
         assert {extra for found in extras for extra in found.split(",")} <= set(EXTRAS)
 

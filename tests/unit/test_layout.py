@@ -46,6 +46,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.serving",
         "algorithms",
         "tl1_driver",
+        # How to install what is missing is said in one place, which every installation has.
+        "blast_transport.base.extras",
     },
     "blast_controller.optimiser": {"blast_controller.core", "algorithms"},
     # A process of its own, which only computes.

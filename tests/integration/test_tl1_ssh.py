@@ -1,0 +1,367 @@
+"""TL1 by SSH, against a real sshd: each dialect's contract, and what only SSH can do wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import asyncssh
+import pytest
+
+from tests.support import ssh_switch
+from tests.support.ssh_switch import PASSWORD, SETTLED, USER, SshSwitch
+from tests.support.tl1 import Lab, scripted
+from tests.support.tl1_contract import DialectContract, listed
+from tests.support.waiting import eventually, eventually_async
+from tl1_driver.circuits import Circuit
+from tl1_driver.client import SwitchClient
+from tl1_driver.dialects import DIALECTS
+from tl1_driver.errors import HostKeyRefused, LoginRefused, SessionLost, SwitchUnreachable, TimedOut
+from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
+
+pytestmark = pytest.mark.skipif(ssh_switch.lacks() is not None, reason=ssh_switch.lacks() or "")
+GLIMMERGLASS = DIALECTS["glimmerglass"]
+IGNORE = b"\0\0\0\x0c" + b"\6" + b"\2" + b"\0\0\0\0" + b"\0" * 6
+"""Length, length of the padding, "to be ignored", what is to be ignored, padding."""
+CREDENTIALS = {"user": "admin", "password": "pass;word"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[SshSwitch]:
+    with SshSwitch(tmp_path_factory.mktemp("sshd")).running() as server:
+        yield server
+        eventually(server.at_rest, "the sessions to end")
+
+
+@pytest.fixture
+def by_key(server: SshSwitch) -> Ssh:
+    folder = server.folder
+    trusted = host_keys((folder / "host_key.pub").read_text())
+    return Ssh(USER, trusted, key=private_key((folder / "user_key").read_text()), seconds=SETTLED)
+
+
+@pytest.fixture
+def by_password(server: SshSwitch) -> Ssh:
+    trusted = known_host_keys((server.folder / "known_hosts").read_text(), "127.0.0.1", server.port)
+    return Ssh(USER, trusted, password=PASSWORD, seconds=SETTLED)
+
+
+def client_of(server: SshSwitch, way: Ssh, **settings) -> SwitchClient:
+    return SwitchClient("127.0.0.1", server.port, GLIMMERGLASS, way=way, **settings)
+
+
+@contextlib.asynccontextmanager
+async def listening(behave) -> AsyncIterator[int]:
+    """As `scripted`, for one connection, of which nothing is left afterwards."""
+    over = asyncio.Event()
+
+    async def serve(reader, writer) -> None:
+        with contextlib.suppress(ConnectionError):
+            await behave(reader, writer)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        over.set()
+
+    async with scripted(serve) as port:
+        yield port
+        await over.wait()
+
+
+class BySsh(DialectContract):
+    """Left out are those whose time-outs leave no room for a busy machine: unit tests have them, with virtual time."""
+
+    test_no_answer = None
+    test_answer_after_the_deadline_goes_to_nobody_else = None
+    test_random_changes_and_faults_leave_light_where_the_list_says = None
+
+    @pytest.fixture(autouse=True)
+    def _by_ssh(self, server: SshSwitch, by_key: Ssh) -> None:
+        self.server, self.way = server, by_key
+
+    def emulated(self, **options) -> contextlib.AbstractAsyncContextManager[Lab]:
+        return ssh_switch.emulated(self.server, self.way, self.spoken, dialect=self.language, **options)
+
+
+class TestGlimmerglassBySsh(BySsh):
+    dialect = language = "glimmerglass"
+    shows_owners = True
+
+
+class TestPolatisBySsh(BySsh):
+    dialect = language = "polatis"
+    shows_owners = False
+    silent_partial_is_noticed = True
+
+
+# ------------------------------------------------------------------------------------------------------- ways to log in
+
+
+@pytest.mark.parametrize("started", [{}, {"subsystem": "tl1"}, {"command": "bridge"}, {"terminal": True}], ids=str)
+async def test_login_by_password_and_every_kind_of_channel(server, by_password, started) -> None:
+    heard: list[bytes] = []
+    async with ssh_switch.emulated(server, by_password, GLIMMERGLASS, **CREDENTIALS) as lab:
+        (server.folder / "port").write_text(str(lab.port))
+        client = client_of(
+            server,
+            replace(by_password, **started),
+            timeout=SETTLED,
+            transcript=lambda _, data: heard.append(data),
+            **CREDENTIALS,
+        )
+        await client.open()
+        await client.connect([Circuit(1, 2), Circuit(3, 4)])
+        await client.disconnect([Circuit(1, 2)])
+        assert await listed(client) == lab.paths.lit == {Circuit(3, 4)}
+        await client.close()
+    said = b"".join(heard)
+    assert b"CANC-USER" in said
+    assert b"pass;word" not in said and PASSWORD.encode() not in said
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_logout_reaches_the_switch_before_the_channel_is_closed(server, by_key) -> None:
+    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS, **CREDENTIALS) as lab:
+        client = await lab.opened(**CREDENTIALS)
+        [connection] = lab.switch._connections
+        assert connection.logged_in
+        await client.close()
+        assert await client.wait_closed() == "closed by us"
+        await eventually_async(lambda: not lab.switch._connections, "the switch to notice")
+        assert not connection.logged_in
+
+
+# ------------------------------------------------------------------------------------------------------- who is refused
+
+
+@pytest.mark.parametrize("key", ["other_host_key.pub", "user_key.pub"])
+async def test_another_host_key_is_told_nothing(server, by_password, key) -> None:
+    before = (server.folder / "sshd.log").read_text()
+    way = replace(by_password, trusted=host_keys((server.folder / key).read_text()))
+    with pytest.raises(
+        HostKeyRefused, match=r"another SSH host key \(SHA256:.*ssh\.host_key or ssh\.known_hosts"
+    ) as one:
+        await client_of(server, way).open()
+    assert PASSWORD not in str(one.value)
+    assert "tl1" not in (server.folder / "sshd.log").read_text().removeprefix(before)
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_revoked_host_key_is_refused_also_where_it_is_trusted(server, by_password) -> None:
+    keys = host_keys((server.folder / "host_key.pub").read_text())[0]
+    with pytest.raises(HostKeyRefused):
+        await client_of(server, replace(by_password, trusted=(keys, [], keys))).open()
+
+
+async def test_host_key_of_a_kind_that_the_switch_does_not_have(server, by_password, tmp_path) -> None:
+    ssh_switch._run("ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", str(tmp_path / "key"))
+    way = replace(by_password, trusted=host_keys((tmp_path / "key.pub").read_text()))
+    with pytest.raises(SwitchUnreachable, match=r"breaks off SSH .* a host key of the kind that is trusted"):
+        await client_of(server, way).open()
+
+
+@pytest.mark.parametrize(
+    "change", [{"password": "wrong word"}, {"user": "nobody"}, {"password": "", "key": "stranger"}]
+)
+async def test_refused_login(server, by_password, change, caplog) -> None:
+    caplog.set_level(logging.DEBUG)
+    if change.get("key"):
+        change = {**change, "key": private_key((server.folder / "stranger_key").read_text())}
+    with pytest.raises(LoginRefused, match=r"does not let '.*' in by SSH: correct ssh\.user") as caught:
+        await client_of(server, replace(by_password, **change)).open()
+    await eventually_async(server.at_rest, "the sessions to end")
+    assert "wrong word" not in f"{caught.value}{caplog.text}"
+
+
+async def test_nothing_of_the_user_who_runs_it_is_used(server, by_password, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / ".ssh"
+    folder.mkdir()
+    (folder / "config").write_text("Host *\n  ProxyCommand false\n  Port 1\n  UserKnownHostsFile /dev/null\n")
+    (folder / "known_hosts").write_text(f"* {(server.folder / 'other_host_key.pub').read_text()}")
+    for name in ("id_ed25519", "id_ed25519.pub"):
+        (folder / name).write_text((server.folder / name.replace("id_ed25519", "user_key")).read_text())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    client = client_of(server, replace(by_password, command="deaf"))
+    await client.open()
+    await client.close()
+    with pytest.raises(LoginRefused):
+        await client_of(server, replace(by_password, password="wrong word")).open()
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_no_secret_is_in_what_a_way_is_shown_as(by_password, by_key) -> None:
+    assert PASSWORD not in repr(by_password)
+    assert "key=" not in repr(by_key)
+
+
+async def test_what_the_switch_does_not_start(server, by_key) -> None:
+    with pytest.raises(SwitchUnreachable, match=r"does not start the subsystem 'nope' .* correct ssh\.subsystem"):
+        await client_of(server, replace(by_key, subsystem="nope")).open()
+    with pytest.raises(SwitchUnreachable, match="ended with status 7 after 18 bytes of error output"):
+        await client_of(server, replace(by_key, command="leave 7"), **CREDENTIALS).open()
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_nobody_listens(by_key) -> None:
+    port = ssh_switch.free_port()
+    with pytest.raises(SwitchUnreachable, match=rf"127\.0\.0\.1:{port} is not reachable: "):
+        await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
+
+
+async def test_who_listens_does_not_speak_ssh(by_key) -> None:
+    async def greet(reader, writer) -> None:
+        writer.write(b"\r\n<" * 10)
+        await reader.read()
+        await reader.read()
+
+    async with listening(greet) as port:
+        with pytest.raises(SwitchUnreachable, match=r"within 0\.2 s: is it an SSH server\?"):
+            await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=replace(by_key, seconds=0.2)).open()
+
+
+@pytest.mark.parametrize(("said", "refused"), [(b"", "opens no SSH session"), (b"SSH-2.0-Box\r\n", "breaks off SSH")])
+async def test_who_listens_hangs_up(by_key, said, refused) -> None:
+    async def hang_up(reader, writer) -> None:
+        writer.write(said)
+
+    async with listening(hang_up) as port:
+        with pytest.raises(SwitchUnreachable, match=refused):
+            await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
+
+
+# ------------------------------------------------------------------------------------------------------- too much said
+
+
+@pytest.mark.parametrize("channel", ["flood", "errors"])
+async def test_megabytes_of_nonsense_end_the_session(server, by_key, channel) -> None:
+    client = client_of(server, replace(by_key, command=channel), timeout=SETTLED)
+    await client.open()
+    assert await client.wait_closed() == "the switch sends far more than it is asked for"
+    assert client.flooded
+    await client.close()
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
+@pytest.mark.parametrize(
+    ("first", "said", "refused"),
+    [
+        (b"", b"a line before the version of SSH\r\n", "opens no SSH session, is it an SSH server"),
+        (b"", b"\0" * 4096, "opens no SSH session, is it an SSH server"),
+        (b"SSH-2.0-Device\r\n", IGNORE, "sends far more than it is asked for"),
+    ],
+    ids=["banner", "zeros", "messages to be ignored"],
+)
+async def test_a_flood_before_anybody_has_proved_anything(by_key, first, said, refused) -> None:
+    told = 0
+
+    async def flood(_reader, writer) -> None:
+        nonlocal told
+        writer.write(first)
+        while True:
+            writer.write(said * (65536 // len(said)))
+            await writer.drain()
+            told += 65536
+
+    async with listening(flood) as port:
+        with pytest.raises(SwitchUnreachable, match=refused):
+            await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
+    assert told < 32 << 20
+
+
+@pytest.mark.parametrize("what", ["debugging", "single bytes"])
+async def test_a_flood_of_packets_after_the_login(server, by_key, what) -> None:
+    """By a server of asyncssh's own, for sshd does nothing of the kind."""
+    over = asyncio.Event()
+
+    class Lenient(asyncssh.SSHServer):
+        def begin_auth(self, username: str) -> bool:
+            return False
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            over.set()
+
+    async def talk(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        while not over.is_set():
+            for _ in range(500):
+                if what == "debugging":
+                    process.channel.get_connection().send_debug("x")
+                else:
+                    process.stdout.write(b"x")
+            await asyncio.sleep(0)
+
+    key = str(server.folder / "host_key")
+    listening = await asyncssh.listen(
+        "127.0.0.1", 0, server_factory=Lenient, server_host_keys=[key], process_factory=talk, encoding=None
+    )
+    client = SwitchClient("127.0.0.1", listening.get_port(), GLIMMERGLASS, way=by_key, timeout=SETTLED)
+    await client.open()
+    assert await client.wait_closed() == "the switch sends far more than it is asked for"
+    assert client.flooded
+    await over.wait()
+    listening.close()
+    await listening.wait_closed()
+
+
+# ------------------------------------------------------------------------------------------------- sessions that end
+
+
+async def test_a_switch_that_vanishes_in_a_change_leaves_its_outcome_open(server, by_key) -> None:
+    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS) as lab:
+        client = await lab.opened(timeout=SETTLED)
+        lab.switch.faults.lose_answer = True
+        change = asyncio.create_task(client.connect([Circuit(1, 2)]))
+        await eventually_async(lambda: lab.paths.lit, "the change to be made")
+        server.kill_sessions()
+        with pytest.raises(SessionLost):
+            await change
+        lab.switch.faults.lose_answer = False
+        await client.open()
+        assert await listed(client) == {Circuit(1, 2)}
+
+
+async def test_no_answer_is_a_time_out_by_ssh_too(server, by_key) -> None:
+    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS) as lab:
+        client = await lab.opened(timeout=1.0)
+        lab.switch.faults.lose_answer = True
+        with pytest.raises(TimedOut):
+            await client.connect([Circuit(1, 2)])
+        lab.switch.faults.lose_answer = False
+        assert await listed(client) == {Circuit(1, 2)}
+
+
+async def test_a_program_that_ends_ends_the_session(server, by_key) -> None:
+    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS) as lab:
+        client = await lab.opened()
+        lab.switch.cut()
+        assert await client.wait_closed() == "the switch closed the connection"
+        await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_what_is_cancelled_while_it_opens_leaves_nothing(server, by_key) -> None:
+    client = client_of(server, replace(by_key, command="deaf"), timeout=SETTLED, **CREDENTIALS)
+    opening = asyncio.create_task(client.open())
+    await eventually_async(server.programs, "the login to be waited for")
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await eventually_async(server.at_rest, "the sessions to end")
+    for turns in range(12):
+        opening = asyncio.create_task(client_of(server, by_key).open())
+        for _ in range(turns):
+            await asyncio.sleep(0.002)
+        opening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await opening
+    await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_a_switch_that_does_not_hear_is_left_all_the_same(server, by_key) -> None:
+    client = client_of(server, replace(by_key, command="deaf"), timeout=0.5)
+    await client.open()
+    await client.close()
+    assert await client.wait_closed() == "closed by us"
+    await eventually_async(server.at_rest, "the sessions to end")

@@ -1,0 +1,190 @@
+"""TL1 by SSH: a session channel to a switch whose host key is known beforehand. Needs asyncssh.
+
+Nothing of the user who runs this is used: no configuration, agent or key files, no forwarding, no compression.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import asyncssh
+
+from tl1_driver.errors import HostKeyRefused, InvalidSetting, LoginRefused, SwitchUnreachable
+from tl1_driver.ssh_bridge import FLOOD, Bridge, told
+from tl1_driver.ways import not_reachable
+
+KEEPALIVE_SECONDS = 15.0
+"""Between two questions whether the switch is still there, while nothing comes from it."""
+KEEPALIVES_OWED = 2
+"""So many unanswered questions mean that it is not."""
+
+HostKeys = tuple[Sequence[asyncssh.SSHKey], Sequence[asyncssh.SSHKey], Sequence[asyncssh.SSHKey]]
+"""Trusted keys, trusted authorities, revoked keys."""
+
+_RAW = dict.fromkeys(
+    [
+        asyncssh.PTY_ECHO,
+        asyncssh.PTY_ICANON,
+        asyncssh.PTY_ICRNL,
+        asyncssh.PTY_IEXTEN,
+        asyncssh.PTY_ISIG,
+        asyncssh.PTY_IXON,
+        asyncssh.PTY_OPOST,
+    ],
+    0,
+)
+"""A terminal that neither repeats nor changes anything, nor waits for the end of a line."""
+
+# It has a line for every step of every connection.
+logging.getLogger("asyncssh").setLevel(logging.WARNING)
+
+
+def host_keys(text: str) -> HostKeys:
+    """The keys in `text`, one a line as `ssh-keygen` writes them. Raises `InvalidSetting`."""
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    if not lines:
+        raise InvalidSetting("has no host key")
+    try:
+        return [asyncssh.import_public_key(line) for line in lines], [], []
+    except (asyncssh.KeyImportError, ValueError) as error:
+        raise InvalidSetting("is no list of public keys, one a line as in a .pub file") from error
+
+
+def known_host_keys(text: str, host: str, port: int) -> HostKeys:
+    """What `text`, in the format of known_hosts, says of the switch at `host`. Raises `InvalidSetting`."""
+    try:
+        found = asyncssh.import_known_hosts(text).match(host, "", port)
+    except ValueError as error:
+        raise InvalidSetting("is not in the format of known_hosts") from error
+    if not (found[0] or found[1]):
+        raise InvalidSetting(f"has no key of [{host}]:{port}")
+    return found[0], found[1], found[2]
+
+
+def private_key(text: str) -> asyncssh.SSHKey:
+    """The key in `text`. Raises `InvalidSetting`."""
+    try:
+        return asyncssh.import_private_key(text)
+    except asyncssh.KeyEncryptionError as error:
+        raise InvalidSetting("is encrypted, and nobody is there to be asked for the passphrase") from error
+    except (asyncssh.KeyImportError, ValueError) as error:
+        if "Passphrase" in str(error):
+            raise InvalidSetting("is encrypted, and nobody is there to be asked for the passphrase") from error
+        raise InvalidSetting("has no private key that can be used") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Ssh:
+    """A way by SSH for `user`, who has a password or a private key, to a switch that has one of the `trusted` keys.
+
+    TL1 is spoken in the user's shell, or by a `subsystem` or `command`; on a `terminal` where one is wanted.
+    `seconds` is how long it may take in all to connect, to prove who is who and to open the channel.
+    """
+
+    user: str
+    trusted: HostKeys
+    password: str = field(default="", repr=False)
+    key: asyncssh.SSHKey | None = field(default=None, repr=False)
+    subsystem: str = ""
+    command: str = ""
+    terminal: bool = False
+    seconds: float = 10.0
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The password, if there is one."""
+        return frozenset(filter(None, [self.password]))
+
+    async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
+        """As `Way.open`, but within `self.seconds`. Raises `HostKeyRefused` and `LoginRefused` too."""
+        bridge = Bridge(link)
+        try:
+            async with asyncio.timeout(self.seconds):
+                await self._open(bridge, host, port)
+        except BaseException as error:
+            bridge.abort()
+            await bridge.gone()
+            if (found := self._unreachable(error, bridge, host, port)) is None:
+                raise
+            raise found from error
+
+    async def _open(self, bridge: Bridge, host: str, port: int) -> None:
+        connection = await asyncssh.connect(
+            host,
+            port,
+            tunnel=cast(Any, bridge),
+            client_factory=bridge.client,
+            config=None,
+            known_hosts=self.trusted,
+            x509_trusted_certs=None,
+            username=self.user,
+            password=self.password or None,
+            client_keys=[self.key] if self.key is not None else None,
+            preferred_auth="publickey,password,keyboard-interactive",
+            agent_path=None,
+            gss_host=None,
+            compression_algs=None,
+            login_timeout=self.seconds,
+            keepalive_interval=KEEPALIVE_SECONDS,
+            keepalive_count_max=KEEPALIVES_OWED,
+        )
+        await connection.create_session(
+            bridge.session,
+            self.command or None,
+            subsystem=self.subsystem or None,
+            request_pty="force" if self.terminal else False,
+            term_type="dumb" if self.terminal else None,
+            term_modes=_RAW if self.terminal else None,
+            env=None,
+            send_env=None,
+            encoding=None,
+        )
+
+    def _unreachable(self, error: BaseException, bridge: Bridge, host: str, port: int) -> SwitchUnreachable | None:
+        """What stands in the way, in a sentence that says what to do; None for what is no matter of the switch."""
+        switch = f"optical switch at {host}:{port}"
+        if isinstance(error, asyncio.CancelledError):
+            return None
+        if bridge.tcp_error is not None and bridge.tcp_error is error:
+            return not_reachable(host, port, bridge.tcp_error)
+        if bridge.flooded:
+            return SwitchUnreachable(f"{switch}: {FLOOD}")
+        match error:
+            case TimeoutError():
+                return SwitchUnreachable(
+                    f"{switch} has not opened an SSH session within {self.seconds:g} s: is it an SSH server? One that "
+                    "is only slow needs more of ssh.open_timeout_ms"
+                )
+            case asyncssh.HostKeyNotVerifiable():
+                return HostKeyRefused(
+                    f"whoever answers for the {switch} has another SSH host key ({bridge.refused_key or told(error)}) "
+                    "than the trusted one, and was told nothing: if the switch was given a new key, bring that into "
+                    "the file of ssh.host_key or ssh.known_hosts"
+                )
+            case asyncssh.PermissionDenied():
+                what = "private_key" if self.key is not None else "password_file"
+                return LoginRefused(
+                    f"{switch} does not let {self.user!r} in by SSH: correct ssh.user or the file of ssh.{what}"
+                )
+            case asyncssh.ChannelOpenError():
+                return SwitchUnreachable(
+                    f"{switch} does not start {self._what()} by SSH ({told(error)}): correct ssh.subsystem, "
+                    "ssh.command or ssh.terminal"
+                )
+            case asyncssh.Error() | OSError() | ValueError() if bridge.speaks_ssh:
+                return SwitchUnreachable(
+                    f"{switch} breaks off SSH ({told(error)}): has it a host key of the kind that is trusted, and "
+                    "methods of encryption that are still deemed safe?"
+                )
+            case asyncssh.Error() | OSError() | ValueError():
+                return SwitchUnreachable(f"{switch} opens no SSH session, is it an SSH server? ({told(error)})")
+        return None
+
+    def _what(self) -> str:
+        if self.subsystem:
+            return f"the subsystem {self.subsystem!r}"
+        return f"the command {self.command!r}" if self.command else "a shell"
