@@ -238,6 +238,7 @@ class Daemon:
         if not self._deposed.acquire(blocking=False):
             return
         log.warning("this controller leads no more: %s", reason, extra=fields(event="stands_by", reason=reason))
+        self.runtime.abandon()
         if self._succession is not None:
             self._succession.leave()
         begin_anew()

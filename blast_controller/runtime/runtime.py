@@ -195,7 +195,7 @@ class Runtime:
         self._unwritten: list[Record] = []
         self._held_back: list[Callable[[], None]] = []
         self._write_again = 0.0
-        self._undecided = False
+        self._undecided = self._abandoned = False
         self._inbox: Inbox[Callable[[], None] | None] = Inbox()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
@@ -246,6 +246,10 @@ class Runtime:
         """Let readers see what a core knows that has only been loaded (on the runtime's thread only)."""
         if self.standby is not None:
             self.core, self.snapshot = core, core.snapshot
+
+    def abandon(self) -> None:
+        """The journal is another controller's from now on: that it cannot be written is no failure any more."""
+        self._abandoned = True
 
     def check_leads(self) -> None:
         """Raise NotLeader where another controller decides."""
@@ -386,6 +390,9 @@ class Runtime:
             while self._handle_batch():
                 self._let_out()
         except BaseException as error:
+            if self._abandoned:
+                log.info("what was under way is the next leader's to find: %s", error)
+                return
             log.exception("the core failed")
             self._fatal(error)
 
