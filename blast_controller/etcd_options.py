@@ -60,7 +60,7 @@ def who_copies() -> str:
 @contextmanager
 def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]]:
     """A connection, and where the journal is. Raises NotInstalled, NoSuchEtcd, StoreFault."""
-    require("etcd", "grpc", "google.protobuf")
+    require("etcd", "grpc")
     from blast_controller.store.etcd.access import Access, TlsFiles, User
     from blast_controller.store.etcd.connection import Connection
     from blast_controller.store.etcd.keys import Keys

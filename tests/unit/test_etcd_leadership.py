@@ -186,12 +186,12 @@ def test_a_lease_is_kept_while_its_holder_lives(controllers):
 
 
 def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
-    one = controllers.leadership(ttl=5)
+    one = controllers.leadership(ttl=100)
     one.campaign()
     awake = lease.now
-    monkeypatch.setattr(lease, "now", lambda: awake() + 4.0)
+    monkeypatch.setattr(lease, "now", lambda: awake() + 50.0)
     assert one.still_leads()
-    monkeypatch.setattr(lease, "now", lambda: awake() + 4.5)
+    monkeypatch.setattr(lease, "now", lambda: awake() + 90.0)
     assert not one.still_leads(), "before etcd gives the lead to another"
 
 

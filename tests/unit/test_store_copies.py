@@ -20,6 +20,7 @@ from blast_controller.store.etcd.values import Head
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
+from blast_transport.base.extras import how_to_install
 
 COMMAND = EntryPoint("journal", "blast_controller.journal_command:register", GROUP)
 
@@ -274,6 +275,12 @@ def test_what_is_wrong_is_told_in_one_line(controllers, capsys, changes, status,
     output = capsys.readouterr()
     assert words in output.err and output.err.count("\n") == 1 and output.err.startswith("blast: ")
     assert not output.out
+
+
+def test_without_the_library_it_is_told_how_to_get_it(capsys, monkeypatch):
+    monkeypatch.setattr("blast_transport.base.extras.find_spec", lambda name: None)
+    assert run("export", "--etcd", "here:1") == 1
+    assert capsys.readouterr().err == f"blast: grpc not installed: {how_to_install('etcd')}\n"
 
 
 def test_files_are_not_overwritten_and_missing_ones_are_told(sqlite, tmp_path, capsys):
