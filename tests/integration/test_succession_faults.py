@@ -172,8 +172,7 @@ def one_round(room: Room, fault: Callable, draw: random.Random, what: str) -> No
     with jobs(room) as load:
         eventually(lambda: all(job.granted for job in load), f"work before {what}", PATIENCE)
         heal = fault(room, draw)
-        # For so long nobody can help it: what is tried is what happens meanwhile.
-        time.sleep(draw.uniform(0.1, 3.0))
+        time.sleep(draw.uniform(0.1, 3.0))  # nobody helps it for so long: what happens meanwhile is what is tried
         heal()
         eventually(lambda: has_one_leader(room), f"one leader after {what}", PATIENCE)
         more = [job.granted + 1 for job in load]
