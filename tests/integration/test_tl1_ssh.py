@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
@@ -339,6 +341,19 @@ async def test_a_program_that_ends_ends_the_session(server, by_key) -> None:
         lab.switch.cut()
         assert await client.wait_closed() == "the switch closed the connection"
         await eventually_async(server.at_rest, "the sessions to end")
+
+
+async def test_a_switch_that_has_stopped_is_noticed_without_a_word_of_tl1(server, by_key, monkeypatch) -> None:
+    monkeypatch.setattr("tl1_driver.ssh.KEEPALIVE_SECONDS", 0.1)
+    client = client_of(server, replace(by_key, command="deaf"))
+    await client.open()
+    try:
+        for pid in server.sessions():
+            os.kill(pid, signal.SIGSTOP)
+        assert "not responding to keepalive" in await client.wait_closed()
+    finally:
+        server.kill_sessions()
+    await client.close()
 
 
 async def test_what_is_cancelled_while_it_opens_leaves_nothing(server, by_key) -> None:
