@@ -147,7 +147,7 @@ class Ssh:
     def _unreachable(self, error: BaseException, bridge: Bridge, host: str, port: int) -> SwitchUnreachable | None:
         """What stands in the way, in a sentence that says what to do; None for what is no matter of the switch."""
         switch = f"optical switch at {host}:{port}"
-        if isinstance(error, asyncio.CancelledError):
+        if not isinstance(error, Exception):
             return None
         if bridge.tcp_error is not None and bridge.tcp_error is error:
             return not_reachable(host, port, bridge.tcp_error)
@@ -175,14 +175,14 @@ class Ssh:
                     f"{switch} does not start {self._what()} by SSH ({told(error)}): correct ssh.subsystem, "
                     "ssh.command or ssh.terminal"
                 )
-            case asyncssh.Error() | OSError() | ValueError() if bridge.speaks_ssh:
+            # Whatever the library does not take from a stranger, the rest goes on.
+            case _ if bridge.speaks_ssh:
                 return SwitchUnreachable(
                     f"{switch} breaks off SSH ({told(error)}): has it a host key of the kind that is trusted, and "
                     "methods of encryption that are still deemed safe?"
                 )
-            case asyncssh.Error() | OSError() | ValueError():
+            case _:
                 return SwitchUnreachable(f"{switch} opens no SSH session, is it an SSH server? ({told(error)})")
-        return None
 
     def _what(self) -> str:
         if self.subsystem:

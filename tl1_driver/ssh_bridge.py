@@ -180,7 +180,9 @@ class Bridge:
 
 def told(error: BaseException) -> str:
     """What an error says, where a stranger may have chosen the words."""
-    text = "".join(one if one.isprintable() else "?" for one in str(error))
+    known = isinstance(error, asyncssh.Error | OSError)
+    said = str(error) if known else f"{type(error).__name__}: {error}"
+    text = "".join(one if one.isprintable() else "?" for one in said)
     return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}…"
 
 

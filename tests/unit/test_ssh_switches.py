@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import importlib.util
+import random
 from pathlib import Path
 from textwrap import dedent
 
@@ -17,6 +20,8 @@ from blast_controller.configuration.reload import plan_reload
 from blast_controller.configuration.ssh import SshSection
 from blast_controller.configuration.switch_access import check_switch_files, host_and_port, read_way
 from blast_transport.base.extras import how_to_install
+from tests.support.tl1 import scripted
+from tl1_driver.errors import SwitchUnreachable
 from tl1_driver.ssh import Ssh
 from tl1_driver.ways import Tcp
 
@@ -229,6 +234,58 @@ def test_without_asyncssh_it_says_what_to_install(files: Path, monkeypatch: pyte
         read_way(switch(good(files)))
     said = f"the optical switch ocs1 is reached by SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
     assert str(caught.value) == said
+
+
+# ------------------------------------------------------------------------------------------------------- strangers
+
+
+def one_that_answers(files: Path) -> Ssh:
+    way = read_way(switch(good(files)))
+    assert isinstance(way, Ssh)
+    return way
+
+
+async def test_an_error_of_the_library_is_no_error_of_the_controller(files: Path, monkeypatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise KeyError("what nobody thought of\n")
+
+    monkeypatch.setattr(asyncssh, "connect", fail)
+    with pytest.raises(SwitchUnreachable, match=r"opens no SSH session.*KeyError: 'what nobody thought of") as caught:
+        await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", 1, 1.0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_whatever_a_stranger_says_the_switch_is_away_and_no_more(files: Path, seed: int) -> None:
+    """Packets of SSH before the keys are exchanged, with any type and any content."""
+    dice = random.Random(seed)
+    over = asyncio.Event()
+
+    def packet() -> bytes:
+        kind = dice.choice(
+            [1, 2, 3, 4, 5, 6, 7, 20, 21, 30, 31, 50, 51, 52, 53, 60, 80, 90, 94, 98, dice.randrange(256)]
+        )
+        payload = bytes([kind]) + dice.randbytes(dice.randrange(40))
+        padding = 4 + -(len(payload) + 9) % 8
+        return (1 + len(payload) + padding).to_bytes(4) + bytes([padding]) + payload + b"\0" * padding
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(b"SSH-2.0-Box\r\n" + b"".join(packet() for _ in range(dice.randrange(1, 6))))
+            writer.write_eof()
+            await reader.read()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        over.set()
+
+    async with scripted(babble) as port:
+        with pytest.raises(SwitchUnreachable):
+            await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", port, 1.0)
+        await over.wait()
+
+
+# ------------------------------------------------------------------------------------------------------- the example
 
 
 def test_the_example_is_right_when_its_comment_is_taken_away() -> None:
