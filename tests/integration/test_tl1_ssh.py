@@ -296,7 +296,7 @@ async def test_a_flood_of_packets_after_the_login(server, by_key, what) -> None:
                     process.channel.get_connection().send_debug("x")
                 else:
                     process.stdout.write(b"x")
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn for what comes
 
     key = str(server.folder / "host_key")
     listening = await asyncssh.listen(
@@ -370,7 +370,7 @@ async def test_what_is_cancelled_while_it_opens_leaves_nothing(server, by_key) -
     for turns in range(12):
         opening = asyncio.create_task(client_of(server, by_key).open())
         for _ in range(turns):
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # as far as it comes in so many turns
         opening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await opening
