@@ -222,6 +222,13 @@ def test_who_has_not_said_who_it_is_hears_one_word():
         assert served.get("/metrics", Authorization="Bearer operator-token").status_code == 401
 
 
+def test_a_page_of_somebody_elses_reads_nothing(served):
+    """Its name may be made to mean 127.0.0.1 (DNS rebinding); a browser then sends that name."""
+    for host, status in (("evil.example", 421), ("localhost:9464", 200), ("[::1]:9464", 200), ("127.0.0.1", 200)):
+        assert served.get("/metrics", Host=host).status_code == status
+    assert served.get("/readyz", Host="evil.example").json() == {"ready": True}
+
+
 def test_a_tenant_sees_its_own_share():
     with serving(CLOSED) as served:
         for tenant in ("one", "two"):

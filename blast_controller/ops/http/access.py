@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from ipaddress import ip_address
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -35,6 +36,8 @@ class HttpAccess:
                 await self._let_rest()
                 raise _unknown("The token is not known here.")
         identity = policy.identify(request.scope.get(NAMES, frozenset()), digest)
+        if identity is policy.anonymous and identity is not None:
+            _refuse_foreign_name(request)
         if identity is None:
             raise _unknown("Show a certificate that is known, or a token: 'Authorization: Bearer TOKEN'.")
         if identity.role < least:
@@ -46,6 +49,16 @@ class HttpAccess:
             raise HTTPException(429, "Too many wrong tokens: come later.", {"Retry-After": "1"})
         async with self._resting:
             await asyncio.sleep(REST)
+
+
+def _refuse_foreign_name(request: Request) -> None:
+    """A page of somebody else's, whose name was made to mean this machine, asks in the name of whoever looks at it."""
+    name = request.url.hostname or ""
+    try:
+        ip_address(name)
+    except ValueError:
+        if name != "localhost":
+            raise HTTPException(421, "Ask by this machine's address, or as localhost.") from None
 
 
 def _unknown(sentence: str) -> HTTPException:
