@@ -210,6 +210,8 @@ class Daemon:
             following.start()
         except StoreFault as fault:
             raise JournalUnusable(str(fault)) from fault
+        except FabricError as error:
+            raise ConfigError(f"{error}: all controllers need the same racks, splitters and switches.") from error
         self._openflow.start()
         self._garbage.start()
         succession.stand(Hooks(self._lead, self._depose, self._die), self._openflow.connected)
@@ -223,6 +225,7 @@ class Daemon:
         """Nobody else leads: do so."""
         assert self._succession is not None and self._openflow is not None
         forwarding, core, self.epoch = self._openflow, _core(self._config), loaded.epoch
+        self.runtime.still_leads = self._may_write
         self._loaded = loaded
         self.on_epoch(loaded.epoch)
         self._succession.stop_following()

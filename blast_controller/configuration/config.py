@@ -58,6 +58,9 @@ def _datapath(text: str) -> str:
     return text
 
 
+LEAST_GRACE_OF_SEVERAL_MS = 10_000
+"""Milliseconds for a client to come back to one of several controllers."""
+
 Address = Annotated[str, AfterValidator(_address)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 Number = Annotated[int, Field(ge=1)]
@@ -263,6 +266,12 @@ class Config(Section):
         hung = [(splitters[s.name], s) for s in self.splitter]
         return OpticsKeys(self.fabric, ports, hung, [(s.name, s) for s in self.optical_switch])
 
+    @property
+    def _client_grace(self) -> float:
+        """Milliseconds. Whoever waits at a controller that hangs finds the next one only after some seconds."""
+        wanted = self.controller.client_grace_ms
+        return wanted if self.journal.etcd is None else max(wanted, LEAST_GRACE_OF_SEVERAL_MS)
+
     def core_settings(self) -> CoreSettings:
         """The core's settings."""
         every = self.journal.reconcile_every_ms
@@ -281,7 +290,7 @@ class Config(Section):
             most_pending=self.controller.pending_per_tenant,
             keep_warm=self.controller.keep_warm_ms / 1000,
             warm_reserve=self.controller.warm_reserve,
-            orphan_grace=self.controller.client_grace_ms / 1000,
+            orphan_grace=self._client_grace / 1000,
             remember_ended=self.controller.remember_ended_ms / 1000,
             most_ended=self.controller.remember_at_most,
             reconcile_every=None if every is None else every / 1000,

@@ -186,6 +186,8 @@ class Runtime:
         """Why nothing is decided until an operator lets it go on; None: it decides."""
         self.standby: Standby | None = None
         """Who tells of the controller that decides; None: this one does."""
+        self.still_leads: Callable[[], bool] = lambda: True
+        """Whether nobody else can decide yet, where this one does."""
         self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
@@ -214,11 +216,12 @@ class Runtime:
 
     def look(self) -> Look:
         """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
-        standby = self.standby
+        standby, snapshot = self.standby, self.snapshot
         stale = None if standby is None else standby.age()
-        if standby is not None and stale is None:
-            raise NotLeader(standby.leader())
-        return Look(self.snapshot, time.monotonic(), stale)
+        if stale is None:
+            # What is told as it is now must be so: nobody else may have changed it meanwhile.
+            self.check_leads()
+        return Look(snapshot, time.monotonic(), stale)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -252,9 +255,11 @@ class Runtime:
         self._abandoned = True
 
     def check_leads(self) -> None:
-        """Raise NotLeader where another controller decides."""
+        """Raise NotLeader where another controller decides, or may by now."""
         if self.standby is not None:
             raise NotLeader(self.standby.leader())
+        if not self.still_leads():
+            raise NotLeader(None)
 
     @property
     def _decides(self) -> bool:
@@ -311,6 +316,9 @@ class Runtime:
             raise Rejected("holding", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
+        self._hand_in(event)
+
+    def _hand_in(self, event: Event) -> None:
         with _telling(type(event).__name__):
             self.core.take(event, time.monotonic())
         self._undecided = True
@@ -328,7 +336,7 @@ class Runtime:
 
     def _take_posted(self, event: Event) -> None:
         if self._decides:
-            self.take(event)
+            self._hand_in(event)
 
     def _conclude(self, started: float) -> None:
         self._undecided = False
@@ -472,7 +480,7 @@ class Runtime:
 
     def _tick(self) -> None:
         if self._decides:
-            self.take(Tick())
+            self._hand_in(Tick())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())
 

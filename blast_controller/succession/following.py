@@ -73,6 +73,9 @@ class Following:
                 self._look()
             except StoreFault as fault:
                 log.warning("the journal cannot be followed: %s", fault)
+            except Exception:
+                # What is told grows older, and says so; this controller may still have to lead.
+                log.exception("what the leader has written cannot be shown")
             pause = max(INTERVAL, (time.monotonic() - began) / SHARE)
 
     def _look(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.model.events import FinishAsked
+from blast_controller.core.model.events import DeviceDown, FinishAsked
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.errors import DiskFull
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
@@ -82,3 +82,24 @@ def test_nothing_is_published_before_it_is_decided():
     assert world.core.snapshot.request(key_of("k")).state.value == "active"
     world.core.conclude(world.now)
     assert world.core.snapshot.request(key_of("k")).state.value == "done"
+
+
+def test_who_may_be_succeeded_by_now_tells_nothing_as_it_is(lab):
+    """A leader that was stopped for a while: somebody else may have changed everything."""
+    granted(lab)
+    lab.runtime.still_leads = lambda: False
+    for ask in (
+        lambda: lab.handler.fabric(CLIENT),
+        lambda: lab.handler.elements(CLIENT),
+        lambda: listed(lab),
+        lambda: now(lab.handler.status(CLIENT, "a")),
+        lambda: now(lab.handler.explain(CLIENT, "a")),
+        lambda: now(lab.handler.submit(CLIENT, wanted("b"))),
+        lambda: now(lab.handler.finish(CLIENT, "a", 0, None)),
+    ):
+        with pytest.raises(ttypes.NotLeader):
+            ask()
+    lab.runtime.post(DeviceDown(4, "what devices say is still heard"))
+    lab.settle()
+    lab.runtime.still_leads = lambda: True
+    assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE

@@ -143,3 +143,20 @@ def test_a_rival_that_cannot_be_told_of_is_no_reason_to_stand_down():
     eventually(lambda: rivals.told, "it to go on")
     assert not told.deposed and not told.died
     candidate.stop()
+
+
+def test_what_cannot_be_shown_makes_what_is_told_older():
+    journal, broken = FakeJournal(), threading.Event()
+
+    def show(loaded: Loaded) -> None:
+        if broken.is_set():
+            raise ValueError("it does not fit")
+
+    following = Following(journal, show, lambda generation: None)
+    following.start()
+    broken.set()
+    journal.seen = Seen("one:9090", 5, 2)
+    eventually(lambda: following.age() > 0.1, "it to grow old")
+    broken.clear()
+    eventually(lambda: following.age() < 0.1, "it to be shown")
+    following.stop()
