@@ -17,10 +17,12 @@ from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.options import add_command, checked, connect
 from blast_controller import journal_copy_command
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
+from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints
 from blast_controller.store.details import NotAnEntry, from_details
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
+from blast_transport.base.extras import NotInstalled
 
 PAGE = 1000
 FOLLOW_SECONDS = 0.5
@@ -28,7 +30,8 @@ EXAMPLES = """\
 examples:
   blast journal show --follow
   blast journal show --after 1200 --limit 50 --json
-  blast journal show --config blast.toml      (also while no controller runs)"""
+  blast journal show --config blast.toml      (also while no controller runs)
+  blast journal show --etcd etcd1:2379        (the same)"""
 
 _TOLD = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes sent again"}
 
@@ -55,6 +58,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     where = show.add_mutually_exclusive_group()
     where.add_argument("--config", type=Path, metavar="FILE", help="read the file that this configuration names")
     where.add_argument("--file", type=Path, metavar="FILE", help="read this journal file")
+    where.add_argument("--etcd", type=checked(endpoints), metavar="HOST:PORT,…", help="read the journal in this etcd")
+    add_etcd_options(show)
     show.add_argument("--after", type=checked(_sequence), default=0, metavar="N", help="only entries after number N")
     show.add_argument("--limit", type=checked(_count), default=sys.maxsize, metavar="N", help="at most N entries")
     show.add_argument("--follow", action="store_true", help="go on with entries as they come")
@@ -72,9 +77,9 @@ def _show(arguments: argparse.Namespace) -> int:
                 sys.stdout.write(form(entry) + "\n")
                 if arguments.follow:
                     sys.stdout.flush()
-    except (StoreFault, NotAnEntry, ConfigNamesNoJournal) as error:
+    except (StoreFault, NotAnEntry, NotInstalled, ConfigNamesNoJournal, NoSuchEtcd) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, ConfigNamesNoJournal) else FAILED
+        return WRONG_USE if isinstance(error, ConfigNamesNoJournal | NoSuchEtcd) else FAILED
     return DONE
 
 
@@ -103,6 +108,8 @@ def entries(read: Read, after: int, limit: int, wait: Callable[[], None] | None)
 def _source(arguments: argparse.Namespace) -> AbstractContextManager[Read]:
     if arguments.config is not None:
         return _from_file(journal_named_by(arguments.config))
+    if arguments.etcd is not None:
+        return _from_etcd(arguments)
     return _from_controller(arguments) if arguments.file is None else _from_file(arguments.file)
 
 
@@ -120,6 +127,15 @@ def _from_file(path: Path) -> Iterator[Read]:
         yield reader.read
 
 
+@contextmanager
+def _from_etcd(arguments: argparse.Namespace) -> Iterator[Read]:
+    with connected(arguments) as (connection, keys):
+        # Only who has its journal in etcd has the libraries for it.
+        from blast_controller.store.etcd.history import EtcdHistory
+
+        yield EtcdHistory(connection, keys).read
+
+
 def journal_named_by(config: Path) -> Path:
     """The journal's file, from the key `file` of the table `journal`. Raises ConfigNamesNoJournal.
 
@@ -135,6 +151,8 @@ def journal_named_by(config: Path) -> Path:
     named = section if isinstance(section, dict) else {}
     if named.get("in_memory") is True:
         raise ConfigNamesNoJournal(f"{config} keeps its journal in memory: ask the controller that runs")
+    if named.get("etcd") is not None:
+        raise ConfigNamesNoJournal(f"{config} has its journal in etcd: name its members by --etcd")
     file = named.get("file", DEFAULT_JOURNAL) if section is None or named is section else None
     if not isinstance(file, str) or not file:
         raise ConfigNamesNoJournal(f"{config} names no journal (key file in the table journal): use --file")

@@ -138,6 +138,7 @@ def test_the_configuration_names_the_file(store, tmp_path, capsys):
         ("[journal", "is not TOML"),
         ("[journal]\nin_memory = true", "keeps its journal in memory"),
         ("[journal]\nfile = 5", "names no journal"),
+        ('[journal.etcd]\nendpoints = ["e:2379"]', "has its journal in etcd"),
         ("journal = 1", "names no journal"),
     ],
 )
@@ -223,3 +224,18 @@ def test_waiting_happens_only_when_there_is_nothing_new():
     found = journal_command.entries(read, 0, 5, lambda: waits.append(None))
     assert [entry.sequence for entry in found] == [1, 2, 3, 4, 5]
     assert len(waits) == 3
+
+
+def test_a_journal_in_etcd_is_shown_though_nobody_leads(controllers, capsys):
+    store = controllers.store()
+    store.open()
+    store.commit([Record("element", "splitter:s1", {"reason": "dust"}, note="quarantined")], 1.0)
+    store.close()
+    access, prefix = controllers.server.access(), controllers.keys.prefix
+    files = ("--etcd-ca", access.tls.ca, "--etcd-cert", access.tls.cert, "--etcd-key", access.tls.key)
+    user = ("--etcd-user", "blast", "--etcd-password-file", controllers.server.password_file)
+    where = ("--etcd", ",".join(access.endpoints), "--etcd-prefix", prefix)
+    assert run(*where, *files, *user) == 0
+    assert "splitter:s1  quarantined" in capsys.readouterr().out
+    assert run(*where, "--etcd-user", "blast") == 2
+    assert "--etcd-password-file go together" in capsys.readouterr().err
