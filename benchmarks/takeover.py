@@ -1,7 +1,8 @@
 """Claims about two controllers that share a journal in etcd, on a lab of six racks (real Open vSwitch, emulated
 optical switch), one etcd member at 20/200 ms and a leader's lease of 1 s:
 
-    killed, stopped    from the fault to the answer of a new request: <= 1.5 s
+    killed, stopped, cut off from etcd
+                       from the fault to the answer of a new request: <= 1.5 s
     asked              from `stand-down` to the same: <= 0.1 s after the answer
 
 While one leads a tree stays lit: told is how many of its rules and cross-connects were touched (claim: none).
@@ -42,6 +43,12 @@ def stopped(leader: Controller) -> None:
     leader.signal(signal.SIGSTOP)
 
 
+def cut_off(leader: Controller) -> None:
+    """Nothing that it says to etcd arrives any more, nor the other way."""
+    leader.to_etcd.hold_requests()
+    leader.to_etcd.hold_answers()
+
+
 def asked(leader: Controller) -> None:
     """By an operator, once somebody stands by."""
     with Client(leader.thrift) as client:
@@ -56,7 +63,12 @@ def _stands_down(client: Client) -> bool:
     return True
 
 
-FAULTS: dict[str, Callable[[Controller], None]] = {"killed": killed, "stopped": stopped, "asked": asked}
+FAULTS: dict[str, Callable[[Controller], None]] = {
+    "killed": killed,
+    "stopped": stopped,
+    "cut off": cut_off,
+    "asked": asked,
+}
 
 
 def one(room: Room, fault: Callable[[Controller], None], number: int) -> tuple[float, int]:
@@ -75,6 +87,7 @@ def one(room: Room, fault: Callable[[Controller], None], number: int) -> tuple[f
     after = room.rules()
     touched = sum(rule not in after or after[rule] < age for rule, age in rules.items())
     leader.stop()
+    leader.to_etcd.pass_on()
     leader.start()
     return float(seconds), touched
 
@@ -123,8 +136,7 @@ def main() -> None:
                     if not args.json:
                         print(f"{name}: {json.dumps(rows[name])}", flush=True)
             finally:
-                for controller in room.controllers:
-                    controller.stop()
+                room.close()
     print(json.dumps({"machine": describe(), "rows": rows}) if args.json else describe())
 
 

@@ -38,8 +38,7 @@ def room(tmp_path, etcd) -> Iterator[Room]:
             room.start()
             yield room
         finally:
-            for controller in room.controllers:
-                controller.stop()
+            room.close()
 
 
 def test_a_standby_tells_who_leads_and_what_it_has_seen(room):

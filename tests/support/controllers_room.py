@@ -13,6 +13,7 @@ from blast_api.ttypes import Grant, MulticastRequest
 from blast_client import Client, ControllerUnreachable, NotLeader
 from mininet_topos.lab import Lab, free_address
 from tests.support.etcd_server import EtcdServer
+from tests.support.muting_proxy import MutingProxy
 from tests.support.waiting import eventually
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
@@ -26,12 +27,14 @@ class Controller:
 
     def __init__(self, room: Room, number: int) -> None:
         self.thrift, self.openflow = free_address(), free_address()
-        self._folder = room.folder
+        self.to_etcd = MutingProxy(room.etcd.port)
+        """All that it says to etcd, and hears of it, goes through here."""
+        self.to_etcd.__enter__()
         self.config = room.folder / f"controller-{number}.toml"
         self.log = room.folder / f"controller-{number}.log"
         text = room.lab.config.read_text()
         text = text.replace(room.lab.thrift, self.thrift).replace(room.lab.openflow, self.openflow)
-        text = re.sub(r"\[journal\]\n(file|in_memory) = .*", room.journal(), text)
+        text = re.sub(r"\[journal\]\n(file|in_memory) = .*", room.journal(self.to_etcd.port), text)
         self.config.write_text(text)
         self.process: subprocess.Popen[str] | None = None
 
@@ -51,6 +54,11 @@ class Controller:
             self.process.kill()
             self.process.communicate(timeout=PATIENCE)
             self.process = None
+
+    def close(self) -> None:
+        """End it for good."""
+        self.stop()
+        self.to_etcd.__exit__(None, None, None)
 
     def leads(self) -> bool:
         with Client(self.thrift, timeout=2.0) as client:
@@ -103,8 +111,9 @@ class Room:
         ).stdout
         return found.split().count("true")
 
-    def journal(self) -> str:
-        access = self.etcd.access()
+    def journal(self, port: int) -> str:
+        """The table of the configuration, for who reaches etcd by this port."""
+        access = self.etcd.access(port)
         assert access.tls is not None
         lines = [
             "[journal.etcd]",
@@ -124,6 +133,11 @@ class Room:
 
     def client(self) -> Client:
         return Client(self.thrift, timeout=PATIENCE)
+
+    def close(self) -> None:
+        """End all controllers."""
+        for controller in self.controllers:
+            controller.close()
 
     def start(self) -> None:
         for controller in self.controllers:
