@@ -32,6 +32,9 @@ class DirectRuntime:
     def snapshot(self) -> Snapshot:
         return self.core.snapshot
 
+    def check_leads(self) -> None:
+        """It is alone."""
+
     def look(self) -> Look:
         return Look(self.core.snapshot, self.world.now)
 
