@@ -122,5 +122,6 @@ class TestPolatisOutputFirst(TestPolatis):
 
 
 def test_every_dialect_is_held_to_the_contract() -> None:
-    held = {one.dialect for base in DialectContract.__subclasses__() for one in (base, *base.__subclasses__())}
-    assert held == set(DIALECTS)
+    kinds = [kind for base in DialectContract.__subclasses__() for kind in (base, *base.__subclasses__())]
+    # Some are only what several have in common.
+    assert {kind.dialect for kind in kinds if hasattr(kind, "dialect")} == set(DIALECTS)
