@@ -30,6 +30,8 @@ from blast_controller.core.snapshot.request_index import RequestIndex, renew
 from blast_controller.core.snapshot.reserves import Reserves
 from blast_controller.core.snapshot.snapshot import Snapshot, Standings
 
+_ALL_FREE: Standings = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -85,8 +87,11 @@ class Publisher:
         for element in elements:
             if (unit := units.get(element)) is None:
                 continue
-            found = changed[unit] if unit in changed else changed.setdefault(unit, dict(before.get(unit, {})))
+            known = before.get(unit, _ALL_FREE)
             standing = Standing(holders.get(element), unusable(element))
+            if standing == known.get(element, FREE):
+                continue
+            found = changed[unit] if unit in changed else changed.setdefault(unit, dict(known))
             if standing == FREE:
                 found.pop(element, None)
             else:
