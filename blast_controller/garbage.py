@@ -13,8 +13,11 @@ import time
 
 from blast_controller.heap import give_back
 
-COLLECT_AFTER = 10_000
-"""Objects made between two looks at those that are new: some milliseconds each."""
+COLLECT_AFTER = 2_000
+"""Objects made, beyond those freed, between two looks at those that are new: some milliseconds each.
+
+What takes the place of an old object does not count, and is looked at all the same: ten times as many may have come.
+"""
 LEAST_SECONDS, SHARE = 60.0, 1e-4
 """Between two looks at everything; and the share of all time that these may take.
 
