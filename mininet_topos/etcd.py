@@ -13,7 +13,8 @@ from mininet_topos.errors import ProcessFault
 from mininet_topos.names import MARK
 
 _SECONDS = 60.0
-_QUICK = ("--heartbeat-interval", "20", "--election-timeout", "200")
+_QUICK = {"heartbeat-interval": "20", "election-timeout": "200"}
+"""Milliseconds: its members are near each other."""
 
 
 class LabEtcd:
@@ -25,16 +26,17 @@ class LabEtcd:
         self.address = address
         self._log = folder / "etcd.log"
         client, others = f"http://{address}", f"http://{peer}"
-        command = ["etcd", "--name", "lab", "--data-dir", str(folder / "etcd"), *_QUICK, "--listen-client-urls", client]
-        command += [
-            "--advertise-client-urls",
-            client,
-            "--listen-peer-urls",
-            others,
-            "--initial-cluster",
-            f"lab={others}",
-        ]
-        command += ["--initial-advertise-peer-urls", others]
+        options = {
+            "name": "lab",
+            "data-dir": str(folder / "etcd"),
+            "listen-client-urls": client,
+            "advertise-client-urls": client,
+            "listen-peer-urls": others,
+            "initial-advertise-peer-urls": others,
+            "initial-cluster": f"lab={others}",
+            **_QUICK,
+        }
+        command = ["etcd", *(f"--{name}={value}" for name, value in options.items())]
         with self._log.open("ab") as log:
             environment = {**os.environ, MARK: lab, "ETCD_UNSUPPORTED_ARCH": "arm64"}
             self._process = subprocess.Popen(
