@@ -19,7 +19,7 @@ from blast_controller.configuration.optics import (
     SwitchKeys,
     TransceiverKeys,
 )
-from blast_controller.configuration.section import Ip, Milliseconds, Name, Section
+from blast_controller.configuration.section import Address, Ip, Milliseconds, Name, Section
 from blast_controller.configuration.ssh import SshSection
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
@@ -32,13 +32,6 @@ from tl1_driver.dialects.base import LightCheckTime
 
 class ConfigError(Exception):
     """The operator's fault: the file cannot be read, breaks the schema or contradicts itself. One sentence."""
-
-
-def _address(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError('must be "ADDRESS:PORT"')
-    return text
 
 
 def _one_of(known: Iterable[str]) -> AfterValidator:
@@ -61,7 +54,6 @@ def _datapath(text: str) -> str:
 LEAST_GRACE_OF_SEVERAL_MS = 10_000
 """Milliseconds for a client to come back to one of several controllers."""
 
-Address = Annotated[str, AfterValidator(_address)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 Number = Annotated[int, Field(ge=1)]
 

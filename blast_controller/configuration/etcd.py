@@ -6,25 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from blast_controller.configuration.section import Section, is_loopback
-
-
-def _endpoint(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError('must be "HOST:PORT"')
-    return text
-
-
-Endpoint = Annotated[str, AfterValidator(_endpoint)]
+from blast_controller.configuration.section import Address, Section, is_loopback
 
 
 class EtcdSection(Section):
     """Where etcd's members are, who we are to them, and under which keys the journal lies."""
 
-    endpoints: Annotated[tuple[Endpoint, ...], Field(min_length=1)]
+    endpoints: Annotated[tuple[Address, ...], Field(min_length=1)]
     ca: Path | None = None
     certificate: Path | None = None
     private_key: Path | None = None

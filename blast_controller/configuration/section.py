@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def _text(value: object) -> object:
@@ -25,6 +25,16 @@ class Section(BaseModel):
     """A table of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError('must be "ADDRESS:PORT"')
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
 
 
 def is_loopback(address: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from blast_controller.configuration.config import ConfigError
 from blast_controller.configuration.reading import parse
+from tests.unit.test_config import GOOD
 
 EXAMPLE = files("blast_controller").joinpath("example.toml").read_text()
 SECOND = '\n[[optical_switch]]\nname = "ocs2"\naddress = "{}"\ninputs = 4\noutputs = 4\n'
@@ -56,3 +57,18 @@ def test_a_contradiction_is_refused_in_one_sentence(replacements, words):
 )
 def test_what_is_at_the_edge_is_taken(replacements):
     parse(changed(*replacements))
+
+
+@pytest.mark.parametrize(
+    ("etcd", "sentence"),
+    [
+        ('endpoints = ["e1"]', 'must be "ADDRESS:PORT"'),
+        ('endpoints = ["e1:2379"]', "are on other machines: give ca, certificate and private_key"),
+        ('endpoints = ["127.0.0.1:1"]\nca = "x"', "belong together: give all three"),
+        ('endpoints = ["127.0.0.1:1"]\nuser = "x"', "user and password_file belong together"),
+        ('endpoints = ["127.0.0.1:1"]\nprefix = "/"', "must name a place of its own"),
+    ],
+)
+def test_a_journal_in_etcd_that_cannot_be_reached_safely_is_refused(etcd, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        parse(f"{GOOD}\n[journal.etcd]\n{etcd}\n")
