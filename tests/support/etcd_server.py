@@ -55,7 +55,7 @@ class EtcdServer:
         self.quota = quota
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
-        self._token, self._has_users = "", False
+        self._has_users = False
         self.port, self._peer_port = 0, 0
 
     @contextmanager
@@ -116,11 +116,16 @@ class EtcdServer:
 
     def post(self, path: str, **content: object) -> dict[str, object]:
         """A call to etcd's gateway, as its administrator."""
+        return self._post(path, self._token() if self._has_users else "", content)
+
+    # --------------------------------------------------------------------------------------------------- inside
+
+    def _post(self, path: str, token: str, content: dict[str, object]) -> dict[str, object]:
         tls = ssl.create_default_context(cafile=str(self.authority.cert))
         tls.load_cert_chain(self.client.cert, self.client.key)
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=tls)
         try:
-            headers = {"Authorization": self._token} if self._token else {}
+            headers = {"Authorization": token} if token else {}
             connection.request("POST", f"/v3/{path}", json.dumps(content), headers)
             answer = connection.getresponse()
             found = json.loads(answer.read())
@@ -129,7 +134,9 @@ class EtcdServer:
         finally:
             connection.close()
 
-    # --------------------------------------------------------------------------------------------------- inside
+    def _token(self) -> str:
+        # A new one each time: etcd forgets them, after some minutes or when users change.
+        return str(self._post("auth/authenticate", "", {"name": "root", "password": "secret"})["token"])
 
     def _start_somewhere(self) -> None:
         for _ in range(5):
@@ -151,8 +158,7 @@ class EtcdServer:
             raise OSError("etcd has ended by itself")
         try:
             if self._has_users:
-                self._log_in()
-                return True
+                return bool(self._token())
             return bool(self.post("maintenance/status")["leader"])
         except (OSError, KeyError, ValueError, AssertionError, http.client.HTTPException):
             return False
@@ -168,11 +174,6 @@ class EtcdServer:
             self.post("auth/user/grant", user=user, role=role)
         self.post("auth/enable")
         self._has_users = True
-        self._log_in()
-
-    def _log_in(self) -> None:
-        self._token = ""
-        self._token = str(self.post("auth/authenticate", name="root", password="secret")["token"])
 
 
 class Controllers:
