@@ -54,6 +54,7 @@ from blast_controller.core.policy.splitter_limits import NO_LIGHT
 from blast_controller.core.rollout.reconciliation import Seen
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.snapshot.changes import Changes
 from blast_controller.core.snapshot.facts import PartFacts
 from blast_controller.core.snapshot.publisher import Known, Publisher
 from blast_controller.core.snapshot.snapshot import Snapshot
@@ -183,6 +184,10 @@ class Core:
     def snapshot(self) -> Snapshot:
         """What readers are to be shown once all records of the latest conclusion are on disk, and never before."""
         return self._publisher.latest
+
+    def take_changes(self) -> Changes:
+        """What differs in this snapshot from the one that was shown when this was last asked."""
+        return self._publisher.take_changes()
 
     @property
     def view(self) -> View:

@@ -6,6 +6,8 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command, Publish
 from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.snapshot.changes import Changes
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.ops.activity import DriftWatch, Line, device_line, request_line, tell
 
 
@@ -29,6 +31,9 @@ class ActivityLog:
         """Daily routine."""
 
     def on_commit(self, records: int, seconds: float) -> None:
+        """Daily routine."""
+
+    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
         """Daily routine."""
 
     def _drifted(self, event: Event, core: Core) -> Line | None:

@@ -17,6 +17,8 @@ from blast_controller.core.model.events import (
 )
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import EventKind, RequestEvent, TransferReport
+from blast_controller.core.snapshot.changes import Changes
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.ops.metrics import Metrics
 
 TORS = "tors"
@@ -65,6 +67,9 @@ class Metering:
         """So many records are durable, for which the commit waited so long."""
         self._metrics.journal_records.inc(records)
         self._metrics.fsync_seconds.observe(seconds)
+
+    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
+        """Nothing: how things stand is looked at when somebody asks."""
 
     def _happened(self, tenant: str, event: RequestEvent) -> None:
         metrics = self._metrics

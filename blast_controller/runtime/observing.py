@@ -9,6 +9,8 @@ from typing import Protocol
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command
 from blast_controller.core.model.events import Event
+from blast_controller.core.snapshot.changes import Changes
+from blast_controller.core.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,9 @@ class Observer(Protocol):
 
     def on_commit(self, records: int, seconds: float) -> None:
         """So many records are durable, and their commit waited so long for the disk."""
+
+    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
+        """Readers are shown this from now on, which differs so from what they were shown before."""
 
 
 class Observers:
@@ -50,6 +55,10 @@ class Observers:
     def on_commit(self, records: int, seconds: float) -> None:
         """As `Observer.on_commit`."""
         self._tell(lambda observer: observer.on_commit(records, seconds))
+
+    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
+        """As `Observer.on_published`."""
+        self._tell(lambda observer: observer.on_published(snapshot, changes))
 
     def _tell(self, tell: Callable[[Observer], None]) -> None:
         for observer in list(self._observers):

@@ -40,6 +40,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.inbox import Inbox
@@ -211,8 +212,21 @@ class Runtime:
         """Let a core that has seen nothing know, and let readers see, what was stored. Raises FabricError."""
         now = time.monotonic()
         core.load(loaded.records(), now)
-        self.snapshot = core.snapshot
+        self._show_all_of(core)
         return core.begin(now)
+
+    def _show_all_of(self, core: Core) -> None:
+        """Let readers see what a core knows that was not shown before."""
+        core.take_changes()
+        self.snapshot = core.snapshot
+        self._observers.on_published(self.snapshot, EVERYTHING)
+
+    def _publish(self) -> None:
+        """Let readers see what is durable now."""
+        self.snapshot = self.core.snapshot
+        changes = self.core.take_changes()
+        if changes != NOTHING:
+            self._observers.on_published(self.snapshot, changes)
 
     def look(self) -> Look:
         """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
@@ -230,10 +244,10 @@ class Runtime:
         for device in list(self.core.view.away):
             self.core.take(DeviceDown(device, "not looked at while the controller is holding"), now)
         self.core.load([], now)
-        self.snapshot = self.core.snapshot
+        self._show_all_of(self.core)
         try:
             self.core.load(loaded.records(), now)
-            self.snapshot = self.core.snapshot
+            self._show_all_of(self.core)
         except Exception:
             # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
             log.exception("what the journal holds could not be taken over, even to be looked at")
@@ -248,7 +262,8 @@ class Runtime:
     def show(self, core: Core) -> None:
         """Let readers see what a core knows that has only been loaded (on the runtime's thread only)."""
         if self.standby is not None:
-            self.core, self.snapshot = core, core.snapshot
+            self.core = core
+            self._show_all_of(core)
 
     def abandon(self) -> None:
         """The journal is another controller's from now on: that it cannot be written is no failure any more."""
@@ -434,7 +449,7 @@ class Runtime:
         if self._undecided:
             self._conclude(time.monotonic())
         while self._written():
-            self.snapshot = self.core.snapshot
+            self._publish()
             if not self._held_back:
                 return
             held_back, self._held_back = self._held_back, []

@@ -22,6 +22,9 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.snapshot.changes import EVERYTHING, Changes
+from blast_controller.moments.encoder import Encoder, all_rows
+from blast_controller.moments.moment import Moment
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.store.rows import encode
 from tests.support.core import World, reached_by
@@ -61,6 +64,8 @@ class Invariants:
         self.ticked_at = float("-inf")
         self.parts = 0
         self.reading = FabricReading()
+        self.encoder = Encoder()
+        self.encoded: Core | None = None
         self.harmed: dict[int, set[Device]] = {}
         self.unheard: Counter[Device] = Counter()
         self.silent: set[Device] = set()
@@ -155,6 +160,15 @@ class Invariants:
             shown = self.core.snapshot
             assert self.reading.read(shown, None) == FabricReading().read(shown, None)
             assert shown == published_anew(self.core), "something has changed that readers are not told of"
+            self.encoder.encode(Moment(shown, self.world.now, self.world.now, self._changes()))
+            assert self.encoder.rows == all_rows(shown), "something has changed that is not named as changed"
+
+    def _changes(self) -> Changes:
+        changes = self.core.take_changes()
+        if self.encoded is self.core:
+            return changes
+        self.encoded = self.core
+        return EVERYTHING
 
     def i1_one_holder(self) -> None:
         """No splitter and no port in two live reservations, in the journal nor in the core."""

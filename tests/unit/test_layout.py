@@ -74,10 +74,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.core": {"algorithms"},
     "blast_controller.openflow": {"blast_controller.core", "blast_controller.serving"},
     "blast_controller.optical": {"blast_controller.core", "tl1_driver"},
+    "blast_controller.moments": {"blast_controller.core"},
     "blast_controller.ops": {"blast_controller.core"},
     # What it serves is what the daemon hands to it; who asks is known as on Thrift.
     "blast_controller.ops.http": {
         "blast_controller.core",
+        "blast_controller.moments",
         "blast_controller.rpc.clients",
         "blast_controller.runtime",
         "blast_controller.serving",

@@ -71,6 +71,9 @@ class Broken:
     def on_command(self, command) -> None:
         raise AssertionError("it was told although it had failed")
 
+    def on_published(self, snapshot, changes) -> None:
+        assert not self.asked, "it was told although it had failed"
+
 
 class Toy:
     """What anybody may write: it needs nothing of the package but the words."""
@@ -90,6 +93,10 @@ class Toy:
     def on_commit(self, records, seconds) -> None:
         self.seen.append("commit")
 
+    def on_published(self, snapshot, changes) -> None:
+        assert len(snapshot.trees) <= 1
+        self.seen.append("published")
+
 
 def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplog):
     broken, toy = Broken(), Toy()
@@ -101,6 +108,7 @@ def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplo
     assert broken.asked == 1 and "Broken failed, and is told nothing any more" in caplog.text
     assert toy.seen[0] == "RequestSubmitted with 1 waiting"
     assert toy.seen[1:3] == ["decision", "commit"]
+    assert toy.seen.index("commit") < toy.seen.index("published") < toy.seen.index("SetCircuits")
     assert toy.seen.index("SetCircuits") < toy.seen.index("StepConfirmed with 0 waiting") < toy.seen.index("Publish")
 
 

@@ -18,7 +18,11 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 
 
 class PartFacts(NamedTuple):
-    """A part of a request; `reason` is how it ended, what its light lacks, or why its last attempt failed."""
+    """A part of a request.
+
+    `reason` is how it ended, what its light lacks, or why its last attempt failed; `reached` is how many bytes have
+    been sent as far as the sender has said.
+    """
 
     number: int
     state: PartState
@@ -27,6 +31,7 @@ class PartFacts(NamedTuple):
     lease_end: float | None
     grant: Grant | None
     report: TransferReport | None
+    reached: int
 
 
 class RequestFacts(NamedTuple):
@@ -52,7 +57,9 @@ def request_facts(request: Request) -> RequestFacts:
 
 
 def _part_facts(part: Part) -> PartFacts:
-    return PartFacts(part.index, part.state, part.receivers, part.reason, part.lease_end, part.grant, part.report)
+    return PartFacts(
+        part.index, part.state, part.receivers, part.reason, part.lease_end, part.grant, part.report, part.reached
+    )
 
 
 class TreeFacts(NamedTuple):

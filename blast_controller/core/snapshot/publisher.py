@@ -17,6 +17,7 @@ from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservations import Reservations
+from blast_controller.core.snapshot.changes import Changes, ChangesNoted
 from blast_controller.core.snapshot.facts import (
     FREE,
     RequestFacts,
@@ -49,6 +50,7 @@ class Publisher:
     def __init__(self, fabric: Fabric, known: Known) -> None:
         self._known = known
         self._reserves = Reserves(known.inventory)
+        self._changes = ChangesNoted()
         units = MappingProxyType(dict(_units(fabric)))
         self.latest = Snapshot(fabric, units, RequestIndex(), Map(), MappingProxyType({}), Map(), None)
 
@@ -57,13 +59,23 @@ class Publisher:
         inventory, before = self._known.inventory, self.latest
         changes = inventory.take_changes()
         self._reserves.count(changes.kinds, settings.warm_reserve)
-        self.latest = before._replace(
-            requests=before.requests.with_changes({name: self._request(name) for name in requests}),
+        after = before._replace(
+            requests=before.requests.with_changes(found := {name: self._request(name) for name in requests}),
             standings=self._standings(changes.elements) if changes.elements else before.standings,
             away=MappingProxyType(dict(inventory.away)) if changes.devices else before.away,
             trees=self._trees(reservations) if reservations else before.trees,
             warm=self._warm(settings),
         )
+        self._changes.note(found, reservations, {before.units[e] for e in changes.elements if e in before.units})
+        if changes.devices:
+            self._changes.note_away()
+        if after.warm != before.warm:
+            self._changes.note_warm()
+        self.latest = after
+
+    def take_changes(self) -> Changes:
+        """What differs in the latest snapshot from the one that was the latest when this was asked before."""
+        return self._changes.take()
 
     def _request(self, name: RequestKey) -> RequestFacts | None:
         found = self._known.table.requests.get(name)

@@ -1,0 +1,86 @@
+"""From moments to the rows that have changed, each encoded once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.moments import rows
+from blast_controller.moments.moment import Moment
+
+Rows = dict[str, str]
+"""JSON by name."""
+Difference = dict[str, str | None]
+"""Rows that have come or changed, and None for those that are gone."""
+
+
+def all_rows(snapshot: Snapshot) -> Rows:
+    """A whole snapshot."""
+    return {name: _encoded(value) for name, value in _values(snapshot)}
+
+
+def _values(snapshot: Snapshot) -> Iterator[tuple[str, rows.Value]]:
+    yield rows.FABRIC, rows.fabric_value(snapshot.fabric)
+    yield from ((rows.request_name(key), rows.request_value(found)) for key, found in snapshot.requests.by_name.items())
+    yield from ((rows.tree_name(number), rows.tree_value(found)) for number, found in snapshot.trees.items())
+    yield from ((rows.unit_name(unit), rows.unit_value(found)) for unit, found in snapshot.standings.items())
+    yield from ((rows.away_name(device), rows.away_value(reason)) for device, reason in snapshot.away.items())
+    if snapshot.warm is not None:
+        yield rows.WARM, rows.warm_value(snapshot.warm)
+
+
+class Encoder:
+    """For one reader that sees every moment, in order."""
+
+    def __init__(self) -> None:
+        self._known: Rows = {}
+
+    @property
+    def rows(self) -> Rows:
+        """All rows as of the latest moment; a reader must not change them."""
+        return self._known
+
+    def encode(self, moment: Moment) -> Difference:
+        """What of the rows differs from the moment before."""
+        found = self._found(moment)
+        difference = {name: row for name, row in found.items() if row != self._known.get(name)}
+        for name, row in difference.items():
+            if row is None:
+                del self._known[name]
+            else:
+                self._known[name] = row
+        return difference
+
+    def _found(self, moment: Moment) -> Difference:
+        if moment.changes.everything:
+            return {**dict.fromkeys(self._known), **all_rows(moment.snapshot)}
+        return dict(self._named(moment))
+
+    def _named(self, moment: Moment) -> Iterator[tuple[str, str | None]]:
+        snapshot, changes = moment.snapshot, moment.changes
+        for key in changes.requests:
+            request = snapshot.requests.by_name.get(key)
+            yield rows.request_name(key), None if request is None else _encoded(rows.request_value(request))
+        for number in changes.trees:
+            tree = snapshot.trees.get(number)
+            yield rows.tree_name(number), None if tree is None else _encoded(rows.tree_value(tree))
+        for unit in changes.units:
+            standings = snapshot.standings.get(unit)
+            yield rows.unit_name(unit), None if standings is None else _encoded(rows.unit_value(standings))
+        if changes.away:
+            for device in _devices(snapshot):
+                reason = snapshot.away.get(device)
+                yield rows.away_name(device), None if reason is None else _encoded(rows.away_value(reason))
+        if changes.warm:
+            yield rows.WARM, None if snapshot.warm is None else _encoded(rows.warm_value(snapshot.warm))
+
+
+def _devices(snapshot: Snapshot) -> Iterator[Device]:
+    yield from snapshot.fabric.switches
+    yield from {rack.datapath for rack in snapshot.fabric.racks.values()}
+
+
+def _encoded(value: rows.Value) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,233 @@
+"""A snapshot as rows: a name, and plain values for JSON. Equal snapshots give equal rows, wherever they come from.
+
+Fields are called as in the Thrift interface where they mean the same. Times are seconds on the core's clock, with a
+precision of a millisecond; `Moment` says when that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.identifiers import Device, device_name
+from blast_controller.core.model.requests import Grant, RequestKey, Timings, TransferReport
+from blast_controller.core.snapshot.facts import PartFacts, RequestFacts, TreeFacts, WarmFacts
+from blast_controller.core.snapshot.snapshot import Standings
+
+Value = dict[str, object]
+
+MOST_MARGINS = 16
+"""Of one grant: those of the leaves with the least margin."""
+FABRIC = "fabric"
+WARM = "warm"
+
+
+def request_name(key: RequestKey) -> str:
+    """The row of a request. No tenant's name has a slash."""
+    return f"request/{key[0]}/{key[1]}"
+
+
+def tree_name(reservation: int) -> str:
+    """The row of a reservation."""
+    return f"tree/{reservation}"
+
+
+def unit_name(unit: str) -> str:
+    """The row of a rack, by name, or of a splitter or static tree, by element."""
+    return f"unit/{unit}"
+
+
+def away_name(device: Device) -> str:
+    """The row of a device that is away."""
+    return f"away/{device_name(device)}"
+
+
+# ------------------------------------------------------------------------------------------------------ values
+
+
+def fabric_value(fabric: Fabric) -> Value:
+    """What is there and does not change while a controller runs."""
+    return {
+        "lightRateBitsPerSecond": int(fabric.light_rate),
+        "racks": [
+            {
+                "name": rack.name,
+                "datapath": f"{rack.datapath:016x}",
+                "device": device_name(rack.datapath),
+                "hosts": [host.name for host in fabric.hosts_by_rack[rack.name]],
+                "opticalPorts": [
+                    {
+                        "element": port.element,
+                        "port": port.port,
+                        "opticalSwitch": port.switch,
+                        "switchInput": port.input,
+                        "switchOutput": port.output,
+                    }
+                    for port in rack.optical_ports
+                ],
+            }
+            for rack in fabric.racks.values()
+        ],
+        "splitters": [
+            {
+                "element": splitter.element,
+                "name": splitter.name,
+                "ways": splitter.ways,
+                "opticalSwitch": splitter.switch,
+                "switchOutput": splitter.input,
+                "switchInputs": list(splitter.outputs),
+            }
+            for splitter in fabric.splitters.values()
+        ],
+        "opticalSwitches": list(fabric.switches),
+        "staticTrees": list(fabric.static_trees),
+    }
+
+
+def request_value(facts: RequestFacts) -> Value:
+    """A request with its parts."""
+    current = facts.current
+    optional = {
+        "highestBitsPerSecond": current.highest_rate,
+        "patience": _seconds(current.patience),
+        "deadline": _seconds(current.deadline),
+        "priority": current.priority,
+        "maySplit": current.may_split,
+        "mayPause": current.may_pause,
+    }
+    return {
+        "key": current.key,
+        "tenant": current.tenant,
+        "state": facts.state.value,
+        "sender": current.sender,
+        "receivers": list(current.receivers),
+        "bytes": current.bytes,
+        "receivedAt": _seconds(facts.received_at),
+        "arrival": facts.arrival,
+        "latestSequence": facts.told,
+        **{name: value for name, value in optional.items() if value},
+        "parts": [_part(part, facts) for part in facts.parts],
+    }
+
+
+def _part(part: PartFacts, request: RequestFacts) -> Value:
+    value: Value = {"part": part.number, "state": part.state.value}
+    # A part is most often all of its request, whose receivers are told already.
+    if part.receivers != request.current.receivers:
+        value["receivers"] = list(part.receivers)
+    if part.reason is not None:
+        value["reason"] = part.reason
+    if part.lease_end is not None:
+        value["leaseEndsAt"] = _seconds(part.lease_end)
+    if part.reached:
+        value["reachedByte"] = part.reached
+    if part.grant is not None:
+        value["grant"] = _grant(part.grant)
+    if part.report is not None:
+        value["report"] = _report(part.report)
+    return value
+
+
+def _grant(grant: Grant) -> Value:
+    value: Value = {
+        "reservation": grant.reservation,
+        "groupAddress": grant.group_address,
+        "groupPort": grant.group_port,
+        "rateBitsPerSecond": int(grant.rate),
+        "lease": _seconds(grant.lease),
+        "firstByte": grant.first_byte,
+        "timings": _timings(grant.timings),
+    }
+    if grant.unserved:
+        value["receiversWithoutPart"] = list(grant.unserved)
+    if grant.margins:
+        value["margins"] = [
+            {
+                "rack": margin.rack,
+                "receivedDbm": round(margin.received, 2),
+                "sensitivityMarginDb": round(margin.sensitivity, 2),
+                "overloadMarginDb": round(margin.overload, 2),
+                "binding": margin.binding,
+            }
+            for margin in grant.margins[:MOST_MARGINS]
+        ]
+    return value
+
+
+def _timings(timings: Timings) -> Value:
+    steps = {
+        "computeMs": timings.compute,
+        "openflowMs": timings.openflow,
+        "opticalMs": timings.optical,
+        "totalMs": timings.total,
+    }
+    return {name: round(1000 * seconds, 2) for name, seconds in steps.items() if seconds is not None}
+
+
+def _report(report: TransferReport) -> Value:
+    value = {
+        "bytesSent": report.bytes_sent,
+        "duration": _seconds(report.duration),
+        "repairedBytes": report.bytes_repaired,
+        "failedReceivers": list(report.failed_receivers) or None,
+    }
+    return {name: found for name, found in value.items() if found is not None}
+
+
+def tree_value(facts: TreeFacts) -> Value:
+    """A reservation, and the circuits that make its light tree: [switch, input, output], roots before leaves."""
+    tree = facts.layout.tree
+    return {
+        "reservation": facts.reservation,
+        "tenant": facts.request[0],
+        "key": facts.request[1],
+        "part": facts.part,
+        "state": facts.state.value,
+        "groupAddress": facts.group_address,
+        "rootRack": facts.root,
+        "leafRacks": [leaf.port.rack for leaf in tree.leaves] if tree else [],
+        "splitters": [hung.splitter.name for hung in tree.splitters] if tree else [],
+        "crossConnects": [[c.switch, c.input, c.output] for c in facts.layout.circuits],
+        "datapaths": [f"{datapath:016x}" for datapath in sorted(facts.layout.forwards)],
+    }
+
+
+def unit_value(standings: Standings) -> Value:
+    """Those of a unit's elements that are not free: who holds them (a reservation, 0: probes), and what is wrong."""
+    found: Value = {}
+    for element in sorted(standings):
+        holder, unusable = standings[element]
+        told = {"holder": holder, "unusable": unusable}
+        found[element] = {name: value for name, value in told.items() if value is not None}
+    return found
+
+
+def away_value(reason: str) -> Value:
+    """A device that is away."""
+    return {"reason": reason}
+
+
+def warm_value(facts: WarmFacts) -> Value:
+    """What is kept lit, and what that has come to."""
+    return {
+        "trees": facts.trees,
+        "lightGiven": facts.counts.lit,
+        "foundLit": facts.counts.hits,
+        "gaveWay": facts.counts.gave_way,
+        "takenOver": facts.counts.taken_over,
+        "pieces": [
+            {"opticalSwitch": s.switch, "ways": s.ways, "dark": s.dark, "lit": s.lit, "reserve": s.reserve}
+            for s in (facts.reserves[place] for place in sorted(facts.reserves))
+        ],
+    }
+
+
+def tenant_of(name: str, row: Mapping[str, object]) -> str | None:
+    """Whose a row is; None of what everybody who may look is shown."""
+    if name.startswith(("request/", "tree/")):
+        return str(row["tenant"])
+    return None
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

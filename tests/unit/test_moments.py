@@ -1,0 +1,98 @@
+"""Moments: what is published, on its way to readers that may be slow."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from blast_controller.core.model.events import DeviceDown, ElementQuarantined, FinishAsked, ProgressTold
+from blast_controller.core.model.identifiers import ElementId, SwitchId
+from blast_controller.core.snapshot.changes import EVERYTHING, MOST_NAMED, NOTHING, Changes, ChangesNoted
+from blast_controller.moments.encoder import Encoder, all_rows
+from blast_controller.moments.mailbox import Mailbox
+from blast_controller.moments.moment import Moment
+from blast_controller.moments.rows import tenant_of
+from tests.support.core import TENANT, World, key_of, make_fabric, multicast, ready_world
+
+REQUEST = f"request/{TENANT}/k"
+
+
+@pytest.fixture
+def world() -> World:
+    world = ready_world(make_fabric(4, [4]))
+    world.core.take_changes()
+    return world
+
+
+def moment(world: World, changes: Changes | None = None) -> Moment:
+    now = world.now
+    return Moment(world.core.snapshot, now, now, world.core.take_changes() if changes is None else changes)
+
+
+def test_only_what_differs_is_encoded(world):
+    encoder = Encoder()
+    assert set(encoder.encode(moment(world, EVERYTHING))) == {"fabric"}
+    grant = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
+    tree = f"tree/{grant.reservation}"
+    assert set(encoder.encode(moment(world))) == {REQUEST, tree, "unit/r1", "unit/r2", "unit/r3", "unit/splitter:s1"}
+    world.handle(ProgressTold(key_of("k"), 0, 5))
+    (changed,) = encoder.encode(moment(world)).items()
+    assert changed[0] == REQUEST and json.loads(changed[1])["parts"][0]["reachedByte"] == 5
+    assert not encoder.encode(moment(world, NOTHING))
+    world.handle(FinishAsked(key_of("k"), 0))
+    world.settle()
+    assert encoder.encode(moment(world))[tree] is None
+    assert encoder.rows == all_rows(world.core.snapshot)
+
+
+def test_devices_and_faults_are_told_and_taken_back(world):
+    encoder = Encoder()
+    encoder.encode(moment(world, EVERYTHING))
+    world.handle(DeviceDown(SwitchId("ocs1"), "cable pulled"))
+    world.handle(ElementQuarantined(ElementId("port:r2/50"), "broken"))
+    found = encoder.encode(moment(world))
+    assert json.loads(found["away/switch:ocs1"]) == {"reason": "cable pulled"}
+    assert "broken" in json.loads(found["unit/r2"])["port:r2/50"]["unusable"]
+    world.come_back("ocs1")
+    world.settle()
+    assert encoder.encode(moment(world))["away/switch:ocs1"] is None
+
+
+def test_all_is_told_anew_where_what_differs_is_not_known(world):
+    encoder = Encoder()
+    encoder.encode(moment(world, EVERYTHING))
+    world.granted(multicast("k", "r1h1", ["r2h1"]))
+    encoder.encode(moment(world))
+    fresh = ready_world(make_fabric(4, [4]))
+    assert encoder.encode(moment(fresh, EVERYTHING))[REQUEST] is None
+    assert encoder.rows == all_rows(fresh.core.snapshot)
+
+
+def test_a_tenants_rows_are_its_own():
+    assert tenant_of("request/a/b", {"tenant": "a"}) == "a"
+    assert tenant_of("tree/5", {"tenant": "a"}) == "a"
+    assert tenant_of("unit/r1", {}) is None
+
+
+def test_a_slow_reader_misses_no_change(world):
+    wakes: list[int] = []
+    box = Mailbox(2, lambda: wakes.append(len(box)))
+    first, names = moment(world, NOTHING), [("t", f"{number}") for number in range(4)]
+    for name in names:
+        box.put(first._replace(changes=Changes(requests=frozenset({name}))))
+    assert wakes == [1] and box.merged == 2
+    found = box.take()
+    assert [m.changes.requests for m in found] == [{names[0]}, set(names[1:])]
+    assert not box.take()
+    box.put(first)
+    assert wakes == [1, 1]
+
+
+def test_what_nobody_takes_does_not_grow():
+    noted = ChangesNoted()
+    for number in range(3 * MOST_NAMED):
+        noted.note([("t", f"{number}")], [], [])
+    found = noted.take()
+    assert found.everything and len(found.requests) <= MOST_NAMED
+    assert noted.take() == NOTHING
