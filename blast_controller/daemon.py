@@ -31,22 +31,16 @@ from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.first_check import check_fibres
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
+from blast_controller.http_side import HttpSide, Told, Watchers
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
-from blast_controller.ops.http.application import Site, application
-from blast_controller.ops.http.health import Health
-from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.logging import fields
-from blast_controller.ops.metering import Metering
-from blast_controller.ops.metrics import Metrics
-from blast_controller.ops.standing import Sources, Standing
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
 from blast_controller.rpc.clients.gate import Gate
-from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import no_standby, not_holding
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
@@ -54,6 +48,7 @@ from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
+from blast_controller.runtime.standing_by import said_of
 from blast_controller.runtime.waiting import Places
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page
@@ -105,23 +100,25 @@ class Daemon:
         self._compactor = Compactor(self._store, self._die)
         self._garbage = GarbageCollection()
         places = Places(of_one=config.controller.waiting_per_account)
-        self._metrics = Metrics()
-        metering = Metering(self._metrics, [DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)])
-        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), metering])
+        watchers = Watchers((tenant.name for tenant in config.tenant), lambda: self.runtime.snapshot)
+        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), *watchers.observers])
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
         """What must not be written anywhere."""
         self._optical = OpticalExecutor(switches, self.runtime.post, self._die, self._may_write)
         per_second = config.controller.calls_per_second
         self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
+        handler = BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate, self)
         self._server = FramedServer(
             BlastOperator,
-            BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate, self),
+            handler,
             _server_limits(config),
             too_many_waits=ttypes.Denied,
             security=Security(self.gate, tls_settings(config.access)),
         )
-        self._http = self._http_server()
+        told = Told(lambda: self.epoch, self._counts, self._levels)
+        self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, told)
+        self._http = self._http_side.server(tls_settings(config.access)) if config.controller.http else None
         self._resuming = threading.Lock()
         self._deposed = threading.Lock()
         self.on_epoch: Callable[[int], None] = lambda epoch: None
@@ -129,27 +126,14 @@ class Daemon:
         self._openflow: OpenFlowDriver | None = None
         self._optimiser: OptimiserProcess | None = None
 
-    def _http_server(self) -> HttpServer | None:
-        if self._config.controller.http is None:
-            return None
-        sources = Sources(
-            snapshot=lambda: self.runtime.snapshot,
-            epoch=lambda: self.epoch,
-            store_fault=lambda: self.runtime.store_fault,
-            holding=lambda: self.runtime.holding,
-            counts=self._counts,
-            levels=lambda: {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS},
-        )
-        self._metrics.registry.register(Standing(sources))
-        health = Health(self.runtime, self._stands_by)
-        site = Site(health, self._metrics.registry, lambda: self.gate.policy, lambda: self.epoch)
-        return HttpServer(application(site), tls_settings(self._config.access))
-
     def _counts(self) -> dict[str, float]:
         """What the servers count: of clients' connections, and of their proofs."""
         counters = asdict(self._server.counters).items()
         served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
         return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
+
+    def _levels(self) -> dict[str, float]:
+        return {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS}
 
     def start(self) -> dict[str, str]:
         """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
@@ -260,12 +244,6 @@ class Daemon:
         """Whether what is written now is this controller's to write."""
         return self._succession is None or self._succession.still_leads()
 
-    def _stands_by(self) -> str | None:
-        standby = self.runtime.standby
-        if standby is None:
-            return None
-        return f"This controller stands by; {standby.leader() or 'nobody'} decides."
-
     def _die(self, error: BaseException) -> None:
         """A part of the controller failed: end the process at once, so that a supervisor starts it anew."""
         if isinstance(error, Dispossessed):
@@ -313,7 +291,7 @@ class Daemon:
 
     def warnings(self) -> list[str]:
         """What whoever looks should know of the controller itself, a sentence each."""
-        found = [sentence for sentence in (self.runtime.holding, self._stands_by()) if sentence is not None]
+        found = [sentence for sentence in (self.runtime.holding, said_of(self.runtime.standby)) if sentence is not None]
         return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
 
     def apply(self, config: Config) -> None:
@@ -360,7 +338,7 @@ class Daemon:
         """Stop serving; devices keep what they hold."""
         self._server.stop()
         if self._http is not None:
-            self._http.stop()
+            self._http_side.end(self._http)
         self.runtime.stop()
         if self._optimiser is not None:
             self._optimiser.stop()

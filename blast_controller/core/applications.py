@@ -119,7 +119,7 @@ class Applications:
         if self._table.get(event.request).state is PartState.WITHDRAWN:
             return
         request = self._table.get_unended(event.request)
-        self._endings.end_all(request, PartEvent.WITHDRAWN, "Withdrawn by the client.", now)
+        self._endings.end_all(request, PartEvent.WITHDRAWN, f"Withdrawn by {event.by}.", now)
 
     def on_vanished(self, event: ClientsVanished, now: float) -> None:
         """Whoever waited for these grants is gone; they may come back within the grace."""

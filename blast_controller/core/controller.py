@@ -29,6 +29,7 @@ from blast_controller.core.model.events import (
     ExtensionAsked,
     FinishAsked,
     LightAlarm,
+    OperatorActed,
     Optimised,
     PortChanged,
     ProbeSeen,
@@ -60,8 +61,9 @@ from blast_controller.core.snapshot.publisher import Known, Publisher
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.core.view import View
 
-_ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed
+_ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed | OperatorActed
 """Most of them change nothing that is decided by: others have still to answer. Those that do say so themselves."""
+LATEST_ACTION = "latest action"
 
 
 class Core:
@@ -102,6 +104,7 @@ class Core:
             AuditAsked: self._on_audit,
             VerifyAsked: self._fibres.on_asked,
             SettingsChanged: self._on_settings,
+            OperatorActed: self._on_operator_acted,
             DeviceUp: self._on_device_up,
             DeviceDown: self._on_device_down,
             StepConfirmed: self._on_answer,
@@ -301,6 +304,10 @@ class Core:
 
     def _on_drain(self, event: DrainAsked, now: float) -> None:
         self._parts.orders.draining = event.on
+
+    def _on_operator_acted(self, event: OperatorActed, now: float) -> None:
+        # One row for the latest; the journal's history has every one.
+        self._outbox.record(Record("meta", LATEST_ACTION, {"by": event.by, "did": event.did}, note=event.did))
 
     def _on_settings(self, event: SettingsChanged, now: float) -> None:
         every_before, self._parts.orders.settings = self.settings.reconcile_every, event.settings

@@ -36,6 +36,9 @@ class Encoder:
 
     def __init__(self) -> None:
         self._known: Rows = {}
+        self.owners: dict[str, str] = {}
+        """Whose a row is, by its name, until all were told that it is gone; all others are everybody's."""
+        self._gone: list[str] = []
 
     @property
     def rows(self) -> Rows:
@@ -44,6 +47,8 @@ class Encoder:
 
     def encode(self, moment: Moment) -> Difference:
         """What of the rows differs from the moment before."""
+        for name in self._gone:
+            self.owners.pop(name, None)
         found = self._found(moment)
         difference = {name: row for name, row in found.items() if row != self._known.get(name)}
         for name, row in difference.items():
@@ -51,21 +56,27 @@ class Encoder:
                 del self._known[name]
             else:
                 self._known[name] = row
+        self._gone = [name for name, row in difference.items() if row is None]
         return difference
 
     def _found(self, moment: Moment) -> Difference:
         if moment.changes.everything:
+            self.owners.update(_owners(moment.snapshot))
             return {**dict.fromkeys(self._known), **all_rows(moment.snapshot)}
         return dict(self._named(moment))
 
     def _named(self, moment: Moment) -> Iterator[tuple[str, str | None]]:
         snapshot, changes = moment.snapshot, moment.changes
         for key in changes.requests:
-            request = snapshot.requests.by_name.get(key)
-            yield rows.request_name(key), None if request is None else _encoded(rows.request_value(request))
+            name, request = rows.request_name(key), snapshot.requests.by_name.get(key)
+            if request is not None:
+                self.owners[name] = key[0]
+            yield name, None if request is None else _encoded(rows.request_value(request))
         for number in changes.trees:
-            tree = snapshot.trees.get(number)
-            yield rows.tree_name(number), None if tree is None else _encoded(rows.tree_value(tree))
+            name, tree = rows.tree_name(number), snapshot.trees.get(number)
+            if tree is not None:
+                self.owners[name] = tree.request[0]
+            yield name, None if tree is None else _encoded(rows.tree_value(tree))
         for unit in changes.units:
             standings = snapshot.standings.get(unit)
             yield rows.unit_name(unit), None if standings is None else _encoded(rows.unit_value(standings))
@@ -75,6 +86,11 @@ class Encoder:
                 yield rows.away_name(device), None if reason is None else _encoded(rows.away_value(reason))
         if changes.warm:
             yield rows.WARM, None if snapshot.warm is None else _encoded(rows.warm_value(snapshot.warm))
+
+
+def _owners(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    yield from ((rows.request_name(key), key[0]) for key in snapshot.requests.by_name)
+    yield from ((rows.tree_name(number), tree.request[0]) for number, tree in snapshot.trees.items())
 
 
 def _devices(snapshot: Snapshot) -> Iterator[Device]:

@@ -6,8 +6,6 @@ precision of a millisecond; `Moment` says when that was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import Device, device_name
 from blast_controller.core.model.requests import Grant, RequestKey, Timings, TransferReport
@@ -220,13 +218,6 @@ def warm_value(facts: WarmFacts) -> Value:
             for s in (facts.reserves[place] for place in sorted(facts.reserves))
         ],
     }
-
-
-def tenant_of(name: str, row: Mapping[str, object]) -> str | None:
-    """Whose a row is; None of what everybody who may look is shown."""
-    if name.startswith(("request/", "tree/")):
-        return str(row["tenant"])
-    return None
 
 
 def _seconds(value: float | None) -> float | None:

@@ -12,6 +12,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import Event
 from blast_controller.core.model.requests import RequestKey
+from blast_controller.rpc import acting
 from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
@@ -61,7 +62,12 @@ def tells(event: Callable[[*Arguments], Event]) -> Callable[[Desk, Connection, *
 
     def do(desk: Desk, connection: Connection, *arguments: *Arguments) -> Future[None]:
         asked = event(*arguments)
-        return desk.do(connection, lambda turn: turn.handle(asked))
+
+        def work(turn: Turn) -> None:
+            turn.handle(asked)
+            acting.tell(turn, desk.gate, connection, asked)
+
+        return desk.do(connection, work)
 
     return do
 
@@ -88,6 +94,7 @@ def awaits(
 
         def work(turn: Turn) -> Future[T]:
             turn.handle(asked)
+            acting.tell(turn, desk.gate, connection, asked)
             wait = Wait(lambda found: True, announced.answer, lambda: announced.too_late(turn.core), seat)
             return turn.wait_announced(announced.topic(turn.core), announced.longest, wait)
 

@@ -13,7 +13,6 @@ from typing import TypeVar, TypeVarTuple
 
 from blast_api.BlastOperator import Iface
 from blast_controller.core.model.errors import RequestError
-from blast_controller.core.model.events import WithdrawAsked
 from blast_controller.rpc import request_calls as requests
 from blast_controller.rpc import server_calls as server
 from blast_controller.rpc.clients.identity import Role
@@ -89,7 +88,7 @@ METHODS = table(
         Method(Iface.request, requests.request_grant, Role.USER, Cost.COUNTED),
         Method(Iface.extend, requests.extend, Role.USER, Cost.COUNTED, "extend"),
         Method(Iface.finish, changes(requests.to_finish), Role.USER, Cost.NOTHING),
-        Method(Iface.withdraw, changes(lambda: WithdrawAsked), Role.USER, Cost.NOTHING, "withdraw"),
+        Method(Iface.withdraw, requests.withdraw, Role.USER, Cost.NOTHING, "withdraw"),
         Method(Iface.drain, server.drain, Role.OPERATOR, feature="drain"),
         Method(Iface.reconcile, awaits(server.to_audit, server.AUDIT), Role.OPERATOR, feature="reconcile"),
         Method(Iface.verifyFabric, awaits(server.to_verify, server.PROBES), Role.OPERATOR, feature="verify"),

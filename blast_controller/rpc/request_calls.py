@@ -8,9 +8,15 @@ from concurrent.futures import Future
 
 from blast_api import ttypes
 from blast_controller.core.model.errors import NotYet, Rejected, RequestEnded
-from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
+from blast_controller.core.model.events import (
+    ExtensionAsked,
+    FinishAsked,
+    ProgressTold,
+    RequestSubmitted,
+    WithdrawAsked,
+)
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
-from blast_controller.rpc import convert, pages
+from blast_controller.rpc import acting, convert, pages
 from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
@@ -153,6 +159,23 @@ def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callabl
         raise ttypes.Rejected("unknown_part", "Name the part that is finished; a request's first part is 0.")
     told = convert.to_transfer_report(report)
     return lambda name: FinishAsked(name, part, told)
+
+
+def withdraw(desk: Desk, connection: Connection, key: str | None) -> Future[ttypes.RequestStatus]:
+    """A request is given up: by its client, or by an operator, who may be somebody else."""
+    client = desk.gate.identity(connection)
+
+    def work(turn: Turn) -> Future[ttypes.RequestStatus]:
+        name = named(turn.core.requests, client, key)
+        if name[0] == client.tenant and not connection.by_hand:
+            turn.take(WithdrawAsked(name))
+        else:
+            asked = WithdrawAsked(name, "an operator")
+            turn.take(asked)
+            acting.tell(turn, desk.gate, connection, asked)
+        return turn.when_decided(lambda: status_of(turn, name))
+
+    return desk.do(connection, work)
 
 
 def status(turn: Turn, client: Identity, key: str | None) -> ttypes.RequestStatus:

@@ -12,7 +12,7 @@ from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
-from blast_controller.rpc import convert, pages
+from blast_controller.rpc import acting, convert, pages
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
 from blast_controller.rpc.kinds import Announcement
@@ -71,7 +71,9 @@ def drain(desk: Desk, connection: Connection, on: bool | None) -> Future[ttypes.
 
     def work(turn: Turn) -> ttypes.DrainStatus:
         if on is not None:
-            turn.handle(DrainAsked(on))
+            asked = DrainAsked(on)
+            turn.handle(asked)
+            acting.tell(turn, desk.gate, connection, asked)
         return ttypes.DrainStatus(turn.core.draining, turn.core.active_count, turn.core.pending_count)
 
     return desk.do(connection, work)

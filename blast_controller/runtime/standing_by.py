@@ -13,3 +13,10 @@ class Standby(Protocol):
 
     def age(self) -> float | None:
         """How many seconds ago, at most, what is shown here was so; None before the first look."""
+
+
+def said_of(standby: Standby | None) -> str | None:
+    """That a controller stands by, as people are told; None of one that does not."""
+    if standby is None:
+        return None
+    return f"This controller stands by; {standby.leader() or 'nobody'} decides."

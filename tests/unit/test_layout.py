@@ -79,10 +79,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What it serves is what the daemon hands to it; who asks is known as on Thrift.
     "blast_controller.ops.http": {
         "blast_controller.core",
-        "blast_controller.moments",
         "blast_controller.rpc.clients",
         "blast_controller.runtime",
         "blast_controller.serving",
+    },
+    # The same layout of the fabric as in the pictures that `blast fabric svg` makes.
+    "blast_controller.ops.page": {"blast_client.fabric_layout"},
+    "blast_controller.ops.live": {
+        "blast_api",
+        "blast_controller.core",
+        "blast_controller.moments",
+        "blast_controller.ops",
+        "blast_controller.rpc.clients",
     },
     "blast_controller.runtime": {
         "blast_controller.core",

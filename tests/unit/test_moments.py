@@ -12,7 +12,6 @@ from blast_controller.core.snapshot.changes import EVERYTHING, MOST_NAMED, NOTHI
 from blast_controller.moments.encoder import Encoder, all_rows
 from blast_controller.moments.mailbox import Mailbox
 from blast_controller.moments.moment import Moment
-from blast_controller.moments.rows import tenant_of
 from tests.support.core import TENANT, World, key_of, make_fabric, multicast, ready_world
 
 REQUEST = f"request/{TENANT}/k"
@@ -69,10 +68,20 @@ def test_all_is_told_anew_where_what_differs_is_not_known(world):
     assert encoder.rows == all_rows(fresh.core.snapshot)
 
 
-def test_a_tenants_rows_are_its_own():
-    assert tenant_of("request/a/b", {"tenant": "a"}) == "a"
-    assert tenant_of("tree/5", {"tenant": "a"}) == "a"
-    assert tenant_of("unit/r1", {}) is None
+@pytest.mark.parametrize("known_before", [True, False])
+def test_whose_a_row_is_is_known_until_all_were_told_that_it_is_gone(world, known_before):
+    encoder = Encoder()
+    if known_before:
+        encoder.encode(moment(world, EVERYTHING))
+    grant = world.granted(multicast("k", "r1h1", ["r2h1"]))
+    tree = f"tree/{grant.reservation}"
+    encoder.encode(moment(world, None if known_before else EVERYTHING))
+    assert encoder.owners == {REQUEST: TENANT, tree: TENANT}
+    world.handle(FinishAsked(key_of("k"), 0))
+    world.settle()
+    assert encoder.encode(moment(world))[tree] is None and encoder.owners[tree] == TENANT
+    encoder.encode(moment(world))
+    assert encoder.owners == {REQUEST: TENANT}
 
 
 def test_a_slow_reader_misses_no_change(world):

@@ -170,9 +170,10 @@ class FinishAsked:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawAsked:
-    """An application gives the request up."""
+    """An application gives the request up, or somebody else does so for it: `by` stands in the reason."""
 
     request: RequestKey
+    by: str = "the client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +228,14 @@ class VerifyAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorActed:
+    """An operator has done something that was not refused; `by` says who that is, `did` what it was."""
+
+    by: str
+    did: str
+
+
+@dataclass(frozen=True, slots=True)
 class Optimised:
     """The optimiser's answer to the question of this revision: whom to serve first (nobody: as without)."""
 
@@ -242,7 +251,9 @@ class SettingsChanged:
 
 
 ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressTold | FinishAsked | WithdrawAsked | ClientsVanished
-OperatorEvent = ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged
+OperatorEvent = (
+    ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged | OperatorActed
+)
 DeviceEvent = (
     DeviceUp
     | DeviceDown

@@ -1,8 +1,8 @@
-"""What is served: `/livez`, `/readyz` and `/metrics`, all read-only."""
+"""What is served: `/livez`, `/readyz` and `/metrics`, all read-only, and what others add."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Metric
@@ -14,21 +14,21 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from blast_controller.ops.http.access import HttpAccess
+from blast_controller.ops.http.answers import HEADERS, failed, wants_json, with_headers
 from blast_controller.ops.http.health import Health
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Role
 
-HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages are made of."""
+    """What the pages are made of; `more` are pages that others serve to whom the same access lets in."""
 
     health: Health
     registry: CollectorRegistry
     policy: Callable[[], AccessPolicy]
     epoch: Callable[[], int]
+    more: Callable[[HttpAccess], Iterable[Route]] = lambda access: ()
 
 
 def application(site: Site) -> Starlette:
@@ -60,25 +60,18 @@ def application(site: Site) -> Starlette:
         encode, kind = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(_Of(site.registry, identity.only_tenant)), headers={"Content-Type": kind})
 
-    routes = [Route(f"/{page.__name__}", _with_headers(page)) for page in (livez, readyz, metrics)]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
-
-
-Page = Callable[[Request], Awaitable[Response]]
-
-
-def _with_headers(page: Page) -> Page:
-    async def answer(request: Request) -> Response:
-        response = await page(request)
-        response.headers.update(HEADERS)
-        return response
-
-    return answer
+    plain = [Route(f"/{page.__name__}", with_headers(page)) for page in (livez, readyz, metrics)]
+    routes = [*plain, *site.more(access)]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: failed})
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    """A sentence: as JSON where the live page's scripts ask, as text for people and scrapers."""
     assert isinstance(error, HTTPException)
-    return PlainTextResponse(f"{error.detail}\n", error.status_code, {**(error.headers or {}), **HEADERS})
+    headers = {**(error.headers or {}), **HEADERS}
+    if wants_json(request):
+        return JSONResponse({"sentence": error.detail}, error.status_code, headers)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)
 
 
 class _Of:

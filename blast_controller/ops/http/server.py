@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import threading
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from starlette.types import ASGIApp
@@ -19,8 +20,8 @@ from blast_controller.serving.tls import TlsSettings
 
 _log = logging.getLogger(__name__)
 
-MOST_REQUESTS = 64
-"""Connections at which a further request is refused (503): whoever scrapes or looks needs one or two."""
+MOST_REQUESTS = 256
+"""Connections at which a further request is refused (503): an open page has one, and needs some more at first."""
 MOST_SILENT, MOST_SILENT_PER_HOST = 64, 32
 HEAD_BYTES = 16_384
 IDLE_SECONDS = 5.0
@@ -28,9 +29,16 @@ GRACE = 1.0
 
 
 class HttpServer:
-    """Raises BadTlsFile when a certificate or key cannot be used."""
+    """`background` goes on beside it, on its loop. Raises BadTlsFile when a certificate or key cannot be used."""
 
-    def __init__(self, application: ASGIApp, tls: TlsSettings | None) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        tls: TlsSettings | None,
+        background: Callable[[], Coroutine[None, None, None]] | None = None,
+    ) -> None:
+        self._background = background
+        self._beside: asyncio.Task[None] | None = None
         self._config = Config(
             application,
             lifespan="off",
@@ -79,6 +87,8 @@ class HttpServer:
         family, _, _, _, address = (await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
         listening = socket.create_server(address[:2], family=family)
         self._listener.start(listening)
+        if self._background is not None:
+            self._beside = self._loop.create_task(self._background())
         bound_host, bound_port = listening.getsockname()[:2]
         return str(bound_host), int(bound_port)
 
@@ -87,6 +97,8 @@ class HttpServer:
 
     async def _shut_down(self) -> None:
         await self._listener.close()
+        if self._beside is not None:
+            self._beside.cancel()
         for connection in list(self._state.connections):
             connection.shutdown()
         with suppress(TimeoutError):

@@ -32,6 +32,8 @@ class Connection:
         """In a row."""
         self.rest = 0.0
         """Seconds for which the client's next call is not started; see `take_rest`."""
+        self.by_hand = False
+        """Whether a person is at the other end, and no application."""
         self._pause, self._refused_at = 0.0, -math.inf
         self._lock = threading.Lock()
         self._closed = False

@@ -1,0 +1,124 @@
+"""Puts together what the controller serves by HTTP: health, metrics, and the live page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from starlette.routing import Route
+
+from blast_client.fabric_layout import lay_out
+from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.ops.http.access import HttpAccess
+from blast_controller.ops.http.application import Site, application
+from blast_controller.ops.http.health import Health
+from blast_controller.ops.http.server import HttpServer
+from blast_controller.ops.live.actions import Actions, Now
+from blast_controller.ops.live.broadcast import Broadcast
+from blast_controller.ops.live.routes import LivePage, live_routes
+from blast_controller.ops.live.signs import Signs
+from blast_controller.ops.metering import Metering
+from blast_controller.ops.metrics import Metrics
+from blast_controller.ops.page.files import page_files
+from blast_controller.ops.page.picture import picture
+from blast_controller.ops.standing import Sources, Standing
+from blast_controller.ops.vitals import Condition, Vitals
+from blast_controller.rpc.caller import Caller
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT
+from blast_controller.rpc.fabric_reading import FabricReading
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.runtime.observing import Observer
+from blast_controller.runtime.runtime import Runtime
+from blast_controller.runtime.standing_by import said_of
+from blast_controller.serving.tls import TlsSettings
+
+RELEASE = version("blast-controller")
+GOODBYE = "The controller is being stopped. This page goes on by itself when it is back."
+
+
+class Watchers:
+    """Who looks on at a runtime for those who ask by HTTP. Made before it: what they see comes from `snapshot`."""
+
+    def __init__(self, tenants: Iterable[str], snapshot: Callable[[], Snapshot]) -> None:
+        self.metrics = Metrics()
+        self.vitals = Vitals()
+        self.broadcast = Broadcast(snapshot, {"release": RELEASE})
+        self.metering = Metering(self.metrics, [DEFAULT_TENANT, *tenants])
+
+    @property
+    def observers(self) -> list[Observer]:
+        """All of them."""
+        return [self.metering, self.vitals, self.broadcast]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the daemon tells of itself: its epoch (0: it stands by), and by name what its servers count, what only grows
+    apart from `levels`."""
+
+    epoch: Callable[[], int]
+    counts: Callable[[], Mapping[str, float]]
+    levels: Callable[[], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSide:
+    """Serves the runtime that decides to those whom the gate knows, by the methods of the handler."""
+
+    runtime: Runtime
+    gate: Gate
+    handler: BlastHandler
+    watchers: Watchers
+    told: Told
+    _reading: FabricReading = field(default_factory=FabricReading)
+
+    def server(self, tls: TlsSettings | None) -> HttpServer:
+        """The server, not started. Raises BadTlsFile."""
+        runtime, registry = self.runtime, self.watchers.metrics.registry
+        sources = Sources(
+            snapshot=self._snapshot,
+            epoch=self.told.epoch,
+            store_fault=lambda: runtime.store_fault,
+            holding=lambda: runtime.holding,
+            counts=self.told.counts,
+            levels=self.told.levels,
+        )
+        registry.register(Standing(sources))
+        signs = Signs(self.watchers.vitals, self._condition(), self._snapshot)
+        page = self._page(signs)
+
+        def more(access: HttpAccess) -> Iterable[Route]:
+            return live_routes(page, access)
+
+        health = Health(runtime, lambda: said_of(runtime.standby))
+        site = Site(health, registry, lambda: self.gate.policy, self.told.epoch, more)
+        return HttpServer(application(site), tls, lambda: signs.tell(page.broadcast))
+
+    def end(self, server: HttpServer) -> None:
+        """Say goodbye to every page, and stop."""
+        self.watchers.broadcast.end(GOODBYE)
+        server.stop()
+
+    def _page(self, signs: Signs) -> LivePage:
+        actions = Actions(Caller(self.handler, self.gate), lambda: Now(self._snapshot(), self.runtime.core.draining))
+        return LivePage(page_files(), self.watchers.broadcast, signs, actions, self._picture, RELEASE)
+
+    def _picture(self) -> Mapping[str, object]:
+        return picture(lay_out(self._reading.read(self._snapshot(), None)))
+
+    def _snapshot(self) -> Snapshot:
+        return self.runtime.snapshot
+
+    def _condition(self) -> Condition:
+        runtime = self.runtime
+        return Condition(
+            epoch=self.told.epoch,
+            leader=lambda: None if runtime.standby is None else runtime.standby.leader(),
+            stale=lambda: None if runtime.standby is None else runtime.standby.age(),
+            holding=lambda: runtime.holding,
+            store_fault=lambda: runtime.store_fault,
+            draining=lambda: runtime.core.draining,
+            counts=self.told.counts,
+        )

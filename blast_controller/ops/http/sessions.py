@@ -1,0 +1,66 @@
+"""Sessions of people at a browser: a cookie that no script can read stands for a token that was shown once.
+
+What a session may do is looked up anew at every request: a token that was taken away counts for nothing at once.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+COOKIE = "blast_session"
+MOST_SESSIONS = 256
+"""Of which the one that was used longest ago gives way."""
+IDLE_SECONDS = 12 * 3600.0
+
+
+@dataclass(slots=True)
+class Session:
+    """The digest of the token that was shown (None: who asks is known by a certificate), and what every write has to
+    repeat (OWASP's synchronizer token)."""
+
+    digest: bytes | None
+    csrf: str
+    used_at: float
+
+
+class Sessions:
+    """The sessions of one controller; none survives it. For one thread."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def open(self, digest: bytes | None) -> tuple[str, Session]:
+        """Begin a session: what the cookie says, and what it stands for."""
+        if len(self._sessions) >= MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        name, session = secrets.token_urlsafe(32), Session(digest, secrets.token_urlsafe(32), self._now())
+        self._sessions[name] = session
+        return name, session
+
+    def find(self, name: str | None) -> Session | None:
+        """The session of a cookie, if it is one and was used not too long ago."""
+        session = self._sessions.get(name or "")
+        if name is None or session is None:
+            return None
+        now = self._now()
+        if now - session.used_at > IDLE_SECONDS:
+            del self._sessions[name]
+            return None
+        session.used_at = now
+        self._sessions.move_to_end(name)
+        return session
+
+    def close(self, name: str | None) -> None:
+        """End a session, if there is one."""
+        self._sessions.pop(name or "", None)
+
+
+def is_repeated(session: Session, shown: str | None) -> bool:
+    """Whether a write repeats what its session was told."""
+    return shown is not None and hmac.compare_digest(session.csrf.encode(), shown.encode("utf-8", "replace"))

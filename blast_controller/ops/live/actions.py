@@ -1,0 +1,133 @@
+"""What operators do by the page: each action with what it needs, what it will do, and the method that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from blast_api import ttypes
+from blast_controller.core.model.wording import listed
+from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.ops import foretelling
+from blast_controller.ops.foretelling import Foretold
+from blast_controller.ops.http.access import Visitor
+from blast_controller.ops.http.answers import text
+from blast_controller.ops.live.calling import Call, called
+
+Given = Mapping[str, Any]
+LONGEST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """How things stand when somebody asks what would happen."""
+
+    snapshot: Snapshot
+    draining: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """`foretell` says what it will do; `arguments` are those of the method of the interface that does it, and `done` is
+    what is said then."""
+
+    foretell: Callable[[Now, Given], Foretold]
+    method: str
+    arguments: Callable[[Given], tuple[object, ...]]
+    done: Callable[[Given, Any], str]
+
+
+def _text(given: Given, name: str) -> str:
+    return text(dict(given), name, LONGEST_REASON)
+
+
+def _element(given: Given) -> str:
+    return _text(given, "element")
+
+
+def _request(given: Given) -> str:
+    return f"{_text(given, 'tenant')}/{_text(given, 'key')}"
+
+
+def _report(report: ttypes.ReconcileReport) -> list[str]:
+    compared = list(report.compared or ())
+    verb = "would be given" if report.dryRun else "were given"
+    sentences = [f"{len(compared)} devices were compared: {listed(compared)}." if compared else "Nothing was compared."]
+    if report.commands:
+        sentences.append(f"{len(report.commands)} commands {verb}: {listed(report.commands)}.")
+    elif compared:
+        sentences.append("What they hold is what they should: nothing to repair.")
+    if report.foreign:
+        sentences.append(f"Not made by Blast, and left alone: {listed(report.foreign)}.")
+    left = [f"{one.what} ({one.reason})" for one in report.notCompared or ()]
+    if left:
+        sentences.append(f"Not compared: {listed(left)}.")
+    return sentences
+
+
+ACTIONS: Mapping[str, Action] = {
+    "drain": Action(
+        lambda now, given: foretelling.drain(now.snapshot, now.draining),
+        "drain",
+        lambda given: (True,),
+        lambda given, found: f"Nothing new is admitted. With light: {found.active}; waiting: {found.pending}.",
+    ),
+    "admit": Action(
+        lambda now, given: foretelling.admit(now.snapshot, now.draining),
+        "drain",
+        lambda given: (False,),
+        lambda given, found: "New requests are admitted again.",
+    ),
+    "quarantine": Action(
+        lambda now, given: foretelling.quarantine(now.snapshot, _element(given)),
+        "quarantine",
+        lambda given: (_element(given), _text(given, "reason")),
+        lambda given, found: f"{_element(given)} is out of use.",
+    ),
+    "release": Action(
+        lambda now, given: foretelling.release(now.snapshot, _element(given)),
+        "releaseElement",
+        lambda given: (_element(given),),
+        lambda given, found: f"{_element(given)} may be used again.",
+    ),
+    "withdraw": Action(
+        lambda now, given: foretelling.withdraw(now.snapshot, _text(given, "tenant"), _text(given, "key")),
+        "withdraw",
+        lambda given: (_request(given),),
+        lambda given, found: f"The request {_request(given)} is withdrawn.",
+    ),
+}
+RECONCILE = "reconcile"
+
+
+class Actions:
+    """Foretells and does them."""
+
+    def __init__(self, call: Call, now: Callable[[], Now]) -> None:
+        self.call = call
+        self._now = now
+
+    async def foretell(self, visitor: Visitor, request: Request, given: Given) -> Foretold:
+        """What the action of this path would do. Raises HTTPException."""
+        if request.path_params["name"] == RECONCILE:
+            report = await called(self.call, visitor, request, "reconcile", True)
+            return Foretold(_report(report), bool(report.compared))
+        return self._action(request).foretell(self._now(), given)
+
+    async def do(self, visitor: Visitor, request: Request, given: Given) -> str:
+        """Do it, and say what was done. Raises HTTPException."""
+        if request.path_params["name"] == RECONCILE:
+            return " ".join(_report(await called(self.call, visitor, request, "reconcile", False)))
+        action = self._action(request)
+        found = await called(self.call, visitor, request, action.method, *action.arguments(given))
+        return action.done(given, found)
+
+    def _action(self, request: Request) -> Action:
+        name = request.path_params["name"]
+        if name not in ACTIONS:
+            raise HTTPException(404, f"There is no action {name!r}: {', '.join([*ACTIONS, RECONCILE])} are.")
+        return ACTIONS[name]

@@ -1,0 +1,201 @@
+"""What has changed, to all open pages: gathered for a moment, and encoded once for all who may see the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+
+from blast_controller.core.controller import Core
+from blast_controller.core.model.commands import Command
+from blast_controller.core.model.events import Event
+from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING, Changes
+from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.moments.encoder import Difference, Encoder
+from blast_controller.moments.moment import Moment
+
+GATHERED = 0.05
+"""Seconds for which changes come together."""
+LINGER = 60.0
+"""Seconds for which everything is kept encoded after the last page was closed: one that is loaded again is whole at
+once."""
+MOST_EVENTS = 128
+"""That wait for one slow page; what comes then is left out, and all is told anew."""
+MOST_PAGES = 64
+
+Audience = str | None
+"""The tenant to whose things a page is limited; None: it is shown all."""
+
+
+class TooManyPages(Exception):
+    """As many pages are open as may be."""
+
+
+class Listener:
+    """One page. What it is sent waits here, and never in the way of others."""
+
+    def __init__(self, audience: Audience) -> None:
+        self.audience = audience
+        self.needs_whole = True
+        self.ended = False
+        self._events: deque[bytes] = deque()
+        self._there = asyncio.Event()
+
+    def put(self, event: bytes) -> None:
+        """Something to be sent, behind the rest."""
+        if len(self._events) >= MOST_EVENTS:
+            self._events.clear()
+            self.needs_whole = True
+        self._events.append(event)
+        self._there.set()
+
+    def end(self, event: bytes) -> None:
+        """The last thing to be sent."""
+        self.put(event)
+        self.ended = True
+
+    async def get(self) -> list[bytes]:
+        """All that there is to be sent, as soon as there is anything."""
+        await self._there.wait()
+        self._there.clear()
+        found, self._events = list(self._events), deque()
+        return found
+
+
+class Broadcast:
+    """An observer of the runtime, which takes a note; everything else happens on the loop of the HTTP server."""
+
+    def __init__(self, snapshot: Callable[[], Snapshot], opening: Mapping[str, object]) -> None:
+        self._snapshot = snapshot
+        self._opening = dict(opening)
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changes = NOTHING
+        self._watched = False
+        self._encoder = Encoder()
+        self._listeners: set[Listener] = set()
+        self._left_at = 0.0
+
+    @property
+    def pages(self) -> int:
+        """How many pages are open."""
+        return len(self._listeners)
+
+    # --------------------------------------------------------------------------------- on the deciding thread
+
+    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
+        """Note what has changed."""
+        if not self._watched:
+            return
+        with self._lock:
+            is_first = self._changes == NOTHING
+            self._changes |= changes
+        if is_first and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell_soon)
+
+    def on_event(self, event: Event, core: Core) -> None:
+        """Nothing."""
+
+    def on_command(self, command: Command) -> None:
+        """Nothing."""
+
+    def on_decision(self, seconds: float) -> None:
+        """Nothing."""
+
+    def on_commit(self, records: int, seconds: float) -> None:
+        """Nothing."""
+
+    # --------------------------------------------------------------------------------------------- on the loop
+
+    def open(self, audience: Audience) -> Listener:
+        """A page is opened. Raises TooManyPages."""
+        if len(self._listeners) >= MOST_PAGES:
+            raise TooManyPages(f"{MOST_PAGES} pages are open already: close one.")
+        self._loop = asyncio.get_running_loop()
+        if not self._watched:
+            # From here on changes are noted: none is missed between this and the first look.
+            self._watched = True
+            self._encoder = Encoder()
+            self._encode(EVERYTHING)
+        listener = Listener(audience)
+        self._listeners.add(listener)
+        return listener
+
+    def close(self, listener: Listener) -> None:
+        """A page is closed."""
+        self._listeners.discard(listener)
+        self._left_at = time.monotonic()
+
+    def whole(self, audience: Audience) -> bytes:
+        """All that this audience is shown, as of what was told last."""
+        owners = self._encoder.owners
+        rows = ((name, row) for name, row in self._encoder.rows.items() if _may_see(audience, owners.get(name)))
+        return _event("whole", {**self._opening, "clock": _clock()}, rows)
+
+    def vitals(self, told: Callable[[Audience], Mapping[str, object]]) -> None:
+        """Send everybody the controller's vital signs, as `told` for its audience."""
+        if self._watched and not self._listeners and time.monotonic() - self._left_at > LINGER:
+            self._watched, self._encoder = False, Encoder()
+        by_audience: dict[Audience, bytes] = {}
+        for listener in self._listeners:
+            audience = listener.audience
+            if audience not in by_audience:
+                by_audience[audience] = event_of("vitals", told(audience))
+            listener.put(by_audience[audience])
+
+    def end(self, sentence: str) -> None:
+        """The server ends: tell every page. From any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._say_goodbye, sentence)
+
+    def _say_goodbye(self, sentence: str) -> None:
+        for listener in self._listeners:
+            listener.end(event_of("goodbye", {"sentence": sentence}))
+
+    def _tell_soon(self) -> None:
+        assert self._loop is not None
+        self._loop.call_later(GATHERED, self._tell)
+
+    def _tell(self) -> None:
+        with self._lock:
+            changes, self._changes = self._changes, NOTHING
+        if not self._watched:
+            return
+        difference = self._encode(changes)
+        if not difference:
+            return
+        owners, by_audience = self._encoder.owners, dict[Audience, bytes]()
+        for listener in self._listeners:
+            audience = listener.audience
+            if audience not in by_audience:
+                rows = [(name, row) for name, row in difference.items() if _may_see(audience, owners.get(name))]
+                by_audience[audience] = _event("changes", {"clock": _clock()}, rows) if rows else b""
+            if by_audience[audience] and not listener.needs_whole:
+                listener.put(by_audience[audience])
+
+    def _encode(self, changes: Changes) -> Difference:
+        # The newest there is: it may be newer than these changes, whose later ones then find nothing left to tell.
+        return self._encoder.encode(Moment(self._snapshot(), time.monotonic(), time.time(), changes))
+
+
+def event_of(kind: str, value: Mapping[str, object]) -> bytes:
+    """A server-sent event (WHATWG HTML, section 9.2)."""
+    return f"event: {kind}\ndata: {json.dumps(value, separators=(',', ':'))}\n\n".encode()
+
+
+def _event(kind: str, head: Mapping[str, object], rows: Iterable[tuple[str, str | None]]) -> bytes:
+    """The same with rows, which are JSON already. JSON has no line ends but those within strings, which it escapes."""
+    joined = ",".join(f"{json.dumps(name)}:{row or 'null'}" for name, row in rows)
+    start = json.dumps(head, separators=(",", ":"))[:-1]
+    return f'event: {kind}\ndata: {start},"rows":{{{joined}}}}}\n\n'.encode("utf-8", "replace")
+
+
+def _clock() -> dict[str, float]:
+    return {"now": round(time.monotonic(), 3), "wall": round(time.time(), 3)}
+
+
+def _may_see(audience: Audience, owner: str | None) -> bool:
+    return audience is None or owner is None or owner == audience

@@ -1,0 +1,204 @@
+"""What the live page asks for. Every answer is JSON; a refusal is a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from blast_controller.ops.http.access import HttpAccess, Visitor, refuse_foreign_page
+from blast_controller.ops.http.answers import Page, sent, text, with_headers
+from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
+from blast_controller.ops.live.actions import Actions
+from blast_controller.ops.live.broadcast import Audience, Broadcast, Listener, TooManyPages, event_of
+from blast_controller.ops.live.calling import called
+from blast_controller.ops.live.signs import Signs
+from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, PageFile
+from blast_controller.rpc.clients.identity import Role
+
+MOST_EXPLANATIONS = 8
+"""At a time: each takes a look of the thread that decides."""
+
+LIMITED = "This is for clients who see the things of all tenants: the role operator."
+
+
+@dataclass(frozen=True, slots=True)
+class LivePage:
+    """What the page is made of: its files by name, what all are told, the vital signs, what operators may do, and the
+    picture of the fabric; `release` is that of the program."""
+
+    files: Mapping[str, PageFile]
+    broadcast: Broadcast
+    signs: Signs
+    actions: Actions
+    picture: Callable[[], Mapping[str, Any]]
+    release: str
+
+
+def live_routes(page: LivePage, access: HttpAccess) -> list[Route]:
+    """The routes of the page."""
+    found = _Routes(page, access)
+    pages: list[tuple[str, str, Page]] = [
+        ("GET", "/session", found.session),
+        ("POST", "/session", found.log_in),
+        ("DELETE", "/session", found.log_out),
+        ("GET", "/picture", found.picture),
+        ("GET", "/stream", found.stream),
+        ("GET", "/explain", found.explain),
+        ("GET", "/actions/{name}/foretold", found.foretell),
+        ("POST", "/actions/{name}", found.act),
+        *(("GET", "/" if name == PAGE else f"/static/{name}", _served(file)) for name, file in page.files.items()),
+    ]
+    return [Route(path, with_headers(endpoint), methods=[method]) for method, path, endpoint in pages]
+
+
+def _served(file: PageFile) -> Page:
+    headers = {
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-cache",
+        "ETag": file.tag,
+    }
+
+    async def serve(request: Request) -> Response:
+        if request.headers.get("if-none-match") == file.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(file.body, headers={**headers, "Content-Type": file.content_type})
+
+    return serve
+
+
+class _Routes:
+    def __init__(self, page: LivePage, access: HttpAccess) -> None:
+        self._page = page
+        self._access = access
+        self._explaining = asyncio.Semaphore(MOST_EXPLANATIONS)
+
+    # ------------------------------------------------------------------------------------------------- sessions
+
+    async def session(self, request: Request) -> Response:
+        """Who looks. Without a proof that is nobody, which is no fault."""
+        try:
+            visitor = await self._access.visitor(request)
+        except HTTPException as error:
+            if error.status_code != 401:
+                raise
+            return JSONResponse(self._told(None))
+        if visitor.proved and visitor.session is None and not visitor.bearer:
+            return self._begun(request, visitor, None)
+        return JSONResponse(self._told(visitor))
+
+    async def log_in(self, request: Request) -> Response:
+        """A token is shown: from here on the cookie stands for it."""
+        refuse_foreign_page(request)
+        digest = await self._access.known_digest(text(await sent(request), "token"))
+        visitor = self._access.with_token(request, digest)
+        return self._begun(request, visitor, digest)
+
+    def _begun(self, request: Request, visitor: Visitor, digest: bytes | None) -> Response:
+        self._access.sessions.close(request.cookies.get(COOKIE))
+        name, session = self._access.sessions.open(digest)
+        response = JSONResponse(self._told(visitor.within(session)))
+        secure = request.url.scheme == "https"
+        response.set_cookie(COOKIE, name, int(IDLE_SECONDS), secure=secure, httponly=True, samesite="strict")
+        return response
+
+    async def log_out(self, request: Request) -> Response:
+        """The session ends."""
+        refuse_foreign_page(request)
+        self._access.sessions.close(request.cookies.get(COOKIE))
+        response = JSONResponse(self._told(None))
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    def _told(self, visitor: Visitor | None) -> dict[str, object]:
+        told: dict[str, object] = {
+            "role": None,
+            "name": "not logged in",
+            "tenant": None,
+            "csrf": None,
+            "login": self._access.takes_tokens,
+            "release": self._page.release,
+        }
+        if visitor is not None:
+            identity = visitor.identity
+            # Who has proved nothing looks, and acts by other ways.
+            role = identity.role if visitor.proved else Role.VIEWER
+            told |= {"role": role.name.lower(), "name": str(identity), "tenant": identity.only_tenant}
+            told["csrf"] = visitor.session.csrf if visitor.session is not None else None
+        return told
+
+    # -------------------------------------------------------------------------------------------------- looking
+
+    async def picture(self, request: Request) -> Response:
+        """Where everything stands in the picture."""
+        await self._access.visitor(request)
+        return JSONResponse(await asyncio.to_thread(self._page.picture))
+
+    async def stream(self, request: Request) -> Response:
+        """All there is, and then what changes."""
+        visitor = await self._access.visitor(request)
+        try:
+            listener = self._page.broadcast.open(visitor.identity.only_tenant)
+        except TooManyPages as error:
+            raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
+        headers = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._events(request, visitor, listener), headers=headers)
+
+    async def _events(self, request: Request, visitor: Visitor, listener: Listener) -> AsyncIterator[bytes]:
+        page, audience = self._page, listener.audience
+        try:
+            yield b"retry: 500\n\n"
+            while True:
+                if listener.needs_whole:
+                    listener.needs_whole = False
+                    yield page.broadcast.whole(audience)
+                    yield event_of("vitals", page.signs.whole(audience))
+                events = await listener.get()
+                if not self._access.is_still(request, visitor):
+                    yield event_of("goodbye", {"sentence": "Your login is over: log in again."})
+                    return
+                if not listener.needs_whole or listener.ended:
+                    yield b"".join(events)
+                if listener.ended:
+                    return
+        finally:
+            page.broadcast.close(listener)
+
+    async def explain(self, request: Request) -> Response:
+        """Why a request is where it is."""
+        visitor = await self._access.visitor(request)
+        tenant, key = (text(dict(request.query_params), name) for name in ("tenant", "key"))
+        if self._explaining.locked():
+            raise HTTPException(503, "Many explanations are asked for: ask again in a second.", {"Retry-After": "1"})
+        async with self._explaining:
+            found = await called(self._page.actions.call, visitor, request, "explain", f"{tenant}/{key}")
+        return JSONResponse({"sentence": found.sentence, "smallestChange": found.smallestChange})
+
+    # ------------------------------------------------------------------------------------------------ operators
+
+    async def foretell(self, request: Request) -> Response:
+        """What an action would do."""
+        visitor = await self._access.visitor(request, Role.OPERATOR)
+        _refuse_limited(visitor.identity.only_tenant)
+        given = dict(request.query_params)
+        foretold = await self._page.actions.foretell(visitor, request, given)
+        return JSONResponse({"sentences": foretold.sentences, "possible": foretold.possible})
+
+    async def act(self, request: Request) -> Response:
+        """Do it."""
+        visitor = await self._access.acting(request)
+        sentence = await self._page.actions.do(visitor, request, await sent(request))
+        return JSONResponse({"sentence": sentence})
+
+
+def _refuse_limited(audience: Audience) -> None:
+    if audience is not None:
+        raise HTTPException(403, LIMITED)

@@ -1,0 +1,70 @@
+"""What operators do, and who they are: told to the core behind the deed, so that the journal's history has it."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from blast_controller.core.model.events import (
+    AuditAsked,
+    DrainAsked,
+    ElementQuarantined,
+    ElementReleased,
+    OperatorActed,
+    WithdrawAsked,
+)
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.connections.connection import Connection
+from blast_controller.runtime.runtime import Turn
+
+TOKEN_CHARACTERS = 8
+"""Of a token's digest, in hexadecimal: enough to find its line in the token file."""
+LONGEST_REASON = 500
+
+
+def tell(turn: Turn, gate: Gate, connection: Connection, event: object) -> None:
+    """Tell the core who has done what it has just not refused, if that is an operator's deed."""
+    did = deed(event)
+    if did is not None:
+        turn.take(OperatorActed(who(gate, connection), did))
+
+
+def who(gate: Gate, connection: Connection) -> str:
+    """Who is at the other end, and by what that is known. Raises Denied."""
+    identity = gate.identity(connection)
+    if connection.token is not None:
+        return f"{identity}, token sha256:{connection.token.hex()[:TOKEN_CHARACTERS]}, from {connection.peer}"
+    if connection.names:
+        names = ", ".join(f"{kind} {value}" for kind, value in sorted(connection.names))
+        return f"{identity}, certificate of {names}, from {connection.peer}"
+    return f"{identity}, not proved, from {connection.peer}"
+
+
+@singledispatch
+def deed(event: object) -> str | None:
+    """What an operator does by an event; None where that changes nothing."""
+    return None
+
+
+@deed.register
+def _(event: ElementQuarantined) -> str:
+    return f"quarantine {event.element}: {event.reason[:LONGEST_REASON]}"
+
+
+@deed.register
+def _(event: ElementReleased) -> str:
+    return f"release {event.element}"
+
+
+@deed.register
+def _(event: DrainAsked) -> str:
+    return "drain: admit nothing new" if event.on else "drain over: admit again"
+
+
+@deed.register
+def _(event: AuditAsked) -> str | None:
+    return None if event.dry_run else "reconcile"
+
+
+@deed.register
+def _(event: WithdrawAsked) -> str:
+    return f"withdraw {'/'.join(event.request)}"

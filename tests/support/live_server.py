@@ -1,0 +1,93 @@
+"""The controller's HTTP side as it is served, on a runtime whose devices do at once what they are told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.http_side import HttpSide, Told, Watchers
+from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
+from blast_controller.serving.tls import TlsSettings
+from blast_controller.store.details import read_page
+from tests.support.runtime import PATIENCE, Running, running
+
+
+class Event:
+    """A server-sent event."""
+
+    def __init__(self, kind: str, data: dict[str, Any]) -> None:
+        self.kind, self.data = kind, data
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {sorted(self.data)}>"
+
+
+class LiveServer:
+    """A controller in this process, and how to ask it."""
+
+    def __init__(self, lab: Running, watchers: Watchers, policy: AccessPolicy, tls: TlsSettings | None) -> None:
+        self.lab, self.watchers = lab, watchers
+        self.gate = Gate(policy, ROLES)
+        self.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), self.gate)
+        told = Told(lambda: 7, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
+        self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, told)
+        self.server = self.side.server(tls)
+        host, self.port = self.server.start("127.0.0.1", 0)
+        self.url = f"http{'s' if tls else ''}://{host}:{self.port}"
+        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE, headers={"Accept": "application/json"})
+
+    def log_in(self, token: str) -> str:
+        """Begin a session; returns what every write has to repeat."""
+        answer = self.client.post("/session", json={"token": token})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["csrf"])
+
+    @contextlib.contextmanager
+    def stream(self, **headers: str) -> Iterator[Iterator[Event]]:
+        """What a page is sent, event by event."""
+        with self.client.stream("GET", "/stream", headers=headers) as answer:
+            assert answer.status_code == 200, answer.read()
+            yield events(answer.iter_lines())
+
+
+def events(lines: Iterable[str]) -> Iterator[Event]:
+    """Server-sent events from their lines."""
+    kind, data = "", ""
+    for line in lines:
+        if line.startswith("event: "):
+            kind = line[7:]
+        elif line.startswith("data: "):
+            data = line[6:]
+        elif not line and kind:
+            yield Event(kind, json.loads(data))
+            kind = ""
+
+
+@contextlib.contextmanager
+def live(
+    fabric: Fabric,
+    policy: AccessPolicy = OPEN_POLICY,
+    tls: TlsSettings | None = None,
+    settings: CoreSettings | None = None,
+) -> Iterator[LiveServer]:
+    """Serve; all ends with it."""
+    watchers = Watchers(["one", "two"], lambda: served[0].runtime.snapshot)
+    served: list[Running] = []
+    with running(fabric, settings or CoreSettings(), watchers.observers) as lab:
+        served.append(lab)
+        server = LiveServer(lab, watchers, policy, tls)
+        try:
+            yield server
+        finally:
+            server.client.close()
+            server.side.end(server.server)
