@@ -1,15 +1,21 @@
 """Where the pieces of a fabric stand in its picture: splitters on top, optical switches between, racks below.
 
 Every fibre end gets a point on the edge of its optical switch, so that a cross-connect is a curve between two of
-them. Units are those of the picture (pixels at scale 1).
+them. Many racks or splitters stand in rows, and a rack's hosts become a number. Units are those of the picture
+(pixels at scale 1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil, sqrt
 
 from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus, SplitterStatus
+from blast_client.fabric_geometry import Box, Fibre, Point
+from blast_client.fabric_grid import Cell, Grid, fewest_rows
+
+__all__ = ["Box", "Fibre", "Layout", "Point", "lay_out"]
 
 MARGIN = 24.0
 TITLE_HEIGHT = 46.0
@@ -26,43 +32,12 @@ _PAIR = 5.0
 _PORT_WIDTH = 26.0
 _SMALLEST_RACK, _LARGEST_RACK = 48.0, 96.0
 _SMALLEST_PICTURE = 720.0
-_LEG_PITCH = 13.0
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A place in the picture; y grows downwards."""
-
-    x: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def bottom(self) -> float:
-        """The lower edge's y."""
-        return self.y + self.height
-
-    @property
-    def middle(self) -> Point:
-        """The centre."""
-        return Point(self.x + self.width / 2, self.y + self.height / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Fibre:
-    """From an element's edge (`near`) to an edge of an optical switch (`far`)."""
-
-    near: Point
-    far: Point
+_LEG_PITCH, _NARROWEST_LEG_PITCH = 13.0, 4.0
+_NARROWEST_SPLITTER = 54.0
+_LEGS_ROOM = 1_600.0
+"""Width that the legs of all splitters may take together, before they are drawn closer."""
+_RACKS_IN_A_ROW = 16
+_RACKS_LANES_ROOM = 768.0
 
 
 @dataclass(slots=True)
@@ -71,6 +46,8 @@ class Layout:
 
     width: float
     height: float = 0.0
+    hosts_shown: int = HOSTS_SHOWN
+    """How many hosts of a rack have a line below it; 0 where there is only room for their number."""
     switches: dict[str, Box] = field(default_factory=dict)
     racks: list[tuple[RackStatus, Box]] = field(default_factory=list)
     splitters: list[tuple[SplitterStatus, Box]] = field(default_factory=list)
@@ -81,103 +58,133 @@ class Layout:
 
 def lay_out(fabric: FabricStatus) -> Layout:
     """Find a place for everything in the fabric."""
-    rack_widths = _rack_widths(fabric.racks)
-    splitter_widths = [_splitter_width(s.ways, _leg_pitch(fabric.splitters)) for s in fabric.splitters]
-    inner = max(
-        _SMALLEST_PICTURE,
-        sum(rack_widths) + _GAP * len(rack_widths),
-        sum(splitter_widths) + _GAP * len(splitter_widths),
-    )
-    layout = Layout(width=inner + LABEL_STRIP + 2 * MARGIN)
-    _place_switches(layout, fabric)
-    _place_racks(layout, fabric, rack_widths)
-    _place_splitters(layout, fabric, splitter_widths)
+    crowded = len(fabric.racks) > _RACKS_IN_A_ROW
+    racks = _rack_grid(fabric.racks)
+    pitch = _leg_pitch(fabric.splitters)
+    names = [switch.name for switch in fabric.opticalSwitches]
+    inner = max(_SMALLEST_PICTURE, racks.width)
+    room = (inner + LABEL_STRIP - _GAP * (len(names) - 1)) / max(len(names), 1) - LABEL_STRIP
+    splitters = {
+        name: fewest_rows(
+            [Cell(_splitter_width(s.ways, pitch), s.ways + 1) for s in fabric.splitters if s.opticalSwitch == name],
+            room,
+            SPLITTER_HEIGHT,
+        )
+        for name in names
+    }
+    room = max([room, *(grid.width for grid in splitters.values())])
+    inner = max(inner, (room + LABEL_STRIP) * len(names) + _GAP * (len(names) - 1) - LABEL_STRIP)
+    layout = Layout(width=inner + LABEL_STRIP + 2 * MARGIN, hosts_shown=0 if crowded else HOSTS_SHOWN)
+    _place_switches(layout, fabric, max((grid.depth for grid in splitters.values()), default=0.0))
+    _place_racks(layout, fabric.racks, racks)
+    for name, grid in splitters.items():
+        _place_splitters(layout, [s for s in fabric.splitters if s.opticalSwitch == name], grid, pitch)
     return layout
 
 
-def _rack_widths(racks: Sequence[RackStatus]) -> list[float]:
-    share = _SMALLEST_PICTURE / max(len(racks), 1) - _GAP
-    common = min(max(share, _SMALLEST_RACK), _LARGEST_RACK)
-    return [max(common, _PORT_WIDTH * len(rack.opticalPorts)) for rack in racks]
+def _rack_grid(racks: Sequence[RackStatus]) -> Grid:
+    rows = 1 if len(racks) <= _RACKS_IN_A_ROW else ceil(len(racks) / max(_RACKS_IN_A_ROW, sqrt(len(racks))))
+    columns = max(ceil(len(racks) / rows), 1)
+    common = min(max(_SMALLEST_PICTURE / columns - _GAP, _SMALLEST_RACK), _LARGEST_RACK)
+    cells = [Cell(max(common, _PORT_WIDTH * len(r.opticalPorts)), 2 * len(r.opticalPorts)) for r in racks]
+    return Grid(cells, columns, TOR_HEIGHT, _RACKS_LANES_ROOM)
 
 
 def _leg_pitch(splitters: Sequence[SplitterStatus]) -> float:
-    # Splitters of many ways keep to what the racks' row needs anyway.
+    # Splitters of many ways, and many splitters, keep to what the racks' row needs anyway.
     widest = max((s.ways for s in splitters), default=1)
-    return _LEG_PITCH if widest <= 8 else max(6.0, _LEG_PITCH * 8 / widest)
+    pitch = _LEG_PITCH if widest <= 8 else max(6.0, _LEG_PITCH * 8 / widest)
+    share = _LEGS_ROOM / max(sum(s.ways + 2 for s in splitters), 1)
+    return max(min(pitch, share), _NARROWEST_LEG_PITCH)
 
 
 def _splitter_width(ways: int, pitch: float) -> float:
-    return max((ways + 2) * pitch, 64.0)
+    return max((ways + 2) * pitch, _NARROWEST_SPLITTER)
 
 
-def _place_switches(layout: Layout, fabric: FabricStatus) -> None:
+def _place_switches(layout: Layout, fabric: FabricStatus, splitters_depth: float) -> None:
     names = [switch.name for switch in fabric.opticalSwitches]
     # Curves that reach far need height to stay apart.
-    height = min(150.0 + 3.0 * len(fabric.racks), 240.0)
-    y = MARGIN + TITLE_HEIGHT + SPLITTER_HEIGHT + SPLITTER_FIBRE
+    height = min(150.0 + 3.0 * len(fabric.racks), max(240.0, layout.width / 6))
+    y = MARGIN + TITLE_HEIGHT + max(splitters_depth, SPLITTER_HEIGHT) + SPLITTER_FIBRE
     gaps = _GAP * (len(names) - 1)
     width = (layout.width - 2 * MARGIN - gaps) / max(len(names), 1)
     for number, name in enumerate(names):
         layout.switches[name] = Box(MARGIN + number * (width + _GAP), y, width, height)
-    layout.height = y + height + RACK_FIBRE
+    # Fibres that change sides on their way to several switches need it too.
+    sideways = min(0.05 * layout.width, 80.0) if len(names) > 1 else 0.0
+    layout.height = y + height + RACK_FIBRE + sideways
 
 
-def _place_racks(layout: Layout, fabric: FabricStatus, widths: Sequence[float]) -> None:
-    y = layout.height
-    lines = max((min(len(rack.hosts), HOSTS_SHOWN + 1) for rack in fabric.racks), default=0)
-    left = MARGIN + LABEL_STRIP
-    slack = (layout.width - MARGIN - left - sum(widths)) / max(len(widths), 1)
-    x = left + slack / 2
-    for rack, width in zip(fabric.racks, widths, strict=True):
-        box = Box(x, y, width, TOR_HEIGHT)
+def _place_racks(layout: Layout, racks: Sequence[RackStatus], grid: Grid) -> None:
+    top, left = layout.height, MARGIN + LABEL_STRIP
+    ends: list[tuple[OpticalPortStatus, Fibre, Fibre]] = []
+    for number, (rack, x) in enumerate(zip(racks, grid.lefts(layout.width - MARGIN - left), strict=True)):
+        box = Box(left + x, top + grid.row_depth(number), grid.cells[number].width, TOR_HEIGHT)
         layout.racks.append((rack, box))
         first = box.middle.x - _PORT_WIDTH * (len(rack.opticalPorts) - 1) / 2
-        layout.ports += [(port, Point(first + n * _PORT_WIDTH, y)) for n, port in enumerate(rack.opticalPorts)]
-        x += width + slack
-    _connect_ports(layout)
-    layout.height = y + TOR_HEIGHT + lines * HOST_LINE + 14.0
+        for n, port in enumerate(rack.opticalPorts):
+            point = Point(first + n * _PORT_WIDTH, box.y)
+            layout.ports.append((port, point))
+            into = _leave(Point(point.x - _PAIR, point.y), box, grid.turn(number, 2 * n), -1)
+            out = _leave(Point(point.x + _PAIR, point.y), box, grid.turn(number, 2 * n + 1), -1)
+            ends.append((port, into, out))
+    _connect_ports(layout, ends, top)
+    lines = max((min(len(rack.hosts), layout.hosts_shown + 1) for rack in racks), default=0)
+    layout.height = top + grid.depth + (lines * HOST_LINE if layout.hosts_shown else 0.0) + 14.0
 
 
-def _connect_ports(layout: Layout) -> None:
+def _leave(near: Point, box: Box, turn: tuple[float, float] | None, way: int) -> Fibre:
+    """A fibre from its box up (-1) or down (1) to where it runs straight to the switch, whose edge is still unknown."""
+    if turn is None:
+        return Fibre(near, near)
+    sideways, before = turn
+    corner = near.y + way * before
+    lane = Point(box.x - sideways, corner)
+    return Fibre(near, lane, (Point(near.x, corner), lane))
+
+
+def _connect_ports(layout: Layout, ends: Sequence[tuple[OpticalPortStatus, Fibre, Fibre]], top: float) -> None:
     for name, box in layout.switches.items():
-        ports = [(port, near) for port, near in layout.ports if port.opticalSwitch == name]
-        for number, (port, near) in enumerate(ports):
+        own = sorted((end for end in ends if end[0].opticalSwitch == name), key=lambda end: end[1].far.x)
+        for number, (port, into, out) in enumerate(own):
             # Below the only switch a fibre runs straight up; several switches share the width.
-            x = near.x if len(layout.switches) == 1 else _spread(box, number, len(ports))
-            layout.into_switch[name, port.switchInput] = Fibre(
-                Point(near.x - _PAIR, near.y), Point(x - _PAIR, box.bottom)
-            )
-            layout.out_of_switch[name, port.switchOutput] = Fibre(
-                Point(near.x + _PAIR, near.y), Point(x + _PAIR, box.bottom)
-            )
+            x = None if len(layout.switches) == 1 else _spread(box, number, len(own))
+            layout.into_switch[name, port.switchInput] = _sideways(into, x and x - _PAIR, box.bottom, top)
+            layout.out_of_switch[name, port.switchOutput] = _sideways(out, x and x + _PAIR, box.bottom, top)
 
 
-def _place_splitters(layout: Layout, fabric: FabricStatus, widths: Sequence[float]) -> None:
-    pitch = _leg_pitch(fabric.splitters)
-    y = MARGIN + TITLE_HEIGHT
-    for name, switch in layout.switches.items():
-        own = [(s, w) for s, w in zip(fabric.splitters, widths, strict=True) if s.opticalSwitch == name]
-        room = switch.width - LABEL_STRIP
-        slack = (room - sum(width for _, width in own)) / max(len(own), 1)
-        x = switch.x + LABEL_STRIP + slack / 2
-        for splitter, width in own:
-            box = Box(x, y, width, SPLITTER_HEIGHT)
-            layout.splitters.append((splitter, box))
-            _connect_splitter(layout, splitter, box, switch.y, pitch)
-            x += width + slack
+def _straight(fibre: Fibre, y: float) -> Fibre:
+    return replace(fibre, far=Point(fibre.far.x, y))
 
 
-def _connect_splitter(layout: Layout, splitter: SplitterStatus, box: Box, y: float, pitch: float) -> None:
-    # The input stands a little apart from the legs.
-    first = box.middle.x - pitch * (splitter.ways + 0.5) / 2
+def _sideways(fibre: Fibre, x: float | None, y: float, top: float) -> Fibre:
+    """To another place of the switch, once the fibre has left its lane between the racks, which begin at `top`."""
+    if x is None or x == fibre.far.x:
+        return _straight(fibre, y)
+    bends = (*fibre.bends, Point(fibre.far.x, top)) if fibre.bends else ()
+    return replace(fibre, far=Point(x, y), bends=bends)
 
-    def fibre(x: float) -> Fibre:
-        return Fibre(Point(x, box.bottom), Point(x, y))
 
-    layout.out_of_switch[splitter.opticalSwitch, splitter.switchOutput] = fibre(first)
-    for number, leg in enumerate(splitter.switchInputs):
-        layout.into_switch[splitter.opticalSwitch, leg] = fibre(first + pitch * (number + 1.5))
+def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: Grid, pitch: float) -> None:
+    if not splitters:
+        return
+    switch = layout.switches[splitters[0].opticalSwitch]
+    left, bottom = switch.x + LABEL_STRIP, switch.y - SPLITTER_FIBRE
+    for number, (splitter, x) in enumerate(zip(splitters, grid.lefts(switch.width - LABEL_STRIP), strict=True)):
+        y = bottom - grid.row_depth(number) - SPLITTER_HEIGHT
+        box = Box(left + x, y, grid.cells[number].width, SPLITTER_HEIGHT)
+        layout.splitters.append((splitter, box))
+        # The input stands a little apart from the legs.
+        first = box.middle.x - pitch * (splitter.ways + 0.5) / 2
+        offsets = [0.0, *(pitch * (leg + 1.5) for leg in range(splitter.ways))]
+        trunk, *legs = (
+            _straight(_leave(Point(first + offset, box.bottom), box, grid.turn(number, end), 1), switch.y)
+            for end, offset in enumerate(offsets)
+        )
+        layout.out_of_switch[splitter.opticalSwitch, splitter.switchOutput] = trunk
+        for leg, fibre in zip(splitter.switchInputs, legs, strict=False):
+            layout.into_switch[splitter.opticalSwitch, leg] = fibre
 
 
 def _spread(box: Box, number: int, count: int) -> float:

@@ -7,73 +7,65 @@ cross and a line in the legend. The style sheet knows light and dark pages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from blast_api.ttypes import FabricStatus, LightTreeStatus, RackStatus, SplitterStatus
-from blast_client.fabric_layout import (
-    HOST_LINE,
-    HOSTS_SHOWN,
-    LABEL_STRIP,
-    MARGIN,
-    Box,
-    Fibre,
-    Layout,
-    Point,
-    lay_out,
-)
-from blast_client.text_table import shortened
+from blast_client.fabric_geometry import Box, Point
+from blast_client.fabric_layout import HOST_LINE, LABEL_STRIP, MARGIN, Layout, lay_out
+from blast_client.fabric_legend import legend
+from blast_client.fabric_light_svg import colour, fibre_path, tree_svg
+from blast_client.svg_pieces import Label, centred, common_size, count, cross, cut_in_front, fitted, rectangle
 from blast_client.units import format_rate
 
-_COLOURS = (
-    *("#e8590c", "#1c7ed6", "#2f9e44", "#ae3ec9", "#e0a100"),
-    *("#0c8599", "#e64980", "#7950f2", "#66a80f", "#a0522d"),
-)
 _LEGEND_LINE = 22.0
-_LEGEND_ROWS = 12
-_CHARACTER = 0.6
-"""Width of a character relative to the font's size, a little on the safe side."""
+_BESIDE = 10.0
+"""What the names of hosts may take of the gap between two racks."""
 
 _STYLE = """
 text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif; fill: #1f2933 }
 .card { fill: #ffffff; stroke: #d5dbe1 } .switch { fill: #f3f6f9; stroke: #8a97a6; stroke-width: 1.5 }
-.box { fill: #e6ebf0; stroke: #8a97a6; stroke-width: 1.2 } .fibre { stroke: #c3ccd5; stroke-width: 1.2; fill: none }
+.box { fill: #e6ebf0; stroke: #8a97a6; stroke-width: 1.2 } .fibre { stroke: #c3ccd5; fill: none }
 .halo { stroke: #f3f6f9; fill: none } .faint { fill: #66727f } .away { stroke-dasharray: 4 3; opacity: 0.55 }
 .light { fill: none; stroke-linecap: round; stroke-linejoin: round }
 .bad { stroke: #d6204a; stroke-width: 2.4; stroke-linecap: round; fill: none }
 .badtext { fill: #d6204a } .onroot { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .card { fill: #0d1117; stroke: #30363d } .switch { fill: #161b22; stroke: #6e7b8a }
-.box { fill: #222a33; stroke: #6e7b8a } .fibre { stroke: #3d4753 } .halo { stroke: #161b22 } .faint { fill: #9aa7b4 }
+.box { fill: #222a33; stroke: #6e7b8a } .fibre { stroke: #4a5665 } .halo { stroke: #161b22 } .faint { fill: #9aa7b4 }
 .badtext { fill: #ff6b87 } .onroot { fill: #ffffff } }
 """
 
-_LINE_STYLES = {
-    "configuring": 'stroke-width="2.6" stroke-dasharray="6 5"',
-    "changing": 'stroke-width="2.6" stroke-dasharray="6 5"',
-    "idle": 'stroke-width="2" opacity="0.45"',
-    "releasing": 'stroke-width="2" stroke-dasharray="2 5" opacity="0.6"',
-}
-_LIT = 'stroke-width="3"'
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What all racks and all splitters have in common."""
+
+    colours: Mapping[int, str]
+    splitter_font: float
+    rack_font: float
+    host_font: float
+    hosts_shown: int
 
 
 def fabric_svg(fabric: FabricStatus) -> str:
     """Draw the fabric as an SVG document."""
     layout = lay_out(fabric)
-    colours = {tree.reservation: _colour(number) for number, tree in enumerate(fabric.lightTrees)}
-    legend = _legend(fabric, colours, layout.width)
-    height = layout.height + len(legend) * _LEGEND_LINE + MARGIN
+    look = _look(fabric, layout)
+    rows = legend(fabric, look.colours, layout.width)
+    height = layout.height + len(rows) * _LEGEND_LINE + MARGIN
     parts = [
         _title(fabric, layout),
         *(_switch(name, box, _away(fabric, name)) for name, box in layout.switches.items()),
-        *(_idle_fibre(fibre) for fibre in (*layout.into_switch.values(), *layout.out_of_switch.values())),
+        _fibres(layout),
         *(_splitter(splitter, box) for splitter, box in layout.splitters),
-        *(_rack(rack, box, fabric.lightTrees, colours) for rack, box in layout.racks),
-        *(_tree(tree, layout, colours[tree.reservation]) for tree in fabric.lightTrees),
-        *(_splitter_label(splitter, box) for splitter, box in layout.splitters),
+        *(_rack(rack, box, fabric.lightTrees, look) for rack, box in layout.racks),
+        *(tree_svg(tree, layout, look.colours[tree.reservation]) for tree in fabric.lightTrees),
+        *(_splitter_label(splitter, box, look.splitter_font) for splitter, box in layout.splitters),
         *_unusable_ports(layout),
         *(
             f'<g transform="translate(0 {layout.height + (row + 0.5) * _LEGEND_LINE:.1f})">{line}</g>'
-            for row, line in enumerate(legend)
+            for row, line in enumerate(rows)
         ),
     ]
     return (
@@ -85,13 +77,23 @@ def fabric_svg(fabric: FabricStatus) -> str:
     )
 
 
-# ---------------------------------------------------------------------- what stands
+def _look(fabric: FabricStatus, layout: Layout) -> _Look:
+    narrowest_rack = min((box.width for _, box in layout.racks), default=0.0)
+    narrowest_splitter = min((box.width for _, box in layout.splitters), default=0.0)
+    hosts = [host for rack in fabric.racks for host in rack.hosts[: layout.hosts_shown + 1]]
+    return _Look(
+        {tree.reservation: colour(number) for number, tree in enumerate(fabric.lightTrees)},
+        common_size([_splitter_text(splitter) for splitter in fabric.splitters], narrowest_splitter - 8, 13),
+        common_size([rack.name for rack in fabric.racks], narrowest_rack - 8, 13),
+        common_size(hosts, narrowest_rack + _BESIDE, 11),
+        layout.hosts_shown,
+    )
 
 
 def _title(fabric: FabricStatus, layout: Layout) -> str:
     counts = (
-        f"{_count(fabric.racks, 'rack')} · {_count(fabric.splitters, 'splitter')} · "
-        f"{_count(fabric.lightTrees, 'light tree')} · {fabric.pendingRequests} pending · "
+        f"{count(fabric.racks, 'rack')} · {count(fabric.splitters, 'splitter')} · "
+        f"{count(fabric.lightTrees, 'light tree')} · {fabric.pendingRequests} pending · "
         f"light {format_rate(fabric.lightRateBitsPerSecond)}"
     )
     y = MARGIN + 12
@@ -103,9 +105,9 @@ def _title(fabric: FabricStatus, layout: Layout) -> str:
 
 def _switch(name: str, box: Box, away: bool) -> str:
     x, y = box.x + LABEL_STRIP / 2 + 2, box.middle.y
-    label = _fitted(f"{name} (away)" if away else name, box.height - 12, 14)
+    label = fitted(f"{name} (away)" if away else name, box.height - 12, 14)
     return (
-        f"<g{_away_class(away)}><title>optical switch {escape(name)}</title>{_rectangle('switch', box, 8)}"
+        f"<g{_away_class(away)}><title>optical switch {escape(name)}</title>{rectangle('switch', box, 8)}"
         f'<text x="{x:.1f}" y="{y:.1f}" font-weight="600" {label.attributes} text-anchor="middle" '
         f'transform="rotate(-90 {x:.1f} {y:.1f})" dy="0.35em">{label.text}</text></g>'
     )
@@ -114,198 +116,66 @@ def _switch(name: str, box: Box, away: bool) -> str:
 def _splitter(splitter: SplitterStatus, box: Box) -> str:
     note = splitter.unusable or (f"tree {splitter.reservation}" if splitter.reservation is not None else "free")
     name = f"splitter {splitter.name}, 1:{splitter.ways}: {note}"
-    return f"<g><title>{escape(name)}</title>{_rectangle('box', box, 6)}</g>"
+    return f"<g><title>{escape(name)}</title>{rectangle('box', box, 6)}</g>"
 
 
-def _splitter_label(splitter: SplitterStatus, box: Box) -> str:
-    label = _fitted(f"{splitter.name}  1:{splitter.ways}", box.width - 8, 13)
-    text = _centred(label, box.middle.x, box.y + 14)
-    return text + (_cross(Point(box.x + box.width - 2, box.y + 2)) if splitter.unusable else "")
+def _splitter_text(splitter: SplitterStatus) -> str:
+    return f"{splitter.name}  1:{splitter.ways}"
 
 
-def _rack(rack: RackStatus, box: Box, trees: Sequence[LightTreeStatus], colours: Mapping[int, str]) -> str:
+def _splitter_label(splitter: SplitterStatus, box: Box, font: float) -> str:
+    label = fitted(_splitter_text(splitter), box.width - 8, font)
+    text = centred(label, box.middle.x, box.y + 14)
+    return text + (cross(Point(box.x + box.width - 2, box.y + 2)) if splitter.unusable else "")
+
+
+def _rack(rack: RackStatus, box: Box, trees: Sequence[LightTreeStatus], look: _Look) -> str:
     """A ToR with its hosts: filled where a tree has its root, outlined where a tree has a leaf."""
     own = [t for t in trees if t.rootRack == rack.name] or [t for t in trees if rack.name in t.leafRacks]
     style = name_kind = ""
     if own:
-        colour = colours[own[0].reservation]
+        stroke = look.colours[own[0].reservation]
         is_root = own[0].rootRack == rack.name
-        style = f' style="stroke: {colour}; stroke-width: 2.4{f"; fill: {colour}" if is_root else ""}"'
+        style = f' style="stroke: {stroke}; stroke-width: 2.4{f"; fill: {stroke}" if is_root else ""}"'
         name_kind = "onroot" if is_root else ""
     parts = [
-        f"<title>rack {escape(rack.name)}, ToR {escape(rack.datapath)}</title>",
-        _rectangle("box", box, 5, style),
-        _centred(_fitted(rack.name, box.width - 8, 13), box.middle.x, box.middle.y, "600", name_kind),
+        f"<title>rack {escape(rack.name)}, ToR {escape(rack.datapath)}, {count(rack.hosts, 'host')}</title>",
+        rectangle("box", box, 5, style),
+        *(_names(rack, box, look, name_kind) if look.hosts_shown else _name_and_number(rack, box, look, name_kind)),
     ]
-    hosts = list(rack.hosts[:HOSTS_SHOWN])
-    if len(rack.hosts) > HOSTS_SHOWN + 1:
-        hosts.append(f"+ {len(rack.hosts) - HOSTS_SHOWN}")
-    else:
-        hosts = list(rack.hosts)
-    for line, host in enumerate(hosts):
-        y = box.bottom + (line + 0.8) * HOST_LINE
-        parts.append(_centred(_fitted(host, box.width, 11), box.middle.x, y, kind="faint"))
     return f"<g{_away_class(not rack.connected)}>{''.join(parts)}</g>"
 
 
-def _idle_fibre(fibre: Fibre) -> str:
-    return f'<path class="fibre" d="{_fibre_path(fibre)}"/>'
+def _names(rack: RackStatus, box: Box, look: _Look, kind: str) -> Iterable[str]:
+    yield centred(fitted(rack.name, box.width - 8, look.rack_font), box.middle.x, box.middle.y, "600", kind)
+    shown = len(rack.hosts) if len(rack.hosts) <= look.hosts_shown + 1 else look.hosts_shown
+    width = box.width + _BESIDE
+    lines = [cut_in_front(host, width, look.host_font) for host in rack.hosts[:shown]]
+    lines += [f"+ {len(rack.hosts) - shown}"] if shown < len(rack.hosts) else []
+    for line, text in enumerate(lines):
+        y = box.bottom + (line + 0.8) * HOST_LINE
+        yield centred(Label(text, look.host_font), box.middle.x, y, kind="faint")
+
+
+def _name_and_number(rack: RackStatus, box: Box, look: _Look, kind: str) -> Iterable[str]:
+    x = box.middle.x
+    yield centred(fitted(rack.name, box.width - 6, look.rack_font), x, box.y + 11, "600", kind)
+    yield centred(fitted(count(rack.hosts, "host"), box.width - 6, 9), x, box.y + 22, kind=kind or "faint")
+
+
+def _fibres(layout: Layout) -> str:
+    fibres = (*layout.into_switch.values(), *layout.out_of_switch.values())
+    # In lanes that are close together, thin lines stay lines.
+    width = 1.2 if layout.hosts_shown else 0.6
+    paths = "".join(f'<path d="{fibre_path(fibre)}"/>' for fibre in fibres)
+    return f'<g class="fibre" stroke-width="{width}">{paths}</g>'
 
 
 def _unusable_ports(layout: Layout) -> Iterable[str]:
     for port, point in layout.ports:
         if port.unusable:
-            yield f"<g><title>{escape(port.unusable)}</title>{_cross(Point(point.x, point.y - 10))}</g>"
-
-
-# ---------------------------------------------------------------------- the light
-
-
-def _tree(tree: LightTreeStatus, layout: Layout, colour: str) -> str:
-    """Fibres, cross-connects and splitters of one tree, in its colour."""
-    paths, heads = [], []
-    used_legs: set[tuple[str, int]] = set()
-    for connection in tree.crossConnects:
-        source = layout.into_switch.get((connection.opticalSwitch, connection.switchInput))
-        target = layout.out_of_switch.get((connection.opticalSwitch, connection.switchOutput))
-        used_legs.add((connection.opticalSwitch, connection.switchInput))
-        if source is None or target is None:
-            continue
-        paths.append((_fibre_path(source), False))
-        paths.append((_circuit_path(source.far, target.far, layout.switches[connection.opticalSwitch]), True))
-        paths.append((_fibre_path(target), False))
-        heads += [_arrow(source.near, source.far, colour), _arrow(target.far, target.near, colour)]
-    for splitter, box in layout.splitters:
-        if splitter.name in tree.splitters:
-            paths.append((_comb_path(splitter, box, layout, used_legs), False))
-    style = _LINE_STYLES.get(tree.state, _LIT)
-    halos = "".join(f'<path class="halo" stroke-width="7" d="{path}"/>' for path, crosses in paths if crosses)
-    lines = "".join(f'<path class="light" stroke="{colour}" {style} d="{path}"/>' for path, _ in paths if path)
-    title = f"tree {tree.reservation} ({tree.state}): {tree.key}, from {tree.rootRack} to {', '.join(tree.leafRacks)}"
-    return f"<g><title>{escape(title)}</title>{halos}{lines}{''.join(heads)}</g>"
-
-
-def _fibre_path(fibre: Fibre) -> str:
-    near, far = fibre.near, fibre.far
-    if near.x == far.x:
-        return f"M{near.x:.1f} {near.y:.1f}V{far.y:.1f}"
-    middle = (near.y + far.y) / 2
-    return f"M{near.x:.1f} {near.y:.1f}C{near.x:.1f} {middle:.1f} {far.x:.1f} {middle:.1f} {far.x:.1f} {far.y:.1f}"
-
-
-def _circuit_path(start: Point, end: Point, box: Box) -> str:
-    """A cross-connect: an S between the two edges of the switch, an arch between two points of one edge."""
-    if start.y != end.y:
-        bend = (start.y + end.y) / 2
-    else:
-        depth = min(36.0 + abs(start.x - end.x) * 0.35, box.height * 1.1)
-        bend = start.y + (depth if start.y == box.y else -depth)
-    return f"M{start.x:.1f} {start.y:.1f}C{start.x:.1f} {bend:.1f} {end.x:.1f} {bend:.1f} {end.x:.1f} {end.y:.1f}"
-
-
-def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tuple[str, int]]) -> str:
-    """Inside a splitter: from the input to each leg that carries light on."""
-    switch = splitter.opticalSwitch
-    trunk = layout.out_of_switch[switch, splitter.switchOutput].near
-    legs = [layout.into_switch[switch, leg].near for leg in splitter.switchInputs if (switch, leg) in used]
-    if not legs:
-        return ""
-    bar = box.bottom - 20
-    teeth = "".join(f"M{leg.x:.1f} {bar:.1f}V{leg.y:.1f}" for leg in legs)
-    return f"M{trunk.x:.1f} {trunk.y:.1f}V{bar:.1f}H{max(leg.x for leg in legs):.1f}{teeth}"
-
-
-def _arrow(start: Point, end: Point, colour: str) -> str:
-    """A head in the middle of a fibre, pointing the way of the light."""
-    x, y = (start.x + end.x) / 2, (start.y + end.y) / 2
-    tip = 5.0 if end.y > start.y else -5.0
-    return f'<path fill="{colour}" d="M{x - 4.5:.1f} {y - tip:.1f}H{x + 4.5:.1f}L{x:.1f} {y + tip:.1f}Z"/>'
-
-
-# ---------------------------------------------------------------------- the legend
-
-
-def _legend(fabric: FabricStatus, colours: dict[int, str], width: float) -> list[str]:
-    """One piece of SVG a row, each drawn at height 0."""
-    rows = [_legend_tree(tree, colours[tree.reservation], width) for tree in fabric.lightTrees[:_LEGEND_ROWS]]
-    if len(fabric.lightTrees) > _LEGEND_ROWS:
-        rows.append(_legend_text(f"… and {len(fabric.lightTrees) - _LEGEND_ROWS} more light trees", width))
-    if not fabric.lightTrees:
-        rows.append(_legend_text("no light trees", width, "faint"))
-    faults = list(_faults(fabric))
-    cross = _cross(Point(MARGIN + 17, 0))
-    rows += [cross + _legend_text(fault, width, "badtext") for fault in faults[:_LEGEND_ROWS]]
-    if len(faults) > _LEGEND_ROWS:
-        rows.append(_legend_text(f"… and {len(faults) - _LEGEND_ROWS} more that cannot be used", width, "badtext"))
-    return rows
-
-
-def _legend_tree(tree: LightTreeStatus, colour: str, width: float) -> str:
-    way = [tree.rootRack, *([shortened(tree.splitters, 3)] if tree.splitters else []), shortened(tree.leafRacks, 8)]
-    words = [f"tree {tree.reservation}", tree.key, tree.state, tree.groupAddress, " → ".join(way)]
-    style = _LINE_STYLES.get(tree.state, _LIT)
-    line = f'<path class="light" stroke="{colour}" {style} d="M{MARGIN} 0h34"/>'
-    return line + _legend_text(" · ".join(words), width)
-
-
-def _faults(fabric: FabricStatus) -> Iterable[str]:
-    for switch in fabric.opticalSwitches:
-        if not switch.connected:
-            yield f"optical switch {switch.name} is away" + (f": {switch.reason}" if switch.reason else "")
-    for splitter in fabric.splitters:
-        if splitter.unusable:
-            yield f"splitter {splitter.name}: {splitter.unusable}"
-    for rack in fabric.racks:
-        if not rack.connected:
-            yield f"rack {rack.name}: its ToR is away"
-        for port in rack.opticalPorts:
-            if port.unusable:
-                yield f"port {rack.name}/{port.port}: {port.unusable}"
-
-
-def _legend_text(text: str, width: float, kind: str = "") -> str:
-    indent = MARGIN + 46
-    longest = int((width - indent - MARGIN) / (13 * 0.54))
-    shown = text if len(text) <= longest else text[: longest - 1] + "…"
-    return f'<text class="{kind}" x="{indent}" y="0" font-size="13" dy="0.35em">{escape(shown)}</text>'
-
-
-# ---------------------------------------------------------------------- pieces
-
-
-class _Label:
-    """Text cut and scaled to a width."""
-
-    def __init__(self, text: str, size: float) -> None:
-        self.text = escape(text)
-        self.attributes = f'font-size="{size:.3g}"'
-
-
-def _fitted(text: str, width: float, size: float) -> _Label:
-    fitting = min(size, width / (max(len(text), 1) * _CHARACTER))
-    if fitting >= 8:
-        return _Label(text, fitting)
-    return _Label(text[: max(int(width / (8 * _CHARACTER)) - 1, 1)] + "…", 8)
-
-
-def _centred(label: _Label, x: float, y: float, weight: str = "400", kind: str = "") -> str:
-    of_kind = f'class="{kind}" ' if kind else ""
-    return (
-        f'<text {of_kind}x="{x:.1f}" y="{y:.1f}" {label.attributes} font-weight="{weight}" text-anchor="middle" '
-        f'dy="0.35em">{label.text}</text>'
-    )
-
-
-def _rectangle(kind: str, box: Box, radius: float, more: str = "") -> str:
-    return (
-        f'<rect class="{kind}" x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
-        f'rx="{radius:g}"{more}/>'
-    )
-
-
-def _cross(at: Point) -> str:
-    x, y, arm = at.x, at.y, 5.5
-    return f'<path class="bad" d="M{x - arm:g} {y - arm:g}l{2 * arm} {2 * arm}m0 {-2 * arm}l{-2 * arm} {2 * arm}"/>'
+            mark = cross(Point(point.x, point.y - 10)) if layout.hosts_shown else cross(Point(point.x, point.y - 6), 4)
+            yield f"<g><title>{escape(port.unusable)}</title>{mark}</g>"
 
 
 def _away(fabric: FabricStatus, switch: str) -> bool:
@@ -314,12 +184,3 @@ def _away(fabric: FabricStatus, switch: str) -> bool:
 
 def _away_class(away: bool) -> str:
     return ' class="away"' if away else ""
-
-
-def _colour(number: int) -> str:
-    # Beyond the chosen colours, hues by the golden angle stay as far apart as possible.
-    return _COLOURS[number] if number < len(_COLOURS) else f"hsl({number * 137.508 % 360:.0f}, 65%, 45%)"
-
-
-def _count(things: Sequence[object], name: str) -> str:
-    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")

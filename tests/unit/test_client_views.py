@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from xml.etree import ElementTree
 
@@ -23,6 +24,7 @@ from blast_api.ttypes import (
     StaticTreeStatus,
     WarmStatus,
 )
+from blast_client.fabric_geometry import Point
 from blast_client.fabric_layout import lay_out
 from blast_client.fabric_svg import fabric_svg
 from blast_client.fabric_table import fabric_table
@@ -114,6 +116,8 @@ FABRICS = {
     "4": fabric(4, [4, 4]),
     "8 with two ports": fabric(8, [4, 4], ports=2, trees=1),
     "32": fabric(32, [8, 8, 8, 4], trees=3),
+    "64 with two ports": fabric(64, [8] * 12, ports=2, trees=4),
+    "256": fabric(256, [8] * 40, trees=9),
     "empty": FabricStatus([], [], [], [], 10**8, 0),
 }
 
@@ -139,6 +143,60 @@ def test_every_name_is_in_the_picture(name):
         assert f">{rack.name}</text>" in picture
     for splitter in status.splitters:
         assert f">{splitter.name}  1:{splitter.ways}</text>" in picture
+
+
+def test_hosts_are_named_in_one_row_of_racks_and_counted_beyond_it():
+    assert ">h16-1</text>" in fabric_svg(fabric(16, [4])) and "9 hosts</text>" not in fabric_svg(fabric(16, [4]))
+    assert ">h17-1</text>" not in fabric_svg(fabric(17, [4]))
+    assert fabric_svg(fabric(17, [4])).count(">9 hosts</text>") == 17
+
+
+@pytest.mark.parametrize(("racks", "widest", "rows"), [(16, 1200, 1), (64, 1500, 4), (256, 2000, 16), (1000, 3000, 32)])
+def test_many_racks_stand_in_rows(racks, widest, rows):
+    layout = lay_out(fabric(racks, [8] * (racks // 8)))
+    assert layout.width <= widest and layout.height <= 2 * layout.width
+    assert len({box.y for _, box in layout.racks}) == rows
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_no_fibre_runs_behind_a_box(name):
+    layout = lay_out(FABRICS[name])
+    boxes = [box for _, box in (*layout.racks, *layout.splitters)]
+    for fibre in (*layout.into_switch.values(), *layout.out_of_switch.values()):
+        way = (fibre.near, *fibre.bends, Point(fibre.last.x, fibre.far.y))
+        for one, other in itertools.pairwise(way):
+            (left, right), (top, bottom) = sorted((one.x, other.x)), sorted((one.y, other.y))
+            assert left == right or top == bottom
+            for box in boxes:
+                beside = right <= box.x or left >= box.x + box.width
+                assert beside or bottom <= box.y or top >= box.bottom
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_fibres_of_racks_do_not_cross_and_reach_an_edge_of_their_switch(name):
+    layout = lay_out(FABRICS[name])
+    uprights, levels = [], []
+    for (switch, _), fibre in (*layout.into_switch.items(), *layout.out_of_switch.items()):
+        box = layout.switches[switch]
+        assert fibre.far.y in (box.y, box.bottom) and box.x <= fibre.far.x <= box.x + box.width
+        for one, other in itertools.pairwise((fibre.near, *fibre.bends, fibre.far)):
+            if one.x == other.x:
+                uprights.append((one.x, *sorted((one.y, other.y))))
+            else:
+                levels.append((one.y, *sorted((one.x, other.x))))
+    for y, left, right in levels:
+        assert not [x for x, top, bottom in uprights if left < x < right and top < y < bottom]
+
+
+def test_fibres_to_several_switches_go_up_their_lane_before_they_go_sideways():
+    status = fabric(40, [4, 4])
+    status.opticalSwitches.append(OpticalSwitchStatus("other", True))
+    for rack in status.racks[::2]:
+        rack.opticalPorts[0].opticalSwitch = "other"
+    layout = lay_out(status)
+    first_row = min(box.y for _, box in layout.racks)
+    bent = [fibre for fibre in layout.into_switch.values() if fibre.bends and fibre.far.x != fibre.bends[1].x]
+    assert len(bent) > 10 and all(fibre.last.y == first_row for fibre in bent)
 
 
 def test_a_tree_is_drawn_from_root_to_leaves_in_its_own_colour():

@@ -1,0 +1,124 @@
+"""The light in the picture of a fabric: fibres, cross-connects and splitters of a tree, in the tree's colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from math import hypot
+
+from blast_api.ttypes import LightTreeStatus, SplitterStatus
+from blast_client.fabric_geometry import Box, Fibre, Point
+from blast_client.fabric_layout import Layout
+
+_COLOURS = (
+    *("#e8590c", "#1c7ed6", "#2f9e44", "#ae3ec9", "#e0a100"),
+    *("#0c8599", "#e64980", "#7950f2", "#66a80f", "#a0522d"),
+    *("#12b886", "#4263eb", "#d63fb8", "#b8b000"),
+)
+_LINE_STYLES = {
+    "configuring": 'stroke-dasharray="6 5"',
+    "changing": 'stroke-dasharray="6 5"',
+    "idle": 'opacity="0.5"',
+    "releasing": 'stroke-dasharray="2 5" opacity="0.6"',
+}
+_CORNER = 3.0
+
+
+def colour(number: int) -> str:
+    """The colour of the tree of this number in the list. Beyond the chosen ones, hues by the golden angle."""
+    return _COLOURS[number] if number < len(_COLOURS) else f"hsl({number * 137.508 % 360:.0f}, 65%, 45%)"
+
+
+def line_style(state: str, width: float = 3.0) -> str:
+    """How a tree in this state is drawn: solid is lit, faint is idle, dashes are on their way."""
+    told = _LINE_STYLES.get(state)
+    return f'stroke-width="{width:g}"' if told is None else f'stroke-width="{width - 0.6:g}" {told}'
+
+
+def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
+    """Draw one tree."""
+    paths, heads = [], []
+    used_legs: set[tuple[str, int]] = set()
+    size = 5.0 if layout.hosts_shown else 3.4
+    for connection in tree.crossConnects:
+        source = layout.into_switch.get((connection.opticalSwitch, connection.switchInput))
+        target = layout.out_of_switch.get((connection.opticalSwitch, connection.switchOutput))
+        used_legs.add((connection.opticalSwitch, connection.switchInput))
+        if source is None or target is None:
+            continue
+        paths.append((fibre_path(source), False))
+        paths.append((_circuit_path(source.far, target.far, layout.switches[connection.opticalSwitch]), True))
+        paths.append((fibre_path(target), False))
+        heads += [_arrow(source, 1, size, stroke), _arrow(target, -1, size, stroke)]
+    for splitter, box in layout.splitters:
+        if splitter.name in tree.splitters:
+            paths.append((_comb_path(splitter, box, layout, used_legs), False))
+    style = line_style(tree.state, 3.0 if layout.hosts_shown else 2.0)
+    halo = 7 if layout.hosts_shown else 5
+    halos = "".join(f'<path class="halo" stroke-width="{halo}" d="{path}"/>' for path, crosses in paths if crosses)
+    lines = "".join(f'<path class="light" stroke="{stroke}" {style} d="{path}"/>' for path, _ in paths if path)
+    title = f"tree {tree.reservation} ({tree.state}): {tree.key}, from {tree.rootRack} to {', '.join(tree.leafRacks)}"
+    return f"<g><title>{escape(title)}</title>{halos}{lines}{''.join(heads)}</g>"
+
+
+def fibre_path(fibre: Fibre) -> str:
+    """A fibre from its element to the switch: round its corners, and by an S where it has to go sideways."""
+    start, far = fibre.last, fibre.far
+    path = f"M{fibre.near.x:.1f} {fibre.near.y:.1f}" + "".join(_corners(fibre))
+    if start.x == far.x:
+        return path + f"V{far.y:.1f}"
+    middle = (start.y + far.y) / 2
+    return path + f"C{start.x:.1f} {middle:.1f} {far.x:.1f} {middle:.1f} {far.x:.1f} {far.y:.1f}"
+
+
+def _corners(fibre: Fibre) -> Iterator[str]:
+    # The last part leaves its corner straight up or down, whatever it does later.
+    points = (fibre.near, *fibre.bends, Point(fibre.last.x, fibre.far.y))
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        start, end = _towards(corner, before), _towards(corner, after)
+        yield f"L{start.x:.1f} {start.y:.1f}Q{corner.x:.1f} {corner.y:.1f} {end.x:.1f} {end.y:.1f}"
+
+
+def _towards(start: Point, end: Point) -> Point:
+    """The point of a straight line where its rounded corner ends."""
+    length = hypot(end.x - start.x, end.y - start.y)
+    share = min(_CORNER / length, 0.5) if length else 0.0
+    return Point(start.x + share * (end.x - start.x), start.y + share * (end.y - start.y))
+
+
+def _circuit_path(start: Point, end: Point, box: Box) -> str:
+    """A cross-connect: an S between the two edges of the switch, an arch between two points of one edge."""
+    if start.y != end.y:
+        bend = (start.y + end.y) / 2
+    else:
+        depth = min(36.0 + abs(start.x - end.x) * 0.35, box.height * 1.1)
+        bend = start.y + (depth if start.y == box.y else -depth)
+    return f"M{start.x:.1f} {start.y:.1f}C{start.x:.1f} {bend:.1f} {end.x:.1f} {bend:.1f} {end.x:.1f} {end.y:.1f}"
+
+
+def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tuple[str, int]]) -> str:
+    """Inside a splitter: from the input to each leg that carries light on."""
+    switch = splitter.opticalSwitch
+    trunk = layout.out_of_switch[switch, splitter.switchOutput].near
+    legs = [layout.into_switch[switch, leg].near for leg in splitter.switchInputs if (switch, leg) in used]
+    if not legs:
+        return ""
+    bar = box.bottom - 20
+    teeth = "".join(f"M{leg.x:.1f} {bar:.1f}V{leg.y:.1f}" for leg in legs)
+    return f"M{trunk.x:.1f} {trunk.y:.1f}V{bar:.1f}H{max(leg.x for leg in legs):.1f}{teeth}"
+
+
+def _arrow(fibre: Fibre, to_switch: int, size: float, fill: str) -> str:
+    """A head near the switch, where every fibre is free of boxes: into the switch (1) or out of it (-1)."""
+    x, y = _near_the_switch(fibre)
+    tip = (size if fibre.far.y > fibre.near.y else -size) * to_switch
+    wide = 0.9 * size
+    return f'<path fill="{fill}" d="M{x - wide:.1f} {y - tip:.1f}H{x + wide:.1f}L{x:.1f} {y + tip:.1f}Z"/>'
+
+
+def _near_the_switch(fibre: Fibre) -> tuple[float, float]:
+    start, far = fibre.last, fibre.far
+    if start.x != far.x:
+        return (start.x + far.x) / 2, (start.y + far.y) / 2
+    way = 1 if far.y > start.y else -1
+    return far.x, far.y - way * min(abs(far.y - start.y) / 2, 23.0)
