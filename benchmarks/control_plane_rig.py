@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,11 +59,13 @@ class Rig:
     The journal lies in `journal_in`, by default where temporary files do.
     """
 
-    def __init__(self, size: Size, journal_in: Path | None = None) -> None:
+    def __init__(self, size: Size, journal_in: Path | None = None, also: Iterable[str] = ()) -> None:
+        """`also` are further addresses that the controller serves, by their names in its configuration."""
         self.size = size
         self._journal_in = journal_in
         self._to_end = ExitStack()
-        self._addresses = {"thrift": "127.0.0.1:0", "openflow": "127.0.0.1:0"}
+        self.addresses = dict.fromkeys(("thrift", "openflow", *also), "127.0.0.1:0")
+        """Where the controller is found, by the name of what it serves."""
 
     def __enter__(self) -> Rig:
         with ExitStack() as undo:
@@ -87,7 +90,7 @@ class Rig:
     @property
     def thrift(self) -> str:
         """Where clients connect."""
-        return self._addresses["thrift"]
+        return self.addresses["thrift"]
 
     @property
     def log(self) -> Path:
@@ -106,7 +109,7 @@ class Rig:
         config.write_text(self._config())
         self.controller = Child("controller", [*CONTROLLER, "controller", "run", "--config", str(config)], self.log)
         ready = self.controller.next(START_SECONDS)
-        self._addresses = {name: ready[name] for name in self._addresses}
+        self.addresses = {name: ready[name] for name in self.addresses}
 
     def _stop_controller(self) -> None:
         """The one that runs now."""
@@ -139,13 +142,13 @@ class Rig:
         ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
         count = ["--count", str(self.size.racks), "--optical-ports", ports]
         script = str(HERE / "emulated_tors.py")
-        return [sys.executable, script, "--controller", self._addresses["openflow"], *count]
+        return [sys.executable, script, "--controller", self.addresses["openflow"], *count]
 
     def _config(self) -> str:
         size = self.size
         lines = [
             "[controller]",
-            *(f'{name} = "{address}"' for name, address in self._addresses.items()),
+            *(f'{name} = "{address}"' for name, address in self.addresses.items()),
             "lease_minimum_ms = 600_000",
             # All clients come from one address here.
             "calls_per_second = 100_000",
