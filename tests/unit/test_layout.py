@@ -84,6 +84,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.runtime",
         "blast_controller.serving",
     },
+    # The page draws the same layout as `blast fabric svg`.
+    "blast_controller.ops.page": {"blast_client.fabric_layout"},
     "blast_controller.runtime": {
         "blast_controller.core",
         "blast_controller.ops.logging",

@@ -1,0 +1,40 @@
+"""Where the pieces of the fabric stand, as the page's script draws them: the layout of `blast fabric svg` as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blast_client.fabric_layout import Box, Fibre, Layout, Point
+
+Value = dict[str, object]
+
+
+def picture(layout: Layout) -> Value:
+    """Plain values for JSON; coordinates as they are, so that paths come out as in the file."""
+    return {
+        "width": layout.width,
+        "height": layout.height,
+        "switches": [{"name": name, **_box(box)} for name, box in layout.switches.items()],
+        "splitters": [
+            {"name": splitter.name, "ways": splitter.ways, "opticalSwitch": splitter.opticalSwitch, **_box(box)}
+            for splitter, box in layout.splitters
+        ],
+        "racks": [{"name": rack.name, **_box(box)} for rack, box in layout.racks],
+        "intoSwitch": _fibres(layout.into_switch),
+        "outOfSwitch": _fibres(layout.out_of_switch),
+    }
+
+
+def _box(box: Box) -> Value:
+    return {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
+
+
+def _fibres(fibres: Mapping[tuple[str, int], Fibre]) -> list[Value]:
+    return [
+        {"opticalSwitch": switch, "port": port, "near": _point(fibre.near), "far": _point(fibre.far)}
+        for (switch, port), fibre in fibres.items()
+    ]
+
+
+def _point(point: Point) -> list[float]:
+    return [point.x, point.y]

@@ -1,0 +1,43 @@
+/** Questions to the server. What goes wrong is a Refused with one sentence for people. */
+
+export class Refused extends Error {
+  constructor(sentence, status) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+const AWAY = "The controller does not answer: look whether it runs, and try again.";
+const SECONDS = 60;
+
+export function get(path, parameters) {
+  const query = parameters ? `?${new URLSearchParams(parameters)}` : "";
+  return ask(path + query, { method: "GET" });
+}
+
+export function send(method, path, body, csrf) {
+  const headers = { "Content-Type": "application/json", ...(csrf ? { "X-Blast-Csrf": csrf } : {}) };
+  return ask(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+}
+
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(path, { ...options, signal: AbortSignal.timeout(SECONDS * 1000), cache: "no-store" });
+  } catch {
+    throw new Refused(AWAY, 0);
+  }
+  let answer;
+  try {
+    answer = await response.json();
+  } catch {
+    throw new Refused(unreadable(response.status), response.status);
+  }
+  if (!response.ok) throw new Refused(answer.sentence ?? unreadable(response.status), response.status);
+  return answer;
+}
+
+function unreadable(status) {
+  if (status === 404) return "This controller does not know that question: reload the page, which may be of another release.";
+  return `The controller answered with status ${status} and nothing to read: its log tells more.`;
+}

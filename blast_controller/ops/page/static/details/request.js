@@ -1,0 +1,92 @@
+/** The details of a request: what it wants, what it has, why it waits, how far it is. */
+
+import { make } from "../base/dom.js";
+import { bytes, count, duration, rate, timeOfDay } from "../base/units.js";
+import { percent, shareOf } from "../lists/progress.js";
+import { isFinal, sign } from "../lists/states.js";
+import { block, deed, facts, link, some, table } from "./pieces.js";
+import { tableTwo } from "./table2.js";
+
+export function requestDetails(row, { clock, now, mayAct, explanation, isPast }) {
+  const waits = row.parts.some((part) => part.state === "pending");
+  const body = [
+    facts([
+      ["state", `${sign(row.state)} ${row.state}`],
+      ["tenant", row.tenant],
+      ["from", row.sender],
+      ["to", `${count(row.receivers.length, "receiver")}: ${some(row.receivers)}`],
+      ["size", bytes(row.bytes)],
+      ["received", `${timeOfDay(clock.wallOf(row.receivedAt))}, ${duration(now - row.receivedAt)} ${isPast ? "before" : "ago"}`],
+      ["wants", wishes(row).join(" · ")],
+    ]),
+  ];
+  if (mayAct && !isPast && !isFinal(row.state)) {
+    body.push(make("p", { class: "line" }, deed("withdraw", "Withdraw…", { tenant: row.tenant, key: row.key })));
+  }
+  if (waits && explanation) body.push(...explained(explanation));
+  for (const part of row.parts) body.push(partBlock(part, row, now));
+  return body;
+}
+
+function wishes(row) {
+  return [
+    row.highestBitsPerSecond && `at most ${rate(row.highestBitsPerSecond)}`,
+    row.patience && `waits at most ${duration(row.patience)}`,
+    row.deadline && `done within ${duration(row.deadline)}`,
+    row.priority && `priority ${row.priority}`,
+    row.maySplit && "may split",
+    row.mayPause && "may pause",
+  ].filter(Boolean);
+}
+
+function explained({ sentence, smallestChange }) {
+  const change = smallestChange ? [make("p", { class: "faint" }, smallestChange)] : [];
+  return [block("Why it waits", make("p", { class: "sentence" }, sentence), ...change)];
+}
+
+function partBlock(part, row, now) {
+  const { grant, report } = part;
+  const share = shareOf(part, row.bytes);
+  const children = [
+    facts([
+      ["state", `${sign(part.state)} ${part.state}`],
+      ["receivers", part.receivers && some(part.receivers)],
+      ["sent", share === null ? null : `${percent(share)}, ${bytes(part.reachedByte ?? row.bytes)} as its sender tells`],
+      ["tree", grant && part.state === "active" ? link("tree", String(grant.reservation)) : null],
+      ["group", grant && `${grant.groupAddress}:${grant.groupPort} at ${rate(grant.rateBitsPerSecond)}`],
+      ["lease", lease(part, now)],
+      ["without a part", grant?.receiversWithoutPart && some(grant.receiversWithoutPart)],
+    ]),
+  ];
+  if (part.reason) children.unshift(make("p", { class: part.state === "failed" ? "sentence bad" : "sentence" }, part.reason));
+  if (report) children.push(reported(report));
+  if (grant) children.push(tableTwo(grant.timings));
+  if (grant?.margins) children.push(margins(grant.margins));
+  return block(row.parts.length > 1 ? `Part ${part.part}` : "Light", ...children);
+}
+
+function lease({ state, leaseEndsAt }, now) {
+  if (state !== "active" || leaseEndsAt === undefined) return null;
+  const left = leaseEndsAt - now;
+  return left >= 0 ? `ends in ${duration(left)}` : "is over";
+}
+
+function reported(report) {
+  return facts([
+    ["sent in all", report.bytesSent === undefined ? null : bytes(report.bytesSent)],
+    ["took", report.duration === undefined ? null : `${report.duration} s`],
+    ["repaired", report.repairedBytes === undefined ? null : bytes(report.repairedBytes)],
+    ["failed", report.failedReceivers && some(report.failedReceivers)],
+  ]);
+}
+
+function margins(found) {
+  const rows = found.map((margin) => [
+    link("rack", margin.rack),
+    margin.receivedDbm.toFixed(2),
+    margin.sensitivityMarginDb.toFixed(2),
+    margin.overloadMarginDb.toFixed(2),
+    margin.binding,
+  ]);
+  return block("Margins of the leaves", table(["leaf", "#dBm", "#faint, dB", "#bright, dB", "binds"], rows));
+}

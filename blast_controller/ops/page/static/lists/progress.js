@@ -1,0 +1,18 @@
+/** How much of a transfer its senders have told to be sent: nothing is guessed in between. */
+
+/** 0 to 1, or null where nothing was told. */
+export function progress(request) {
+  const shares = request.parts.map((part) => shareOf(part, request.bytes));
+  if (shares.every((share) => share === null)) return null;
+  return shares.reduce((sum, share) => sum + (share ?? 0), 0) / shares.length;
+}
+
+export function shareOf(part, bytes) {
+  if (part.state === "done") return 1;
+  if (part.reachedByte === undefined) return null;
+  return Math.min(part.reachedByte / bytes, 1);
+}
+
+export function percent(share) {
+  return share === null ? "–" : `${Math.floor(share * 100)} %`;
+}

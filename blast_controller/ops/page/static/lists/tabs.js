@@ -1,0 +1,38 @@
+/** Tabs of the right-hand column, as the ARIA pattern has them: arrow keys go round. */
+
+import { byId, setAttribute } from "../base/dom.js";
+
+export class Tabs {
+  /** `opened(name)` is called whenever another one is shown. */
+  constructor(names, opened) {
+    this.names = names;
+    this.opened = opened;
+    this.current = names[0];
+    for (const name of names) {
+      const tab = byId(`${name}-tab`);
+      tab.addEventListener("click", () => this.open(name));
+      tab.addEventListener("keydown", (event) => this.key(event, name));
+    }
+  }
+
+  open(name) {
+    this.current = name;
+    for (const one of this.names) {
+      const isOpen = one === name;
+      setAttribute(byId(`${one}-tab`), "aria-selected", isOpen ? "true" : "false");
+      setAttribute(byId(`${one}-tab`), "tabindex", isOpen ? null : "-1");
+      setAttribute(byId(one), "hidden", !isOpen);
+    }
+    this.opened(name);
+  }
+
+  key(event, name) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const { names } = this;
+    const next = names[(names.indexOf(name) + step + names.length) % names.length];
+    this.open(next);
+    byId(`${next}-tab`).focus();
+  }
+}

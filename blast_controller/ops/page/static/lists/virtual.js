@@ -1,0 +1,108 @@
+/** A long table of which only the rows in sight are in the page; arrow keys move, Enter chooses. */
+
+import { make, setAttribute } from "../base/dom.js";
+import { wantFrame } from "../base/frames.js";
+
+const ROW = 38;
+const BEYOND = 3;
+
+export class VirtualList {
+  /** `makeRow()` gives {node, fill(item)}; `choose(item)` is called for the row that is clicked or entered. */
+  constructor(body, { makeRow, choose, keyOf }) {
+    this.body = body;
+    this.makeRow = makeRow;
+    this.choose = choose;
+    this.keyOf = keyOf;
+    this.items = [];
+    this.rows = [];
+    this.active = null;
+    this.chosen = null;
+    this.room = make("div", { class: "room", role: "presentation" });
+    body.append(this.room);
+    this.painter = () => this.paint();
+    body.addEventListener("scroll", () => this.show());
+    body.addEventListener("keydown", (event) => this.key(event));
+    body.addEventListener("click", (event) => this.click(event));
+    new ResizeObserver(() => this.show()).observe(body);
+  }
+
+  show(items = this.items) {
+    this.items = items;
+    wantFrame(this.painter);
+  }
+
+  paint() {
+    this.room.style.height = `${this.items.length * ROW}px`;
+    setAttribute(this.body.closest("[role=grid]"), "aria-rowcount", this.items.length + 1);
+    const first = Math.max(Math.floor(this.body.scrollTop / ROW) - BEYOND, 0);
+    const wanted = Math.ceil(this.body.clientHeight / ROW) + 2 * BEYOND;
+    const last = Math.min(first + wanted, this.items.length);
+    while (this.rows.length < last - first) this.addRow();
+    this.rows.forEach((row, place) => this.fill(row, first + place, last));
+    return true;
+  }
+
+  addRow() {
+    const row = this.makeRow();
+    row.node.id = `${this.body.id}-row-${this.rows.length}`;
+    this.room.append(row.node);
+    this.rows.push(row);
+  }
+
+  fill(row, place, last) {
+    const item = place < last ? this.items[place] : undefined;
+    setAttribute(row.node, "hidden", item === undefined);
+    row.item = item;
+    if (item === undefined) return;
+    row.node.style.transform = `translateY(${place * ROW}px)`;
+    const key = this.keyOf(item);
+    setAttribute(row.node, "aria-rowindex", place + 2);
+    setAttribute(row.node, "aria-selected", key === this.chosen ? "true" : "false");
+    row.node.classList.toggle("active", key === this.active);
+    if (key === this.active) setAttribute(this.body, "aria-activedescendant", row.node.id);
+    row.fill(item);
+  }
+
+  /** Mark what is chosen, and bring it into sight. */
+  mark(key) {
+    this.chosen = key;
+    if (key !== null) this.goTo(this.placeOf(key));
+    this.show();
+  }
+
+  placeOf(key) {
+    return this.items.findIndex((item) => this.keyOf(item) === key);
+  }
+
+  goTo(place) {
+    if (place < 0 || place >= this.items.length) return;
+    this.active = this.keyOf(this.items[place]);
+    const [top, height] = [place * ROW, this.body.clientHeight];
+    // The room has its new height only when it is painted.
+    this.room.style.height = `${this.items.length * ROW}px`;
+    if (top < this.body.scrollTop) this.body.scrollTop = top;
+    if (top + ROW > this.body.scrollTop + height) this.body.scrollTop = top + ROW - height;
+    this.show();
+  }
+
+  key(event) {
+    const page = Math.max(Math.floor(this.body.clientHeight / ROW) - 1, 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const place = this.placeOf(this.active);
+    if (event.key === "Enter" || event.key === " ") {
+      if (place >= 0) this.choose(this.items[place]);
+    } else if (event.key in steps) {
+      this.goTo(Math.min(Math.max(place + steps[event.key], 0), this.items.length - 1));
+    } else return;
+    event.preventDefault();
+  }
+
+  click(event) {
+    const node = event.target.closest("[role=row]");
+    const row = this.rows.find((one) => one.node === node);
+    if (row?.item === undefined) return;
+    this.active = this.keyOf(row.item);
+    this.choose(row.item);
+    this.show();
+  }
+}

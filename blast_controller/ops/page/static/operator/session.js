@@ -1,0 +1,88 @@
+/** Who looks at the page, as the server knows it; logging in and out. */
+
+import { Refused, get, send } from "../base/ask.js";
+import { byId, setAttribute, setText } from "../base/dom.js";
+
+const NOBODY = { role: null, name: "", tenant: null, csrf: null, login: false, release: "" };
+
+export class Session {
+  constructor() {
+    this.who = NOBODY;
+    this.firstRelease = null;
+    this.listeners = [];
+    this.dialog = byId("log-in-dialog");
+    byId("log-in").addEventListener("click", () => this.openDialog());
+    byId("log-out").addEventListener("click", () => this.logOut());
+    byId("log-in-cancel").addEventListener("click", () => this.dialog.close());
+    byId("log-in-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.logIn();
+    });
+  }
+
+  get isOperator() {
+    return this.who.role === "operator";
+  }
+
+  get isKnown() {
+    return this.who.role !== null;
+  }
+
+  /** Listeners are called when it is somebody else, or somebody of another role. */
+  onChange(listener) {
+    this.listeners.push(listener);
+  }
+
+  /** Raises Refused. */
+  async ask() {
+    this.become(await get("session"));
+  }
+
+  become(who) {
+    const differs = who.role !== this.who.role || who.name !== this.who.name || who.tenant !== this.who.tenant;
+    this.who = who;
+    this.show();
+    if (differs) for (const listener of this.listeners) listener();
+  }
+
+  show() {
+    const { role, name, tenant, login } = this.who;
+    const words = role === null ? "not logged in" : [name, role, tenant && `tenant ${tenant}`].filter(Boolean).join(" · ");
+    setText(byId("whoami"), words);
+    setAttribute(byId("log-in"), "hidden", !login || role === "operator");
+    setAttribute(byId("log-out"), "hidden", !login || role === null);
+    setAttribute(byId("operator"), "hidden", !this.isOperator);
+  }
+
+  openDialog() {
+    byId("token").value = "";
+    setAttribute(byId("log-in-fault"), "hidden", true);
+    if (!this.dialog.open) this.dialog.showModal();
+    byId("token").focus();
+  }
+
+  async logIn() {
+    const button = byId("log-in-do");
+    button.disabled = true;
+    try {
+      this.become(await send("POST", "session", { token: byId("token").value.trim() }));
+      this.dialog.close();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      setText(byId("log-in-fault"), error.message);
+      setAttribute(byId("log-in-fault"), "hidden", false);
+    } finally {
+      byId("token").value = "";
+      button.disabled = false;
+    }
+  }
+
+  async logOut() {
+    try {
+      await send("DELETE", "session", undefined, this.who.csrf);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
+    await this.ask().catch(() => this.become(NOBODY));
+  }
+}

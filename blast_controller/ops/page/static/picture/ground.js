@@ -1,0 +1,58 @@
+/** What stands: fibres, switches, splitters and racks, drawn once. Boxes and fibres of a kind are one path each. */
+
+import { draw } from "../base/dom.js";
+import { label } from "./labels.js";
+import { boxPath } from "./paths.js";
+
+const HOST_LINE = 15;
+const STRIP = 30;
+const SLICE = 200;
+
+/** Fills a group, some elements at a time: a painter. */
+export function groundPainter(group, geometry) {
+  const pieces = allPieces(geometry);
+  return (mayGoOn) => {
+    do {
+      for (let made = 0; made < SLICE; made += 1) {
+        const { value, done } = pieces.next();
+        if (done) return true;
+        group.append(value);
+      }
+    } while (mayGoOn());
+    return false;
+  };
+}
+
+function* allPieces(geometry) {
+  const { racks, splitters, switches } = geometry;
+  yield draw("path", { class: "switch", d: joined(switches) });
+  yield draw("path", { class: "fibre", d: geometry.allFibres() });
+  yield draw("path", { class: "box", d: joined(splitters) });
+  yield draw("path", { class: "box", d: joined(racks) });
+  for (const [name, box] of switches) yield switchLabel(name, box);
+  for (const [name, box] of splitters) {
+    yield label("name", `${name}  1:${box.ways}`, box.x + box.width / 2, box.y + 14, box.width - 8, 13);
+  }
+  for (const [name, box] of racks) {
+    yield label("name strong", name, box.x + box.width / 2, box.y + box.height / 2, box.width - 8, 13);
+    if (geometry.hostsShown) yield* hosts(geometry.wiring.racks.get(name)?.hosts ?? [], box, geometry.hostsShown);
+  }
+}
+
+function joined(boxes) {
+  return [...boxes.values()].map(boxPath).join("");
+}
+
+function switchLabel(name, box) {
+  const [x, y] = [box.x + STRIP / 2 + 2, box.y + box.height / 2];
+  const text = label("name strong", name, x, y, box.height - 12, 14);
+  text.setAttribute("transform", `rotate(-90 ${x} ${y})`);
+  return text;
+}
+
+function* hosts(names, box, most) {
+  const shown = names.length > most + 1 ? [...names.slice(0, most), `+ ${names.length - most}`] : names;
+  for (const [line, name] of shown.entries()) {
+    yield label("host", name, box.x + box.width / 2, box.y + box.height + (line + 0.8) * HOST_LINE, box.width + 8, 11);
+  }
+}
