@@ -83,15 +83,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.runtime",
         "blast_controller.serving",
     },
-    # The same layout of the fabric as in the pictures that `blast fabric svg` makes.
+    # The page draws the same layout as `blast fabric svg`.
     "blast_controller.ops.page": {"blast_client.fabric_layout"},
-    "blast_controller.ops.live": {
-        "blast_api",
-        "blast_controller.core",
-        "blast_controller.moments",
-        "blast_controller.ops",
-        "blast_controller.rpc.clients",
-    },
     "blast_controller.runtime": {
         "blast_controller.core",
         "blast_controller.ops.logging",

@@ -23,7 +23,7 @@ import { showDraining, showStanding } from "./vitals/standing.js";
 const shown = new Shown();
 const selection = new Selection();
 const session = new Session();
-const colours = new Colours();
+const colours = new Colours(shown);
 const alarms = new Alarms(shown);
 const cards = new Cards(shown);
 const picture = new PicturePanel(shown, selection, colours);

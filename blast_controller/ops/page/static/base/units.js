@@ -36,6 +36,13 @@ export function duration(seconds) {
   return `${Math.floor(whole / big)} ${unit} ${Math.floor((whole % big) / small)} ${rest}`;
 }
 
+/** The largest unit alone: 4 s, 3 min, 2 h, 5 d. */
+export function age(seconds) {
+  const whole = Math.max(Math.floor(seconds), 0);
+  const [size, unit] = whole < 60 ? [1, "s"] : whole < 3600 ? [60, "min"] : whole < 86400 ? [3600, "h"] : [86400, "d"];
+  return `${Math.floor(whole / size)} ${unit}`;
+}
+
 export function count(number, name, several = `${name}s`) {
   return `${number} ${number === 1 ? name : several}`;
 }

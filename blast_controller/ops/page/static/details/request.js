@@ -20,11 +20,11 @@ export function requestDetails(row, { clock, now, mayAct, explanation, isPast })
       ["wants", wishes(row).join(" · ")],
     ]),
   ];
-  if (waits && explanation) body.push(...explained(explanation));
-  for (const part of row.parts) body.push(partBlock(part, row, now));
   if (mayAct && !isPast && !isFinal(row.state)) {
     body.push(make("p", { class: "line" }, deed("withdraw", "Withdraw…", { tenant: row.tenant, key: row.key })));
   }
+  if (waits && explanation) body.push(...explained(explanation));
+  for (const part of row.parts) body.push(partBlock(part, row, now));
   return body;
 }
 

@@ -2,7 +2,7 @@
 
 import { byId, make, setAttribute, setText } from "../base/dom.js";
 import { parted } from "../base/rows.js";
-import { count, duration } from "../base/units.js";
+import { age as ageOf, count } from "../base/units.js";
 import { percent, progress } from "./progress.js";
 import { isFinal, sign } from "./states.js";
 import { Table } from "./table.js";
@@ -72,7 +72,7 @@ function requestRow(shown, colours) {
     const reached = progress(row);
     bar.style.transform = `scaleX(${reached ?? 0})`;
     setText(share, percent(reached));
-    setText(age, duration(shown.now - row.receivedAt));
+    setText(age, ageOf(shown.now - row.receivedAt));
   };
   return { node, fill };
 }

@@ -3,7 +3,7 @@
 import { make, setAttribute } from "../base/dom.js";
 import { wantFrame } from "../base/frames.js";
 
-const ROW = 34;
+const ROW = 38;
 const BEYOND = 3;
 
 export class VirtualList {

@@ -13,7 +13,7 @@ export class Camera {
   constructor(panel, world) {
     this.panel = panel;
     this.world = world;
-    this.size = { width: 1, height: 1 };
+    this.size = { x: 0, y: 0, width: 1, height: 1 };
     this.moved = false;
     this.restTimer = null;
     Object.assign(this, { x: 0, y: 0, scale: 1 });
@@ -23,8 +23,8 @@ export class Camera {
     panel.addEventListener("keydown", (event) => this.key(event));
   }
 
-  begin(width, height) {
-    this.size = { width, height };
+  begin(bounds) {
+    this.size = bounds;
     this.moved = false;
     this.fit();
   }
@@ -42,8 +42,8 @@ export class Camera {
 
   center() {
     const room = this.panel.getBoundingClientRect();
-    this.x = (room.width - this.size.width * this.scale) / 2;
-    this.y = (room.height - this.size.height * this.scale) / 2;
+    this.x = room.width / 2 - (this.size.x + this.size.width / 2) * this.scale;
+    this.y = room.height / 2 - (this.size.y + this.size.height / 2) * this.scale;
     this.apply();
   }
 

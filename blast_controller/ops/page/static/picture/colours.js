@@ -4,9 +4,19 @@
 const COLOURS = 8;
 
 export class Colours {
-  constructor() {
+  constructor(shown) {
+    this.shown = shown;
     this.given = new Map();
     this.users = new Array(COLOURS).fill(0);
+    shown.onChange((names) => this.note(names));
+  }
+
+  /** Must hear of changes before anybody who draws. */
+  note(names) {
+    const { trees } = this.shown.rows;
+    const touched = names === null ? [...trees.keys()] : names.filter((name) => name.startsWith("tree/")).map((name) => name.slice(5));
+    if (names === null || touched.some((number) => !trees.has(number))) this.keep(new Set([...trees.values()].map(requestOf)));
+    for (const number of touched) if (trees.has(number)) this.of(requestOf(trees.get(number)));
   }
 
   /** The colour of a request, which it keeps for as long as it has trees. */

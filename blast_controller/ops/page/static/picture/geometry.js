@@ -2,6 +2,8 @@
 
 import { arrowPath, circuitPath, combPath, fibrePath } from "./paths.js";
 
+const EDGE = 8;
+
 export class Geometry {
   constructor(picture, wiring) {
     this.width = picture.width;
@@ -48,6 +50,13 @@ export class Geometry {
     const legs = wired.switchInputs.map((input) => `${wired.opticalSwitch}/${input}`).filter((leg) => used.has(leg));
     const trunk = this.outOfSwitch.get(`${wired.opticalSwitch}/${wired.switchOutput}`);
     return combPath(box, trunk.near, legs.map((leg) => this.intoSwitch.get(leg).near));
+  }
+
+  /** All that is drawn, without the empty edges of the sheet. */
+  get bounds() {
+    const boxes = [...this.switches.values(), ...this.splitters.values(), ...this.racks.values()];
+    const top = Math.min(this.height, ...boxes.map((box) => box.y));
+    return { x: 0, y: top - EDGE, width: this.width, height: this.height - top + 2 * EDGE };
   }
 
   allFibres() {

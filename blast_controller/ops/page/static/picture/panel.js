@@ -45,7 +45,7 @@ export class PicturePanel {
     wantFrame(groundPainter(this.ground, this.geometry));
     this.trees.begin(this.geometry);
     this.marks.begin(this.geometry);
-    this.camera.begin(picture.width, picture.height);
+    this.camera.begin(this.geometry.bounds);
     this.showChoice();
     wantFrame(this.painter);
   }
@@ -72,10 +72,9 @@ export class PicturePanel {
     return isDone;
   }
 
-  /** For who does not see it; and let go of colours that nobody has any more. */
+  /** For who does not see it. */
   tell() {
     const { rows } = this.shown;
-    this.colours.keep(new Set([...rows.trees.values()].map(requestOf)));
     const parts = [
       count(this.geometry.racks.size, "rack"),
       count(this.geometry.splitters.size, "splitter"),
@@ -91,7 +90,10 @@ export class PicturePanel {
   showChoice() {
     if (this.geometry === null) return;
     const { chosen } = this.selection;
-    this.trees.choose(chosen === null ? null : chooser(chosen));
+    const test = chosen === null ? null : chooser(chosen);
+    // What has no light lets all others be seen as before.
+    const hasLight = test !== null && [...this.shown.rows.trees.values()].some(test);
+    this.trees.choose(hasLight ? test : null);
     const box = chosen === null ? null : this.geometry.box(chosen.kind, chosen.name);
     this.marks.choose(box);
     if (box !== null) this.camera.reveal(box);

@@ -11,7 +11,7 @@ const LINES = [
   { name: "waiting", what: "parts waiting for light", write: whole },
   { name: "trees", what: "light trees", write: whole },
   { name: "granted", what: "grants in a second", write: whole },
-  { name: "grantMs", what: "request to light, median", write: (value) => (value === null ? "–" : milliseconds(value)) },
+  { name: "grantMs", what: "request to light, p50", write: (value) => (value === null ? "–" : milliseconds(value)) },
 ];
 
 export class Cards {
