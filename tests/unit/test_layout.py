@@ -85,6 +85,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # The page draws the same layout as `blast fabric svg`.
     "blast_controller.ops.page": {"blast_client.fabric_layout"},
+    "blast_controller.ops.live": {
+        "blast_api",
+        "blast_controller.core",
+        "blast_controller.moments",
+        "blast_controller.ops",
+        "blast_controller.rpc.clients",
+    },
     "blast_controller.runtime": {
         "blast_controller.core",
         "blast_controller.ops.logging",
