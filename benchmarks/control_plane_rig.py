@@ -59,8 +59,13 @@ class Rig:
     The journal lies in `journal_in`, by default where temporary files do.
     """
 
-    def __init__(self, size: Size, journal_in: Path | None = None, also: Iterable[str] = ()) -> None:
-        """`also` are further addresses that the controller serves, by their names in its configuration."""
+    def __init__(
+        self, size: Size, journal_in: Path | None = None, also: Iterable[str] = (), journal: Iterable[str] = ()
+    ) -> None:
+        """`also` are further addresses that the controller serves, by their names in its configuration; `journal` are
+        lines of that which say where its journal lies, other than in a file.
+        """
+        self._journal_lines = list(journal)
         self.size = size
         self._journal_in = journal_in
         self._to_end = ExitStack()
@@ -154,8 +159,7 @@ class Rig:
             "calls_per_second = 100_000",
             f"keep_warm_ms = {size.keep_warm_ms}",
             f"warm_reserve = {size.warm_reserve}",
-            "[journal]",
-            f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}",
+            *(self._journal_lines or ["[journal]", f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}"]),
             "[[optical_switch]]",
             'name = "ocs"',
             f'address = "{self._tl1}"',

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import socket
 import statistics
-import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import machine
+from etcd_members import await_etcd, etcd_members
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd.access import Access
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import StoreAway
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
-from blast_controller.store.etcd.methods import STATUS, TXN
+from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import created_at, put
 from blast_controller.store.etcd.store import EtcdStore, Policy
@@ -45,47 +43,6 @@ _ROWS = (1, 8, 64)
 _VALUE = b"x" * 400
 _WARM_UP = 20
 _STARTING = 30.0
-
-
-def _ports(number: int) -> list[int]:
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return [int(one.getsockname()[1]) for one in held]
-
-
-@contextmanager
-def _etcd(binary: str, members: int, folder: Path) -> Iterator[tuple[str, ...]]:
-    """The endpoints of an etcd of so many members on loopback, without TLS, at 20/200 ms."""
-    ports = _ports(2 * members)
-    clients = [f"127.0.0.1:{port}" for port in ports[:members]]
-    peers = [f"http://127.0.0.1:{port}" for port in ports[members:]]
-    cluster = ",".join(f"m{number}={peer}" for number, peer in enumerate(peers))
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
-        for number, (client, peer) in enumerate(zip(clients, peers, strict=True)):
-            words = [binary, "--name", f"m{number}", "--data-dir", str(folder / f"m{number}")]
-            words += ["--heartbeat-interval", "20", "--election-timeout", "200", "--initial-cluster", cluster]
-            words += ["--listen-client-urls", f"http://{client}", "--advertise-client-urls", f"http://{client}"]
-            words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-            processes.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        yield tuple(clients)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-def _await(connection: Connection) -> str:
-    """etcd's version, once it serves."""
-    end = time.monotonic() + _STARTING
-    while True:
-        try:
-            status = connection.call(STATUS, api.StatusRequest())
-            if status.leader:
-                return str(status.version)
-        except StoreAway:
-            if time.monotonic() > end:
-                raise
 
 
 def _records(kind: int, number: int) -> list[Record]:
@@ -171,9 +128,9 @@ def main() -> None:
     parser.add_argument("--takeovers", type=int, default=5, help="of each kind (5)")
     parser.add_argument("--etcd", default=shutil.which("etcd") or "etcd", help="the program (that of Debian)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, _etcd(options.etcd, options.members, Path(name)) as endpoints:
+    with tempfile.TemporaryDirectory() as name, etcd_members(options.etcd, options.members, Path(name)) as endpoints:
         connection = Connection(Access(endpoints))
-        found_version = _await(connection)
+        found_version = await_etcd(connection)
         print(machine.describe())
         print(f"etcd {found_version}, {options.members} members; grpcio {version('grpcio')}, {options.rounds} rounds")
         found = _commits(connection, Path(name), options.rounds)
