@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib.metadata import version
 from math import ceil
 from typing import TypeVar
 
@@ -45,6 +46,8 @@ from blast_controller.ops.standing import Sources, Standing
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
+from blast_controller.recording.recorder import Recorder
+from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.clients.rates import Rate
@@ -107,7 +110,9 @@ class Daemon:
         places = Places(of_one=config.controller.waiting_per_account)
         self._metrics = Metrics()
         metering = Metering(self._metrics, [DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)])
-        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), metering])
+        self._recorder = _recorder(config)
+        observers = [ActivityLog(), metering, *([] if self._recorder is None else [self._recorder])]
+        self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
         """What must not be written anywhere."""
@@ -138,7 +143,7 @@ class Daemon:
             store_fault=lambda: self.runtime.store_fault,
             holding=lambda: self.runtime.holding,
             counts=self._counts,
-            levels=lambda: {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS},
+            levels=self._levels,
         )
         self._metrics.registry.register(Standing(sources))
         health = Health(self.runtime, self._stands_by)
@@ -149,7 +154,13 @@ class Daemon:
         """What the servers count: of clients' connections, and of their proofs."""
         counters = asdict(self._server.counters).items()
         served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
-        return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
+        merged = {} if self._recorder is None else {"recording_merged_moments": self._recorder.merged}
+        return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()} | merged
+
+    def _levels(self) -> dict[str, float]:
+        """What there is now: of clients' connections, and of the flight recorder where there is one."""
+        served = {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS}
+        return served if self._recorder is None else served | self._recorder.levels()
 
     def start(self) -> dict[str, str]:
         """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
@@ -183,6 +194,7 @@ class Daemon:
             self._stand(self._succession)
             return {**addresses, "openflow": self._openflow_address()}
         holding = reason_to_hold(self._ends.read())
+        self._record(self.epoch)
         if holding is None:
             self._begin()
             self._start_devices()
@@ -194,6 +206,11 @@ class Daemon:
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
         return {**addresses, "openflow": self._openflow_address()}
+
+    def _record(self, epoch: int) -> None:
+        """Keep what is shown from now on. Of several controllers the one that leads does."""
+        if self._recorder is not None:
+            self._recorder.start(epoch)
 
     def _openflow_address(self) -> str:
         assert self._openflow is not None
@@ -229,6 +246,7 @@ class Daemon:
         self._loaded = loaded
         self.on_epoch(loaded.epoch)
         self._succession.stop_following()
+        self._record(loaded.epoch)
         self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
         forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
         self._optical.start()
@@ -314,6 +332,8 @@ class Daemon:
     def warnings(self) -> list[str]:
         """What whoever looks should know of the controller itself, a sentence each."""
         found = [sentence for sentence in (self.runtime.holding, self._stands_by()) if sentence is not None]
+        if self._recorder is not None and self._recorder.fault is not None:
+            found.append(f"The flight recorder pauses: {self._recorder.fault}")
         return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
 
     def apply(self, config: Config) -> None:
@@ -362,6 +382,8 @@ class Daemon:
         if self._http is not None:
             self._http.stop()
         self.runtime.stop()
+        if self._recorder is not None:
+            self._recorder.stop()
         if self._optimiser is not None:
             self._optimiser.stop()
         self._optical.stop()
@@ -397,6 +419,14 @@ def _store(config: Config) -> Store:
             "journal.file, or have none that outlives the controller by journal.in_memory = true."
         )
     return SqliteStore(path, _retention(config.journal))
+
+
+def _recorder(config: Config) -> Recorder | None:
+    section, listens = config.recording, config.controller
+    if section.file is None:
+        return None
+    keep = Keep(round(section.keep_mb * 1e6), section.keep_days)
+    return Recorder(section.file, keep, version("blast-controller"), listens.advertise or listens.thrift)
 
 
 def _retention(keep: JournalSection) -> Retention:
