@@ -68,6 +68,14 @@ class Recorder:
         """Seconds for which what was published may have waited to be recorded."""
         return time.monotonic() - self._taken_at if len(self._mailbox) else 0.0
 
+    def levels(self) -> dict[str, float]:
+        """For the metrics."""
+        return {
+            "recording_bytes": self.bytes,
+            "recording_lag_seconds": self.lag,
+            "recording_paused": self.fault is not None,
+        }
+
     def start(self, epoch: int) -> None:
         """Record from now on, for a controller that decides in this epoch."""
         self._epoch = epoch

@@ -97,6 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.core",
         "blast_controller.moments",
         "blast_controller.ops",
+        "blast_controller.recording",
         "blast_controller.rpc.clients",
     },
     "blast_controller.runtime": {
