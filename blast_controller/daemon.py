@@ -56,6 +56,7 @@ from blast_controller.rpc.connections.framed_server import FramedServer, Securit
 from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
+from blast_controller.runtime.observing import Observer
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.waiting import Places
 from blast_controller.store.compaction import Compactor
@@ -111,7 +112,9 @@ class Daemon:
         self._metrics = Metrics()
         metering = Metering(self._metrics, [DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)])
         self._recorder = _recorder(config)
-        observers = [ActivityLog(), metering, *([] if self._recorder is None else [self._recorder])]
+        observers: list[Observer] = [ActivityLog(), metering]
+        if self._recorder is not None:
+            observers.append(self._recorder)
         self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
