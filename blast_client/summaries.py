@@ -12,7 +12,7 @@ SUMMARIES = {
     "fabric": "show racks, splitters, optical switches and light trees",
     "figures": "draw results as pictures and tables",
     "finish": "say that a transfer is over, so that its light is free",
-    "journal": "show what the controller meant to do and did, or move it elsewhere",
+    "journal": "show what the controller meant to do and did, and what was when, or move it elsewhere",
     "lab": "Mininet with an emulated optical fabric (root)",
     "measure": "find what each host can send to each other one",
     "plan": "allocate the requests of a file, offline",

@@ -50,6 +50,7 @@ from blast_controller.rpc.connections.framed_server import FramedServer, Securit
 from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
+from blast_controller.runtime.observing import Observer
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standing_by import said_of
 from blast_controller.runtime.waiting import Places
@@ -105,8 +106,9 @@ class Daemon:
         places = Places(of_one=config.controller.waiting_per_account)
         watchers = Watchers((tenant.name for tenant in config.tenant), lambda: self.runtime.snapshot)
         self._recorder = _recorder(config)
-        recorders = [] if self._recorder is None else [self._recorder]
-        observers = [ActivityLog(), *watchers.observers, *recorders]
+        observers: list[Observer] = [ActivityLog(), *watchers.observers]
+        if self._recorder is not None:
+            observers.append(self._recorder)
         self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))

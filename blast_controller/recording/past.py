@@ -33,10 +33,10 @@ class Run:
 
 
 class Gap(NamedTuple):
-    """Nothing was recorded between two wall times, until a run began for this reason."""
+    """Nothing was recorded between two wall times, until a run began for this reason; or (None) nothing since then."""
 
     after: float
-    until: float
+    until: float | None
     reason: str
 
 
@@ -67,6 +67,8 @@ class Past:
     wall: float
     run: Run
     rows: Rows
+    gap: Gap | None = None
+    """Where what is asked for lies in a gap: then this is what was shown before it."""
 
 
 class Bucket(NamedTuple):

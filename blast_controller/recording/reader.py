@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +15,14 @@ from blast_controller.moments.encoder import Rows
 from blast_controller.recording.activity import spread
 from blast_controller.recording.blocks import Block, Stamp
 from blast_controller.recording.compression import Unreadable, unpacked
+from blast_controller.recording.differences import MOST, Differences, differences
 from blast_controller.recording.errors import CannotKeep, Damaged, NothingRecorded
 from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_read, typed_faults
 from blast_controller.recording.images import apply_image
-from blast_controller.recording.past import Bucket, Instant, Past, Run, Span
+from blast_controller.recording.past import Bucket, Gap, Instant, Past, Run, Span
 
+SOON = 30.0
+"""Seconds. It is noted more often that a controller is still there."""
 MOST_BUCKETS = 10_000
 KEPT_STATES = 2
 """States at which blocks begin that are kept for whoever looks near them next."""
@@ -115,11 +119,33 @@ class Reader:
 
         Where the clock was set back, that is what was shown the last time that it was so late. Raises NothingRecorded.
         """
-        return self._past(lambda look: self._found_at(look, _microseconds(wall)))
+        past = self._past(lambda look: self._found_at(look, _microseconds(wall)))
+        return replace(past, gap=self._gap(past, wall)) if wall > past.run.seen + SOON else past
 
     def moment(self, sequence: int) -> Past:
         """The moment of this number. Raises NothingRecorded."""
         return self._past(lambda look: self._found(look, min(max(sequence, -LATEST), LATEST)))
+
+    def between(self, one: float, other: float, most: int = MOST) -> Differences:
+        """What differs between two wall times, and how many rows beyond `most` do."""
+        return self.differences(self.at(one), self.at(other), most)
+
+    def differences(self, before: Past, after: Past, most: int = MOST) -> Differences:
+        """What differs between two moments of this recording."""
+        try:
+            return differences(before.rows, after.rows, most)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Damaged(self._path, "a row cannot be understood") from error
+
+    def _gap(self, past: Past, wall: float) -> Gap | None:
+        with self._looking() as look:
+            query = f"{_RUN} WHERE number > ? ORDER BY number LIMIT 1"
+            following = look.execute(query, (past.run.number,)).fetchone()
+        if following is None:
+            return Gap(past.run.seen, None, "the controller has ended, or its recording pauses")
+        run = Run(*following)
+        # Its clock may have been set back.
+        return Gap(past.run.seen, run.began, run.reason) if wall < run.began else None
 
     def _past(self, find: _Find) -> Past:
         with self._looking() as look:
