@@ -235,8 +235,8 @@ class PageServer:
         role = self.sessions.get(cookie, self.as_role)
         answer = {
             "role": role,
-            "name": "somebody" if role else "",
-            "tenant": "default" if role else None,
+            "name": f"{role} of tenant default" if role else "not logged in",
+            "tenant": "default" if role == "user" else None,
             "csrf": self.csrf if role else None,
             "login": True,
             "release": self.release,

@@ -91,7 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.serving",
     },
     # The page draws the same layout as `blast fabric svg`.
-    "blast_controller.ops.page": {"blast_client.fabric_layout"},
+    "blast_controller.ops.page": {"blast_client.fabric_geometry", "blast_client.fabric_layout"},
     "blast_controller.ops.live": {
         "blast_api",
         "blast_controller.core",

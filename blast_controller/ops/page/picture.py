@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_client.fabric_layout import Box, Fibre, Layout, Point
+from blast_client.fabric_geometry import Box, Fibre, Point
+from blast_client.fabric_layout import Layout
 
 Value = dict[str, object]
 
@@ -14,6 +15,7 @@ def picture(layout: Layout) -> Value:
     return {
         "width": layout.width,
         "height": layout.height,
+        "hostsShown": layout.hosts_shown,
         "switches": [{"name": name, **_box(box)} for name, box in layout.switches.items()],
         "splitters": [
             {"name": splitter.name, "ways": splitter.ways, "opticalSwitch": splitter.opticalSwitch, **_box(box)}
@@ -31,7 +33,13 @@ def _box(box: Box) -> Value:
 
 def _fibres(fibres: Mapping[tuple[str, int], Fibre]) -> list[Value]:
     return [
-        {"opticalSwitch": switch, "port": port, "near": _point(fibre.near), "far": _point(fibre.far)}
+        {
+            "opticalSwitch": switch,
+            "port": port,
+            "near": _point(fibre.near),
+            "far": _point(fibre.far),
+            **({"bends": [_point(bend) for bend in fibre.bends]} if fibre.bends else {}),
+        }
         for (switch, port), fibre in fibres.items()
     ]
 

@@ -11,11 +11,9 @@ export function requestDetails(row, { clock, now, mayAct, explanation, isPast })
   const waits = row.parts.some((part) => part.state === "pending");
   const body = [
     facts([
-      ["state", `${sign(row.state)} ${row.state}`],
-      ["tenant", row.tenant],
-      ["from", row.sender],
+      ["state", `${sign(row.state)} ${row.state} · tenant ${row.tenant}`],
+      ["data", `${bytes(row.bytes)} from ${row.sender}`],
       ["to", `${count(row.receivers.length, "receiver")}: ${some(row.receivers)}`],
-      ["size", bytes(row.bytes)],
       ["received", `${timeOfDay(clock.wallOf(row.receivedAt))}, ${duration(now - row.receivedAt)} ${isPast ? "before" : "ago"}`],
       ["wants", wishes(row).join(" · ")],
     ]),
@@ -47,9 +45,10 @@ function explained({ sentence, smallestChange }) {
 function partBlock(part, row, now) {
   const { grant, report } = part;
   const share = shareOf(part, row.bytes);
+  const isOnly = row.parts.length === 1;
   const children = [
     facts([
-      ["state", `${sign(part.state)} ${part.state}`],
+      ["state", isOnly ? null : `${sign(part.state)} ${part.state}`],
       ["receivers", part.receivers && some(part.receivers)],
       ["sent", share === null ? null : `${percent(share)}, ${bytes(part.reachedByte ?? row.bytes)} as its sender tells`],
       ["tree", grant && part.state === "active" ? link("tree", String(grant.reservation)) : null],
@@ -62,7 +61,7 @@ function partBlock(part, row, now) {
   if (report) children.push(reported(report));
   if (grant) children.push(tableTwo(grant.timings));
   if (grant?.margins) children.push(margins(grant.margins));
-  return block(row.parts.length > 1 ? `Part ${part.part}` : "Light", ...children);
+  return block(isOnly ? "Light" : `Part ${part.part}`, ...children);
 }
 
 function lease({ state, leaseEndsAt }, now) {

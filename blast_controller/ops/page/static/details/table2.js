@@ -15,19 +15,20 @@ const PAPER_TITLE =
   "“Blast: Accelerating High-Performance Data Analytics Applications by Optical Multicast”, INFOCOM 2015, Table II; " +
   "its sum has 1.747 ms of Thrift in it, which is no step of a grant.";
 const WIDTH = 120;
+/** Milliseconds at the right end of a bar; longer ones end there. */
+const MOST = 50;
 
 export function tableTwo(timings) {
-  const most = Math.max(...PAPER.map(([, paper]) => paper), ...PAPER.map(([, , name]) => timings[name] ?? 0));
   const rows = PAPER.map(([step, paper, name]) => {
     const ours = timings[name];
-    return [step, ours === undefined ? "no such step" : ours.toFixed(2), paper.toFixed(3), meter(ours ?? 0, paper, most)];
+    return [step, ours === undefined ? "no such step" : ours.toFixed(2), paper.toFixed(3), meter(ours ?? 0, paper)];
   });
   const note = make("p", { class: "faint", title: PAPER_TITLE }, "bar: here · line: the paper's Table II (INFOCOM 2015)");
   return block("From decision to light", table(["step", "#here, ms", "#paper, ms", ""], rows), note);
 }
 
-function meter(ours, paper, most) {
-  const [width, line] = [(ours / most) * WIDTH, (paper / most) * (WIDTH - 2) + 1];
+function meter(ours, paper) {
+  const [width, line] = [ours, paper].map((value) => Math.min(value / MOST, 1) * (WIDTH - 2) + 1);
   return draw(
     "svg",
     { class: "meter", viewBox: `0 0 ${WIDTH} 14`, preserveAspectRatio: "none", "aria-hidden": "true" },

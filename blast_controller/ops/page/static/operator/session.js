@@ -47,8 +47,9 @@ export class Session {
 
   show() {
     const { role, name, tenant, login } = this.who;
-    const words = role === null ? "not logged in" : [name, role, tenant && `tenant ${tenant}`].filter(Boolean).join(" · ");
-    setText(byId("whoami"), words);
+    setText(byId("whoami"), role === null ? "not logged in" : [role, tenant && `tenant ${tenant}`].filter(Boolean).join(" · "));
+    setAttribute(byId("whoami"), "title", name);
+    setAttribute(byId("looking"), "hidden", role === null || this.isOperator);
     setAttribute(byId("log-in"), "hidden", !login || role === "operator");
     setAttribute(byId("log-out"), "hidden", !login || role === null);
     setAttribute(byId("operator"), "hidden", !this.isOperator);

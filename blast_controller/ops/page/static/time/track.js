@@ -21,7 +21,7 @@ export class Track {
     this.first = make("span");
     this.last = make("span");
     const ends = make("div", { class: "ends", "aria-hidden": "true" }, this.first, this.last);
-    this.node = make("div", { class: "track" }, svg, ends, this.handles.mark, this.handles.shown);
+    this.node = make("div", { class: "track", hidden: true }, svg, ends, this.handles.mark, this.handles.shown);
     this.node.addEventListener("pointerdown", (event) => this.grab(event));
     for (const [name, node] of Object.entries(this.handles)) node.addEventListener("keydown", (event) => this.key(event, name));
   }

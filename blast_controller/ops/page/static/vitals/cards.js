@@ -61,7 +61,7 @@ export class Cards {
   }
 
   paintUse() {
-    const { rows } = this.shown;
+    const rows = this.shown.live;
     if (rows.fabric === null) return true;
     const trees = [...rows.trees.values()];
     const racks = new Set(trees.flatMap((tree) => [tree.rootRack, ...tree.leafRacks]));

@@ -11,6 +11,7 @@ export function showStanding(vitals) {
   const { rules, elements } = vitals.drift;
   const drift = [rules && count(rules, "rule"), elements && count(elements, "element")].filter(Boolean);
   chip("drift", drift.length ? `drift: ${drift.join(", ")}` : "no drift", drift.length ? "warn" : "good");
+  setAttribute(byId("drift"), "title", "What devices hold that Blast has not put there, as far as they were looked at");
 }
 
 export function showDraining(draining) {
