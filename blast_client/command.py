@@ -13,6 +13,7 @@ import os
 import sys
 
 from blast_client.summaries import SUMMARIES
+from blast_client.terminal import columns
 from blast_client.version import VERSION
 
 TYPE_CHECKING = False
@@ -75,17 +76,9 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         # Left to itself argparse loads shutil, and with it every compressor of files, to learn this width.
-        super().__init__(prog, width=_columns() - 2)
+        super().__init__(prog, width=columns(sys.stdout, 80) - 2)
         # It forgets that names of commands are indented twice.
         self._action_max_length = max(map(len, SUMMARIES)) + 4
-
-
-def _columns() -> int:
-    """Of the terminal, or what the environment says, or 80."""
-    try:
-        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (ValueError, AttributeError, OSError):
-        return 80
 
 
 class _Parser(argparse.ArgumentParser):

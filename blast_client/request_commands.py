@@ -21,14 +21,13 @@ from blast_client.request_views import (
     describe_explanation,
     describe_grant,
     describe_request,
-    request_table,
     top_screen,
-    warned,
 )
 from blast_client.states import PartState
+from blast_client.status_command import LIVE, add_status
+from blast_client.terminal import printable_lines, table_width
 from blast_client.units import parse_bytes, parse_seconds
 
-_UNFINISHED = (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
@@ -40,9 +39,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     withdraw = add_command(subparsers, "withdraw", "give up a request, pending or active", "blast withdraw nightly-7")
     withdraw.add_argument("key", metavar="KEY")
     withdraw.set_defaults(run=_withdraw)
-    status = add_command(subparsers, "status", "show one request, or all that the controller knows", "blast status")
-    status.add_argument("key", metavar="KEY", nargs="?")
-    status.set_defaults(run=_status)
+    add_status(subparsers)
     what = "say what blocks a request, when it could start, and what would free it now"
     explain = add_command(subparsers, "explain", what, "blast explain nightly-7")
     explain.add_argument("key", metavar="KEY")
@@ -234,24 +231,6 @@ def _withdraw(arguments: argparse.Namespace) -> int:
 
 
 @telling_failures
-def _status(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
-        if arguments.key is not None:
-            _show(arguments, client.status(arguments.key))
-        else:
-            requests = list(client.list_requests())
-            _print(arguments, requests, request_table(requests))
-        _warn(client)
-    return DONE
-
-
-def _warn(client: Client) -> None:
-    """Say on standard error what is to be known of the controller itself."""
-    sys.stdout.flush()
-    sys.stderr.writelines(f"{block}\n" for block in warned(client.fabric().warnings))
-
-
-@telling_failures
 def _explain(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         explanation = client.explain(arguments.key)
@@ -263,11 +242,11 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _top(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         while True:
-            fabric, requests = client.fabric(), list(client.list_requests(_UNFINISHED))
+            fabric, requests = client.fabric(), list(client.list_requests(LIVE))
             if arguments.json:
                 _write(to_json({"fabric": plain(fabric), "requests": plain(requests)}))
             else:
-                screen = top_screen(fabric, requests, arguments.controller)
+                screen = top_screen(fabric, requests, arguments.controller, table_width())
                 _write(screen if arguments.once else _CLEAR_SCREEN + screen)
             if arguments.once:
                 return DONE
@@ -284,7 +263,7 @@ def _show(arguments: argparse.Namespace, status: RequestStatus) -> int:
 
 
 def _print(arguments: argparse.Namespace, value: object, text: str) -> None:
-    _write(to_json(value) if arguments.json else text)
+    _write(to_json(value) if arguments.json else printable_lines(text))
 
 
 def _write(text: str) -> None:

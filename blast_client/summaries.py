@@ -25,7 +25,7 @@ SUMMARIES = {
     "sender": "send for another program, which asks by JSON lines",
     "sim": "simulate multicasts at full size",
     "stand-down": "let another controller lead; light goes on",
-    "status": "show one request, or all that the controller knows",
+    "status": "show one request, or all that are live",
     "tl1": "read what optical switches say",
     "top": "watch requests, light trees and what is free",
     "trees": "plan balanced multicast trees for a network",
