@@ -1,4 +1,4 @@
-"""`blast lab up|down|demo|replay|spark|sites` on the command line."""
+"""`blast lab up|list|down|demo|replay|spark|sites` on the command line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
 from mininet_topos.ending import end_in_order, ending_by_fault, hearing_signals
 from mininet_topos.errors import LabError, PlanError
+from mininet_topos.listing import list_labs, register_list
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
 from mininet_topos.registry import labs_built_by
@@ -43,6 +44,7 @@ examples:
   blast lab replay sample --first 24    a trace, scaled down, with real data
   blast lab spark                       Spark's own examples on a cluster in the racks
   blast lab sites --preset gridlab      sites whose paths differ, an agent in each
+  blast lab list                        which labs there are
   blast lab down b3f2                   remove a lab"""
 
 
@@ -57,6 +59,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     commands = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _register_up(commands)
+    register_list(commands).set_defaults(run=guarded(list_labs))
     _register_down(commands)
     register_demo(commands)
     register_replay(commands)

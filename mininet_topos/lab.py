@@ -208,6 +208,7 @@ class Lab:
         """What a user needs to find their way: id, addresses, files, sizes."""
         return {
             "lab": self.id,
+            "summary": self.plan.size,
             "thrift": self.controllers if self._controller is not None else None,
             "openflow": self.openflow,
             "tl1": self.tl1 or None,
