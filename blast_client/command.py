@@ -103,7 +103,8 @@ def _outline() -> argparse.ArgumentParser:
     return parser
 
 
-def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+def bare_parser() -> argparse.ArgumentParser:
+    """The parser without any command."""
     parser: argparse.ArgumentParser = _Parser(
         prog="blast",
         description="Optical multicast: the controller, its clients and the lab.",
@@ -111,6 +112,11 @@ def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"blast {VERSION}")
+    return parser
+
+
+def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+    parser = bare_parser()
     return parser, parser.add_subparsers(metavar="COMMAND", required=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SUMMARIES = {
     "agent": "receive on this host, check an agent's configuration",
+    "completion": "print what makes a shell complete commands and options",
     "controller": "run the controller, check its configuration",
     "drain": "take no new requests, let active ones end",
     "element": "list hardware, take it out of use and back",
@@ -14,6 +15,7 @@ SUMMARIES = {
     "finish": "say that a transfer is over, so that its light is free",
     "journal": "show what the controller meant to do and did, or move it elsewhere",
     "lab": "Mininet with an emulated optical fabric (root)",
+    "man": "write manual pages, one for each command",
     "measure": "find what each host can send to each other one",
     "plan": "allocate the requests of a file, offline",
     "quarantine": "take an element out of use; what it serves now goes on",
