@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 
+from blast_client.nearest import did_you_mean
 from blast_client.summaries import SUMMARIES
 from blast_client.terminal import columns
 from blast_client.version import VERSION
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 GROUP = "blast.commands"
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+_FEW = 12
 
 _EXAMPLES = """\
 examples:
@@ -68,7 +71,9 @@ def _parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
     if not words or words[0].startswith("-"):
         return _outline()
     commands = entry_points(GROUP)
-    return build_parser([command for command in commands if command.name == words[0]] or commands)
+    asked = [command for command in commands if command.name == words[0]]
+    # A name that is in no list is mistyped: to know which is nearest, nothing has to be loaded.
+    return build_parser(asked or commands) if asked or words[0] in SUMMARIES else _outline()
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -82,7 +87,32 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells wrong use in one line, in all sub-commands: a wrapped usage would hide it."""
+    """Tells wrong use in one line, in all sub-commands, with what may be meant: a wrapped usage would hide it."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        """As argparse does it, which tells of unknown options nobody but the parser of `blast` itself."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+        if option is not None:
+            self.error(f"there is no option {option}{did_you_mean(option, self._option_string_actions)}")
+        if unknown:
+            self.error(f"there is nothing that {unknown[0]!r} could be")
+        return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """As argparse does it, with the nearest choice named."""
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        near = did_you_mean(str(value), known)
+        # Many are listed by the help.
+        others = f" (there are {', '.join(known)})" if not near and len(known) <= _FEW else ""
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
+        # Of options argparse names the option itself.
+        raise argparse.ArgumentError(
+            action if action.option_strings else None,
+            f"there is no {what} {value!r}{near or others}",
+        )
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message} (`{self.prog} --help` tells more)\n")

@@ -74,7 +74,8 @@ def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], i
             return run(arguments)
         except (TException, BlastError) as error:
             status, sentence = explain_failure(error)
-            sys.stderr.write(f"blast: {'; '.join([sentence, *getattr(error, '__notes__', ())])}\n")
+            notes = getattr(error, "__notes__", ())
+            sys.stderr.write(f"blast: {'; '.join([sentence.rstrip('.') if notes else sentence, *notes])}\n")
             return status
 
     return wrapped

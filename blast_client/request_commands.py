@@ -6,12 +6,14 @@ import argparse
 import secrets
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
 from blast_client.base_error import BlastError
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.client import Client
-from blast_client.errors import Ended, NotYet
+from blast_client.errors import Ended, NotYet, Rejected
 from blast_client.failures import DONE, FAILED, telling_failures
 from blast_client.giving_back import withdraw_abandoned
 from blast_client.interrupts import ended_by_signals, telling_when_interrupted
@@ -27,6 +29,7 @@ from blast_client.states import PartState
 from blast_client.status_command import LIVE, add_status
 from blast_client.terminal import printable_lines, table_width
 from blast_client.units import parse_bytes, parse_seconds
+from blast_client.unknown_hosts import CODE, hosts_of, meant
 
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
@@ -137,7 +140,7 @@ def _request(arguments: argparse.Namespace) -> int:
         maySplit=arguments.may_split or None,
         mayPause=arguments.may_pause or None,
     )
-    with connect(arguments) as client:
+    with connect(arguments) as client, _naming_hosts(client, [request.sender, *request.receivers]):
         if arguments.no_wait:
             return _show(arguments, client.submit(request))
         try:
@@ -212,7 +215,12 @@ def _extend(arguments: argparse.Namespace) -> int:
         addMs=None if arguments.time is None else milliseconds(arguments.time),
         addBytes=arguments.bytes,
     )
-    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "was changed")):
+    added = arguments.add or []
+    with (
+        connect(arguments) as client,
+        telling_when_interrupted(_unknown(arguments.key, "was changed")),
+        _naming_hosts(client, added),
+    ):
         return _show(arguments, client.extend(arguments.key, extension))
 
 
@@ -251,6 +259,18 @@ def _top(arguments: argparse.Namespace) -> int:
             if arguments.once:
                 return DONE
             time.sleep(arguments.interval)
+
+
+@contextmanager
+def _naming_hosts(client: Client, asked: Sequence[str]) -> Iterator[None]:
+    """Say which hosts may be meant where one of these is not known."""
+    try:
+        yield
+    except Rejected as error:
+        with suppress(BlastError):
+            if error.code == CODE and (question := meant(asked, hosts_of(client.fabric()))):
+                error.add_note(question)
+        raise
 
 
 def _unknown(key: str, what: str) -> str:

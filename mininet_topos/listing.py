@@ -52,7 +52,7 @@ def lab_table(labs: list[ListedLab], most: int) -> str:
         [
             each.lab,
             "" if each.seconds is None else format_ms(each.seconds * 1000),
-            f"left behind, `blast lab down {each.lab}` removes it" if each.pid is None else f"{each.pid} {each.command}",
+            _held_by(each),
             each.controller or "none",
             each.summary,
         ]
@@ -81,6 +81,10 @@ def list_labs(options: argparse.Namespace) -> int:
     text = json.dumps({"labs": [asdict(lab) for lab in labs]}) if options.json else lab_table(labs, table_width())
     sys.stdout.write(f"{text}\n")
     return 0
+
+
+def _held_by(lab: ListedLab) -> str:
+    return f"{lab.pid} {lab.command}" if lab.pid is not None else f"left behind, `blast lab down {lab.lab}` removes it"
 
 
 def _age(pid: int) -> float | None:
