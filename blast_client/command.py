@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 
-from blast_client.nearest import did_you_mean
+from blast_client.json_errors import OPTION, ErrorLines, telling_in_json
 from blast_client.summaries import SUMMARIES
 from blast_client.terminal import columns
 from blast_client.version import VERSION
@@ -36,15 +36,23 @@ examples:
   blast status
   blast fabric show
 
-Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several.
+Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several, 130 stopped by Ctrl-C. With --json what would be
+a sentence on standard error is a line of JSON: {"note": …}, and at a failure {"error": …, "status": …}.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `blast` with these arguments (default: those of the process) and return the exit status."""
     words = sys.argv[1:] if argv is None else argv
+    return telling_in_json(lambda: _run(words)) if OPTION in words else _run(words)
+
+
+def _run(words: Sequence[str]) -> int:
     try:
         arguments = _parser_for(words).parse_args(words)
+        if isinstance(sys.stderr, ErrorLines) and getattr(arguments, "json", None) is not True:
+            # It was something else, as the name of a file.
+            sys.stderr.as_text()
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except SystemExit as end:
@@ -94,6 +102,8 @@ class _Parser(argparse.ArgumentParser):
         parsed, unknown = super().parse_known_args(args, namespace)
         option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
         if option is not None:
+            from blast_client.nearest import did_you_mean
+
             self.error(f"there is no option {option}{did_you_mean(option, self._option_string_actions)}")
         if unknown:
             self.error(f"there is nothing that {unknown[0]!r} could be")
@@ -103,6 +113,8 @@ class _Parser(argparse.ArgumentParser):
         """As argparse does it, with the nearest choice named."""
         if action.choices is None or value in action.choices:
             return
+        from blast_client.nearest import did_you_mean
+
         known = [str(choice) for choice in action.choices]
         near = did_you_mean(str(value), known)
         # Many are listed by the help.
