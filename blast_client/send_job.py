@@ -116,7 +116,9 @@ def receivers_of(arguments: argparse.Namespace) -> list[Receiver]:
 
 def round_settings(arguments: argparse.Namespace) -> RoundSettings:
     """What the options of a command say. Raises WrongInputError, BadCredentials."""
-    asks = arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS
+    if arguments.order == RACKS and not arguments.controller:
+        raise WrongInputError("--order racks needs a controller, which knows the racks: name one, or another order")
+    asks = arguments.controller and (arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS)
     return RoundSettings(
         controller=arguments.controller if asks else None,
         tls=tls_settings(arguments) if asks else None,

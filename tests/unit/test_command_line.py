@@ -403,6 +403,22 @@ def test_fabric_show(controller, blast):
     assert json.loads(blast("fabric", "show", "--json")[1])["lightTrees"][0]["splitters"] == ["s1"]
 
 
+def test_fabric_svg_as_json_is_the_picture_as_a_text(controller, blast, tmp_path):
+    picture = blast("fabric", "svg")[1]
+    assert json.loads(blast("fabric", "svg", "--json")[1]) == {"svg": picture}
+    file = tmp_path / "fabric.svg"
+    status, out, _ = blast("fabric", "svg", "--json", "--output", str(file))
+    assert (status, json.loads(out)) == (0, {"file": str(file)})
+    assert file.read_text() == picture
+
+
+def test_an_empty_controller_says_that_there_is_none(blast, monkeypatch):
+    monkeypatch.setenv("BLAST_CONTROLLER", "")
+    for arguments in (("status",), REQUEST, ("fabric", "show"), ("status", "--controller", "")):
+        status, out, err = blast(*arguments)
+        assert (status, out) == (2, "") and one_sentence(err) and "says that there is no controller" in err
+
+
 def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path):
     file = tmp_path / "fabric.svg"
     assert blast("fabric", "svg", "--output", str(file)) == (0, "", "")
