@@ -74,7 +74,9 @@ class _Bar:
         """Move the bar."""
         self._bar.n = progress.slowest
         share = f"{progress.median / progress.bytes:.0%}" if progress.bytes else "-"
-        words = {"by": progress.carrier or "-", "median": share, "repairs": progress.repairs}
+        words: dict[str, object] = {"by": progress.carrier or "-", "median": share}
+        if progress.repairs:
+            words["repairs"] = progress.repairs
         if progress.demoted:
             words["apart"] = len(progress.demoted)
         if progress.failed:
@@ -93,8 +95,9 @@ class _Bar:
         for result in results:
             for outcome in result.receivers:
                 _tell(outcome)
-        complete = sum(result.complete for result in results)
-        sys.stdout.write(f"{complete} of {self._receivers} receivers have it, verified{_how(results)}\n")
+        complete = [result for result in results if result.complete]
+        have_it = sum(result.complete for result in complete)
+        sys.stdout.write(f"{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
 
 
 def _tell(outcome: ReceiverOutcome) -> None:
@@ -107,12 +110,19 @@ def _tell(outcome: ReceiverOutcome) -> None:
 
 
 def _how(results: Sequence[TransferResult]) -> str:
+    """Of transfers that somebody has now, in how much time; what was there before is no speed."""
     if not results:
         return ""
-    seconds = max(result.seconds for result in results)
-    ways = list(dict.fromkeys(way for result in results for way in result.carriers))
-    rate = max(result.payload_rate for result in results) / 1e6
-    return f": {results[0].bytes} bytes in {seconds:.2f} s, {rate:.0f} Mbit/s, by {' and '.join(ways)}"
+    size, seconds = results[0].bytes, max(result.seconds for result in results)
+    before = min(result.resumed_bytes for result in results)
+    ways = " and ".join(dict.fromkeys(way for result in results for way in result.carriers))
+    told = f", verified: {size} bytes in {seconds:.2f} s"
+    if size and before == size:
+        return f"{told}, all of which were there before"
+    if seconds:
+        told += f", {(size - before) * 8 / seconds / 1e6:.0f} Mbit/s"
+    told += f", by {ways}" if ways else ""
+    return told + (f"; {before} of them were there before" if before else "")
 
 
 def bar(size: int | None, name: str, receivers: int) -> _Bar:

@@ -179,7 +179,7 @@ class Sender:
             seconds=time.monotonic() - totals.began if totals.began is not None else 0.0,
             datagrams=totals.datagrams,
             repaired_bytes=transfer.repaired_bytes(),
-            receivers=tuple(_outcome(name, peer) for name, peer in core.peers.items()),
+            receivers=tuple(_outcome(name, peer, core) for name, peer in core.peers.items()),
             suite=self._suite.name,
             carriers=tuple(totals.carriers),
             offload=totals.offload,
@@ -187,7 +187,7 @@ class Sender:
         )
 
 
-def _outcome(name: str, peer: Peer) -> ReceiverOutcome:
+def _outcome(name: str, peer: Peer, core: SenderCore) -> ReceiverOutcome:
     return ReceiverOutcome(
         name=name,
         complete=peer.state is PeerState.COMPLETE,
@@ -197,4 +197,6 @@ def _outcome(name: str, peer: Peer) -> ReceiverOutcome:
         demoted=peer.demoted,
         refused=peer.fin.refused if peer.fin else 0,
         durable=peer.fin.durable if peer.fin else None,
+        # The last block may be shorter than the others.
+        resumed_bytes=min(peer.resumed * core.layout.block_size, core.layout.size or 0),
     )
