@@ -10,6 +10,7 @@ from typing import Protocol
 from tqdm import tqdm
 
 from blast_client.send_failures import failed_of, sentences
+from blast_client.units import format_rate
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
 Print = Callable[[dict[str, object]], None]
@@ -56,8 +57,8 @@ class ProgressLines:
 class _Bar:
     """A bar on a terminal that follows the slowest receiver, and a summary."""
 
-    def __init__(self, size: int | None, name: str, receivers: int) -> None:
-        self._receivers = receivers
+    def __init__(self, size: int | None, name: str, receivers: int, before: str) -> None:
+        self._receivers, self._before = receivers, before
         self._bar = tqdm(
             total=size, desc=name, unit="B", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
         )
@@ -97,7 +98,7 @@ class _Bar:
                 _tell(outcome)
         complete = [result for result in results if result.complete]
         have_it = sum(result.complete for result in complete)
-        sys.stdout.write(f"{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
+        sys.stdout.write(f"{self._before}{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
 
 
 def _tell(outcome: ReceiverOutcome) -> None:
@@ -120,11 +121,11 @@ def _how(results: Sequence[TransferResult]) -> str:
     if size and before == size:
         return f"{told}, all of which were there before"
     if seconds:
-        told += f", {(size - before) * 8 / seconds / 1e6:.0f} Mbit/s"
+        told += f", {format_rate((size - before) * 8 / seconds)}"
     told += f", by {ways}" if ways else ""
     return told + (f"; {before} of them were there before" if before else "")
 
 
-def bar(size: int | None, name: str, receivers: int) -> _Bar:
-    """The view for people. `size` in bytes, None if nobody knows."""
-    return _Bar(size, name, receivers)
+def bar(size: int | None, name: str, receivers: int, before: str = "") -> _Bar:
+    """The view for people. `size` in bytes, None if nobody knows; `before` the summary, where there are several."""
+    return _Bar(size, name, receivers, before)

@@ -23,7 +23,7 @@ SUMMARIES = {
     "release": "put a quarantined element back into use",
     "request": "ask for a multicast and wait for its grant",
     "resume": "let a controller that is holding decide again",
-    "send": "bring a file or a stream to many hosts",
+    "send": "bring files, folders or a stream to many hosts",
     "sender": "send for another program, which asks by JSON lines",
     "sim": "simulate multicasts at full size",
     "stand-down": "let another controller lead; light goes on",

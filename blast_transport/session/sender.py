@@ -26,7 +26,7 @@ from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for
-from blast_transport.wire.messages import FILE, Hello
+from blast_transport.wire.messages import FILE, FOLDER, Hello
 
 _ETHERNET_MTU = 1500
 _OWNER_BYTES = 16
@@ -145,7 +145,7 @@ class Sender:
                 raise WrongInputError("sending by light needs the address of our interface on the light path")
             check_group(route.first.group, route.first.port)
             check_rate(route.first.rate)
-        if destination.kind == FILE:
+        if destination.kind in (FILE, FOLDER):
             try:
                 checked_parts(destination.name)
             except UnsafeNameError as error:
