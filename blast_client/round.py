@@ -14,7 +14,7 @@ from thrift.Thrift import TException
 from blast_api.ttypes import MulticastRequest
 from blast_client.address import DEFAULT_ADDRESS, BadAddress
 from blast_client.aio import AsyncClient
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import BlastError, WrongArgument
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import deliver
 from blast_client.errors import Rejected
@@ -128,7 +128,11 @@ class Round:
         Raises what the client raises where only light will do, and TransportError.
         """
         settings, size = self._settings, source.size if source.size is not None else size
-        carry = self._carry(source, destination, report)
+        try:
+            carry = self._carry(source, destination, report)
+        except WrongInputError as error:
+            # No name of a receiver leads anywhere: a controller may know what is meant.
+            raise WrongInputError(await self._with_hosts_asked_for(str(error))) from error
         if settings.via in _BY_PACKETS or size is None or settings.controller is None:
             if settings.via == OPTICAL:
                 raise WrongInputError(_no_light_without(size))
@@ -153,6 +157,13 @@ class Round:
                     await self._find_racks(client)
                 error.sentence = self._with_hosts_meant(error.sentence)
             raise
+
+    async def _with_hosts_asked_for(self, sentence: str) -> str:
+        if self._settings.controller is not None:
+            with suppress(TException, BlastError):
+                async with self._client(self._settings.controller) as client:
+                    await self._find_racks(client)
+        return self._with_hosts_meant(sentence)
 
     def _with_hosts_meant(self, refused: str) -> str:
         """Why there was no light, with the hosts that may be meant where the fabric does not have one of ours."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
 from blast_client.receivers import Receiver, parse_receivers
 from blast_client.send_limits import add_ssh, parse_buffer, parse_node_timeout
-from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
+from blast_client.send_words import AUTO, GIVEN, HOST_VARIABLE, NAMES, RACKS, SECRET_VARIABLE
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
 
@@ -110,7 +111,13 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     way = parser.add_argument_group("how it goes")
     ways = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
     way.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
-    way.add_argument("--from", dest="sender", metavar="HOST", help="this host as the controller knows it")
+    way.add_argument(
+        "--from",
+        dest="sender",
+        metavar="HOST",
+        default=os.environ.get(HOST_VARIABLE) or None,
+        help=f"this host as the controller knows it (default: ${HOST_VARIABLE}, else its host name)",
+    )
     way.add_argument("--light-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
     way.add_argument("--sealed", action="store_true", help="encrypt what goes by light (AES-256-GCM)")
     way.add_argument("--order", choices=(RACKS, NAMES, GIVEN), help="of a pipeline (default: racks, where known)")
@@ -141,7 +148,12 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def add_agents(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that prove us to the agents; the group that they are in."""
     agents = parser.add_argument_group("agents")
-    agents.add_argument("--secret-file", metavar="FILE", type=Path, help="the secret that the agents know")
+    agents.add_argument(
+        "--secret-file",
+        metavar="FILE",
+        type=Path,
+        help=f"the secret that the agents know (default: ${SECRET_VARIABLE}, unless there is a certificate)",
+    )
     agents.add_argument("--agent-cert", metavar="FILE", type=Path, help="our certificate, for agents that speak TLS")
     agents.add_argument("--agent-key", metavar="FILE", type=Path, help="its private key")
     agents.add_argument("--agent-ca", metavar="FILE", type=Path, help="what the agents' certificates are checked by")

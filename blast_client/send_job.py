@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +24,7 @@ from blast_client.send_several import several
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
 from blast_client.send_target import names_stream, wanted_of
 from blast_client.send_transfer import Transfer
-from blast_client.send_words import RACKS
+from blast_client.send_words import RACKS, SECRET_VARIABLE
 from blast_client.tls import read_token
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
@@ -173,8 +174,9 @@ def agent_credentials(arguments: argparse.Namespace) -> Credentials:
     files = (arguments.agent_cert, arguments.agent_key, arguments.agent_ca)
     if arguments.secret_file is not None and any(files):
         raise WrongInputError("agents know either a secret or certificates: give --secret-file or --agent-cert")
-    if arguments.secret_file is not None:
-        return SharedSecret(read_secret(arguments.secret_file))
+    secret_file = arguments.secret_file or (None if any(files) else os.environ.get(SECRET_VARIABLE)) or None
+    if secret_file is not None:
+        return SharedSecret(read_secret(Path(secret_file)))
     if not any(files):
         return None
     if not all(files):

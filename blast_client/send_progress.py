@@ -9,7 +9,9 @@ from typing import Protocol
 
 from tqdm import tqdm
 
+from blast_client.node_sets import folded
 from blast_client.send_failures import failed_of, sentences
+from blast_client.terminal import columns
 from blast_client.units import format_rate
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
@@ -60,7 +62,14 @@ class _Bar:
     def __init__(self, size: int | None, name: str, receivers: int, before: str) -> None:
         self._receivers, self._before = receivers, before
         self._bar = tqdm(
-            total=size, desc=name, unit="B", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
+            total=size,
+            desc=name,
+            unit="B",
+            unit_scale=True,
+            disable=not sys.stderr.isatty(),
+            file=sys.stderr,
+            # A terminal that does not know its width would get an empty bar.
+            ncols=columns(sys.stderr, 80),
         )
 
     def __enter__(self) -> _Bar:
@@ -93,21 +102,21 @@ class _Bar:
         for hosts, reason in sentences(failed):
             have = "does not have" if hosts in failed else "do not have"
             sys.stderr.write(f"blast: {hosts} {have} it: {reason}\n")
-        for result in results:
-            for outcome in result.receivers:
-                _tell(outcome)
+        _tell([outcome for result in results for outcome in result.receivers if outcome.complete])
         complete = [result for result in results if result.complete]
         have_it = sum(result.complete for result in complete)
         sys.stdout.write(f"{self._before}{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
 
 
-def _tell(outcome: ReceiverOutcome) -> None:
-    if not outcome.complete:
-        return
-    if outcome.demoted:
-        sys.stderr.write(f"blast: {outcome.name} was served apart: {outcome.demoted}\n")
-    if outcome.durable is False:
-        sys.stderr.write(f"blast: {outcome.name} has it, but not on disk yet: `durable` is off in its agent\n")
+def _tell(complete: Sequence[ReceiverOutcome]) -> None:
+    """What is to be known of receivers that have it."""
+    names = {outcome.name for outcome in complete}
+    for hosts, reason in sentences({outcome.name: outcome.demoted for outcome in complete if outcome.demoted}):
+        sys.stderr.write(f"blast: {hosts} {'was' if hosts in names else 'were'} served apart: {reason}\n")
+    not_yet = [outcome.name for outcome in complete if outcome.durable is False]
+    if not_yet:
+        have, agents = ("has", "its agent") if len(not_yet) == 1 else ("have", "their agents")
+        sys.stderr.write(f"blast: {folded(not_yet)} {have} it, but not on disk yet: `durable` is off in {agents}\n")
 
 
 def _how(results: Sequence[TransferResult]) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 
 from mininet_topos.cleanup import Removed, down, found_labs
@@ -126,6 +127,7 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="of which one leads; their journal is in etcd (1)",
     )
     up.add_argument("--no-controller", action="store_true", help="start none; ToRs keep trying its address")
+    up.add_argument("--no-agents", dest="agents", action="store_false", help="start none: hosts receive nothing")
     up.add_argument("--json", action="store_true", help="one JSON line when ready instead of the prompt")
     up.set_defaults(run=guarded(_up))
 
@@ -154,30 +156,39 @@ def _up(options: argparse.Namespace) -> int:
     plan = plan_from(options)
     require_root()
     # Mininet is a Debian package: every other command must work without it.
-    from mininet_topos._mininet import CLI, setLogLevel
+    from mininet_topos._mininet import setLogLevel
+    from mininet_topos.equipped import equipped, name_hosts
     from mininet_topos.lab import Lab, blast_controller
+    from mininet_topos.prompt import LabPrompt
 
     end_in_order(DONE)
     controller = None if options.no_controller else blast_controller
-    with Lab(
-        plan,
-        controller=controller,
-        controllers=options.controllers,
-        lease_minimum_ms=PATIENT_LEASE_MS,
-        knows_losses=True,
-    ) as lab:
+    with ExitStack() as stack:
+        lab = stack.enter_context(
+            Lab(
+                plan,
+                controller=controller,
+                controllers=options.controllers,
+                lease_minimum_ms=PATIENT_LEASE_MS,
+                knows_losses=True,
+            )
+        )
         lab.watch(ending_by_fault(FAILED))
+        agents = stack.enter_context(equipped(lab)) if options.agents else None
+        if agents is None:
+            name_hosts(lab)
+        described = {**lab.describe(), "received": str(agents.places.data) if agents else None}
         if options.json:
-            sys.stdout.write(json.dumps(lab.describe()) + "\n")
+            sys.stdout.write(json.dumps(described) + "\n")
             sys.stdout.flush()
             _wait_for_end_of_input()
         else:
-            sys.stdout.write(_greeting(lab.describe(), plan))
+            sys.stdout.write(_greeting(described, plan))
             sys.stdout.flush()
             # What the prompt's own commands print is a log level of Mininet's.
             setLogLevel("output")
             with hearing_signals():
-                CLI(lab.net)
+                LabPrompt(lab, agents)
     return DONE
 
 
@@ -191,7 +202,18 @@ def _greeting(lab: dict[str, object], plan: LabPlan) -> str:
     return (
         f"lab {lab['lab']}: {plan.summary}\n"
         f"{serves}, TL1 at {lab['tl1']}, configuration {lab['config']}\n"
+        f"{_how_to_send(lab)}"
+        "`help` lists commands, among them cut, deny and reboot\n"
         f"leave with `exit`; after a crash: blast lab down {lab['lab']}\n"
+    )
+
+
+def _how_to_send(lab: dict[str, object]) -> str:
+    if lab["received"] is None:
+        return ""
+    return (
+        f"every host has an agent, and what it receives in {lab['received']}/HOST; try\n"
+        "    r1h1 blast send FILE --to r2h1,r3h1\n"
     )
 
 

@@ -66,3 +66,11 @@ def test_repairs_are_shown_where_there_are_some(monkeypatch, repairs, shown):
     monkeypatch.setattr(view._bar, "set_postfix", seen.update)
     view.report(Progress(100, 50, 50, 50, repairs, "pipeline", (), 0, 0))
     assert ("repairs" in seen) is shown and seen["by"] == "pipeline"
+
+
+def test_receivers_of_which_the_same_is_to_be_known_are_told_together(told):
+    apart = [ReceiverOutcome(f"n{n}", True, "", 0, None, demoted="slow", durable=False) for n in range(1, 7)]
+    _, errors = told([result(*apart)], 6)
+    assert errors.count("were served apart: slow\n") == errors.count("have it, but not on disk yet") == 1
+    _, errors = told([result(apart[0])], 1)
+    assert "n1 was served apart: slow\n" in errors and "n1 has it, but not on disk yet" in errors
