@@ -202,10 +202,15 @@ def _greeting(lab: dict[str, object], plan: LabPlan) -> str:
     return (
         f"lab {lab['lab']}: {plan.summary}\n"
         f"{serves}, TL1 at {lab['tl1']}, configuration {lab['config']}\n"
+        f"{_where_to_look(lab)}"
         f"{_how_to_send(lab)}"
         "`help` lists commands, among them cut, deny and reboot\n"
         f"leave with `exit`; after a crash: blast lab down {lab['lab']}\n"
     )
+
+
+def _where_to_look(lab: dict[str, object]) -> str:
+    return "" if lab["page"] is None else f"live page at {lab['page']}\n"
 
 
 def _how_to_send(lab: dict[str, object]) -> str:

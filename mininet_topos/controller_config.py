@@ -14,11 +14,12 @@ from mininet_topos.power import OVERLOAD_DBM, PASS_LOSS_DB, SENSITIVITY_DBM, TRA
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Where things listen, each `address:port`."""
+    """Where things listen, each `address:port`; `http`, if anything, serves the live page."""
 
     thrift: str
     openflow: str
     tl1: str
+    http: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
     yield f"# {plan.summary}"
     lease = {} if service.lease_minimum_ms is None else {"lease_minimum_ms": service.lease_minimum_ms}
     listens = {"thrift": json.dumps(endpoints.thrift), "openflow": json.dumps(endpoints.openflow)}
+    if endpoints.http is not None:
+        listens["http"] = json.dumps(endpoints.http)
     yield from _table("[controller]", **listens, **lease, keep_warm_ms=service.keep_warm_ms)
     yield from _journal(service)
     if service.policy is not None:

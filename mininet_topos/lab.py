@@ -222,6 +222,7 @@ class Lab:
             "summary": self.plan.size,
             "thrift": self.controllers if self._controller is not None else None,
             "openflow": self.openflow,
+            "page": f"http://{self.http}/" if self._controller is not None else None,
             "tl1": self.tl1 or None,
             "config": str(self.config),
             "plan": asdict(self.plan),
@@ -240,7 +241,7 @@ class Lab:
     def _start_network(self) -> None:
         setLogLevel("warning")
         raise_receive_default()
-        self.openflow, self.thrift = free_address(), free_address()
+        self.openflow, self.thrift, self.http = free_address(), free_address(), free_address()
         self.net = Mininet(topo=None, controller=None, build=False)
         self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log"))
         for number, address in enumerate([self.openflow, *(standby.openflow for standby in self._standbys)]):
@@ -268,12 +269,12 @@ class Lab:
         query(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", self.names.bridge(rack.datapath), order])
 
     def _write_config(self) -> None:
-        endpoints = Endpoints(self.thrift, self.openflow, self.tl1)
+        endpoints = Endpoints(self.thrift, self.openflow, self.tl1, self.http)
         etcd = None if self._etcd is None else self._etcd.address
         service = replace(self._asked, journal=self.journal, etcd=etcd)
         self.config.write_text(render(self.plan, endpoints, service))
         for standby in self._standbys:
-            others = replace(endpoints, thrift=standby.thrift, openflow=standby.openflow)
+            others = replace(endpoints, thrift=standby.thrift, openflow=standby.openflow, http=standby.http)
             standby.config(self.directory).write_text(render(self.plan, others, service))
         registry.write_state(self.id, self.describe())
 
@@ -283,7 +284,7 @@ class Standby:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.thrift, self.openflow = free_address(), free_address()
+        self.thrift, self.openflow, self.http = free_address(), free_address(), free_address()
         self._process: LabProcess | None = None
 
     def config(self, folder: Path) -> Path:
