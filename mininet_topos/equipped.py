@@ -18,7 +18,7 @@ from mininet_topos.agents import AgentPlaces, Agents, write_new_secret
 from mininet_topos.lab import Lab
 from mininet_topos.netdev import query
 from mininet_topos.plan import LabPlan
-from mininet_topos.relay import Relay, addresses_of
+from mininet_topos.relay import addresses_of, relay
 
 FOLDER = "incoming"
 """What senders call it."""
@@ -35,7 +35,7 @@ def equipped(lab: Lab) -> Iterator[Agents]:
     name_hosts(lab)
     with ExitStack() as stack:
         if lab.controller_pid is not None:
-            stack.enter_context(Relay(lab, list(hosts)))
+            stack.enter_context(relay(lab, list(hosts)))
         for host in hosts:
             _export(lab, host)
         places = AgentPlaces(FOLDER, memory, lab.directory, secret, durable=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from blast_client.nearest import did_you_mean
 from blast_client.units import parse_seconds
+from mininet_topos.controller_namespace import Side
 from mininet_topos.errors import PlanError
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
 
@@ -50,6 +51,20 @@ def read_fibre(plan: LabPlan, words: Sequence[str]) -> str:
         case [name, *_] if name not in racks and name not in splitters:
             raise PlanError(f"there is no {name!r}{did_you_mean(name, [*racks, *splitters])}; {_NEEDED}")
     raise PlanError(_NEEDED)
+
+
+def is_partition(words: Sequence[str]) -> bool:
+    """Whether a controller is to be cut off, and no fibre."""
+    return bool(words) and words[0].removeprefix(CONTROLLER).isdecimal() and words[0].startswith(CONTROLLER)
+
+
+def read_partition(words: Sequence[str]) -> tuple[int, list[Side]]:
+    """Of `controller2 etcd`: which controller, and from what (all, where nothing is said). Raises PlanError."""
+    sides = {side.value: side for side in Side}
+    for word in words[1:]:
+        if word not in sides:
+            raise PlanError(f"a controller is cut off from {', '.join(sides)}, or from all; not from {word!r}")
+    return int(words[0].removeprefix(CONTROLLER)), [sides[word] for word in words[1:]] or list(Side)
 
 
 def read_seconds(words: Sequence[str]) -> float:

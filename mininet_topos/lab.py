@@ -21,6 +21,7 @@ from mininet_topos import registry
 from mininet_topos._mininet import Host, Mininet, setLogLevel
 from mininet_topos.cleanup import down
 from mininet_topos.controller_config import Endpoints, Service, Wishes, render
+from mininet_topos.controller_namespace import ControllerNamespace, Side
 from mininet_topos.counters import Counters
 from mininet_topos.errors import HostError
 from mininet_topos.etcd import LabEtcd
@@ -72,6 +73,7 @@ class Lab:
         self._controller: LabProcess | None = None
         self._standbys = [Standby(number) for number in range(2, controllers + 1)]
         self._etcd: LabEtcd | None = None
+        self._namespaces: list[ControllerNamespace] = []
         self._tell: Callable[[str], None] | None = None
         self.net: Any = None
 
@@ -86,11 +88,12 @@ class Lab:
             self._start_network()
             if self._standbys:
                 self._etcd = LabEtcd(free_address(), free_address(), self.id, self.directory)
+                self._make_namespaces(self._etcd)
             self._write_config()
             if self._controller_command is not None:
                 self.start_controller(self._controller_command)
-                for standby in self._standbys:
-                    standby.start(self._controller_command, self.id, self.directory)
+                for standby, namespace in zip(self._standbys, self._namespaces[1:], strict=True):
+                    standby.start(_entering(namespace, self._controller_command), self.id, self.directory)
         except BaseException:
             self.stop()
             raise
@@ -102,6 +105,8 @@ class Lab:
             self.stop_controller()
             for standby in self._standbys:
                 standby.stop()
+            for namespace in self._namespaces:
+                namespace.end()
             if self._etcd is not None:
                 self._etcd.stop()
             if network is not None:
@@ -112,7 +117,10 @@ class Lab:
     def start_controller(self, command: ControllerCommand = blast_controller) -> None:
         """Start the controller and wait until it serves; sets `thrift`. Raises `ProcessFault`."""
         log = self.directory / "controller.log"
-        self._controller = LabProcess("controller", command(self.config), self.id, log)
+        words = command(self.config)
+        if self._namespaces:
+            words = self._namespaces[0].command(words)
+        self._controller = LabProcess("controller", words, self.id, log)
         ready = self._controller.wait_ready(_CONTROLLER_SECONDS)
         self.thrift = str(ready["thrift"])
         if self._tell is not None:
@@ -268,6 +276,20 @@ class Lab:
         order = f"in_port=controller packet={frame} actions=output:{rack.uplink_port}"
         query(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", self.names.bridge(rack.datapath), order])
 
+    def _make_namespaces(self, etcd: LabEtcd) -> None:
+        """For each of several controllers one of its own, as on machines of their own."""
+        outward = {etcd.address: Side.ETCD, self.tl1: Side.DEVICES}
+        first = (self.thrift, self.http, self.openflow)
+        for thrift, http, openflow in (first, *((one.thrift, one.http, one.openflow) for one in self._standbys)):
+            inward = {thrift: Side.CLIENTS, http: Side.CLIENTS, openflow: Side.DEVICES}
+            self._namespaces.append(ControllerNamespace(self.id, outward, inward))
+
+    def controller_namespace(self, number: int) -> ControllerNamespace:
+        """That of the controller of this number, from 1. Raises `HostError` where it has none of its own."""
+        if not 1 <= number <= len(self._namespaces):
+            raise HostError("only several controllers (--controllers 3) have network namespaces that can be cut off")
+        return self._namespaces[number - 1]
+
     def _write_config(self) -> None:
         endpoints = Endpoints(self.thrift, self.openflow, self.tl1, self.http)
         etcd = None if self._etcd is None else self._etcd.address
@@ -275,7 +297,9 @@ class Lab:
         self.config.write_text(render(self.plan, endpoints, service))
         for standby in self._standbys:
             others = replace(endpoints, thrift=standby.thrift, openflow=standby.openflow, http=standby.http)
-            standby.config(self.directory).write_text(render(self.plan, others, service))
+            # Its recording lies beside its journal's name, though the journal itself is in etcd.
+            its_own = replace(service, journal=self.journal.with_name(f"journal{standby.number}.sqlite"))
+            standby.config(self.directory).write_text(render(self.plan, others, its_own))
         registry.write_state(self.id, self.describe())
 
 
@@ -303,6 +327,10 @@ class Standby:
         if self._process is not None:
             self._process.stop()
             self._process = None
+
+
+def _entering(namespace: ControllerNamespace, command: ControllerCommand) -> ControllerCommand:
+    return lambda config: namespace.command(command(config))
 
 
 def free_address() -> str:

@@ -10,12 +10,15 @@ from typing import Any
 from blast_client.nearest import did_you_mean
 from mininet_topos._mininet import CLI
 from mininet_topos.agents import Agents
+from mininet_topos.controller_namespace import Side
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.fault_words import (
     CONTROLLER,
+    is_partition,
     read_decibels,
     read_denied,
     read_fibre,
+    read_partition,
     read_rebooted,
     read_seconds,
     read_switch,
@@ -25,6 +28,11 @@ from mininet_topos.plan import OPTICAL_SWITCH
 from mininet_topos.topology import tor_name
 
 Command = Callable[["LabPrompt", list[str]], str]
+
+
+def _named(sides: list[Side]) -> str:
+    """What is cut off, in words."""
+    return " and ".join(side.value for side in sides)
 
 
 def _told(act: Command) -> Callable[[LabPrompt, str], None]:
@@ -51,14 +59,22 @@ class LabPrompt(CLI):  # type: ignore[misc]
 
     @_told
     def do_cut(self, words: list[str]) -> str:
-        """Break a fibre, light and packets: cut r3 rx, cut s1, cut s1/10 (a leg)."""
+        """Break a fibre, light and packets: cut r3 rx, cut s1, cut s1/10 (a leg); cut controller2 etcd: a partition."""
+        if is_partition(words):
+            number, sides = read_partition(words)
+            self._lab.controller_namespace(number).cut(sides)
+            return f"nothing passes between controller {number} and {_named(sides)} (mend {' '.join(words)})"
         element = read_fibre(self._lab.plan, words)
         self._lab.faults.break_fibre(element)
         return f"{element} is cut (mend {' '.join(words)})"
 
     @_told
     def do_mend(self, words: list[str]) -> str:
-        """Make a fibre whole again: mend r3 rx."""
+        """Make a fibre whole again: mend r3 rx; or end a partition: mend controller2."""
+        if is_partition(words):
+            number, sides = read_partition(words)
+            self._lab.controller_namespace(number).mend(sides)
+            return f"all passes again between controller {number} and {_named(sides)}"
         element = read_fibre(self._lab.plan, words)
         self._lab.faults.mend_fibre(element)
         self._lab.faults.dim_fibre(element, 0)

@@ -15,7 +15,7 @@ from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.lab import Lab
 from mininet_topos.plan import LabPlan
-from mininet_topos.relay import ADDRESS, Relay
+from mininet_topos.relay import ADDRESS, relay
 from mininet_topos.spark.cluster import SparkCluster
 from mininet_topos.spark.installation import SparkInstallation
 
@@ -64,7 +64,7 @@ def spark_room(plan: LabPlan, spark: SparkInstallation, jobs: int = 1) -> Iterat
         with (
             Agents(lab, [driver, *executors], places) as agents,
             # In a machine room there is a management network.
-            Relay(lab, [driver]),
+            relay(lab, [driver]),
             SparkCluster(lab, driver, executors, spark, agents, jobs=jobs) as cluster,
         ):
             room = SparkRoom(lab, agents, cluster)

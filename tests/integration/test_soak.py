@@ -63,10 +63,10 @@ def agents(room: Room) -> Iterator[Agents]:
     from soak.agents import agents_of
     from soak.places import TRANSFERS, hosts_of
 
-    from mininet_topos.relay import Relay
+    from mininet_topos.relay import relay
 
     hosts = hosts_of(TRANSFERS)
-    with agents_of(room, hosts) as agents, Relay(room.lab, hosts):
+    with agents_of(room, hosts) as agents, relay(room.lab, hosts):
         yield agents
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
 from blast_api.ttypes import MulticastRequest
-from blast_client import Client, NotLeader, Rejected, UnknownRequest
+from blast_client import BlastError, Client, NotLeader, Rejected, UnknownRequest
+from mininet_topos.controller_namespace import Side
+from mininet_topos.errors import HostError
 from mininet_topos.plan import LabPlan
 from tests.support.etcd_server import EtcdServer
 from tests.support.waiting import eventually
@@ -145,3 +148,39 @@ def test_a_lab_of_three_controllers():
             lab.kill_controller()
             assert client.request(asked, timeout=PATIENCE) == grant
             assert str(client.address) in addresses[1:]
+
+
+def leads(address: str) -> bool:
+    """Whether the controller there says that what it tells is so now."""
+    with suppress(BlastError), Client(address, timeout=5) as client:
+        return client.fabric().staleMs is None
+    return False
+
+
+def stands_by(address: str) -> bool:
+    """Whether the controller there tells what it has seen of another's decisions."""
+    with suppress(BlastError), Client(address, timeout=5) as client:
+        return client.fabric().staleMs is not None
+    return False
+
+
+def test_controllers_of_a_lab_are_cut_off_one_by_one():
+    """Cut off from etcd the leader leads no more, and its clients go on with another; mended, it stands by."""
+    with Lab(LabPlan(racks=3, hosts_per_rack=1, splitters={4: 1}), controllers=2) as lab:
+        first, second = lab.controllers.split(",")
+        with Client(lab.controllers, timeout=PATIENCE) as client:
+            asked = MulticastRequest("a", "r1h1", ["r2h1", "r3h1"], 10**8)
+            grant = client.request(asked, timeout=PATIENCE)
+            assert str(client.address) == first
+            lab.controller_namespace(1).cut([Side.ETCD])
+            eventually(lambda: leads(second), "the other to lead")
+            assert client.request(asked, timeout=PATIENCE) == grant
+            assert str(client.address) == second
+            lab.controller_namespace(1).mend([Side.ETCD])
+            eventually(lambda: stands_by(first), "the old leader to stand by")
+            lab.controller_namespace(2).cut(list(Side))
+            eventually(lambda: leads(first), "the first to lead again")
+            assert client.request(asked, timeout=PATIENCE) == grant
+            assert str(client.address) == first
+        with pytest.raises(HostError, match="--controllers 3"):
+            lab.controller_namespace(3)

@@ -34,6 +34,8 @@ class Controller:
         self.log = room.folder / f"controller-{number}.log"
         text = room.lab.config.read_text()
         text = text.replace(room.lab.thrift, self.thrift).replace(room.lab.openflow, self.openflow)
+        text = text.replace(room.lab.http, "127.0.0.1:0")
+        text = re.sub(r"(\[recording\]\nfile = ).*", rf'\1"{room.folder}/recording-{number}.sqlite"', text)
         text = re.sub(r"\[journal\]\n(file|in_memory) = .*", room.journal(self.to_etcd.port), text)
         self.config.write_text(text)
         self.process: subprocess.Popen[str] | None = None

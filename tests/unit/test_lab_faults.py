@@ -6,8 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from mininet_topos.controller_namespace import Side
 from mininet_topos.errors import PlanError
-from mininet_topos.fault_words import Denied, read_decibels, read_denied, read_fibre, read_rebooted, read_seconds
+from mininet_topos.fault_words import (
+    Denied,
+    is_partition,
+    read_decibels,
+    read_denied,
+    read_fibre,
+    read_partition,
+    read_rebooted,
+    read_seconds,
+)
 from mininet_topos.faults import FaultDesk, fibre
 from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
@@ -100,3 +110,22 @@ def test_hosts_know_each_other_beside_what_the_machine_knows():
     assert {line.split()[1] for line in text.splitlines()[1:]} == set(hosts) and len(hosts) == 8
     told = environment("r1h1", "127.0.0.1:9090", Path("/run/secret"))
     assert (told["BLAST_HOST"], told["BLAST_CONTROLLER"]) == ("r1h1", "127.0.0.1:9090")
+
+
+@pytest.mark.parametrize(
+    ("typed", "number", "sides"),
+    [
+        ("controller2 etcd", 2, [Side.ETCD]),
+        ("controller1 devices clients", 1, [Side.DEVICES, Side.CLIENTS]),
+        ("controller3", 3, list(Side)),
+    ],
+)
+def test_a_controller_is_cut_off_by_its_number(typed, number, sides):
+    words = typed.split()
+    assert is_partition(words) and read_partition(words) == (number, sides)
+
+
+def test_a_controller_is_cut_off_from_what_there_is():
+    assert not is_partition(["r3", "rx"]) and not is_partition(["controller"]) and not is_partition([])
+    with pytest.raises(PlanError, match="etcd, devices, clients, or from all; not from 'moon'"):
+        read_partition(["controller2", "moon"])
