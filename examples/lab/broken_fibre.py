@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from blast_api.ttypes import LightTreeStatus
 from blast_client import Client
 from blast_client.units import parse_bytes
 from mininet_topos.controller_config import PATIENT_LEASE_MS
@@ -63,7 +64,7 @@ def send(lab: Lab, file: Path) -> subprocess.Popen[str]:
     return sender
 
 
-def await_light(client: Client):  # type: ignore[no-untyped-def] - a LightTreeStatus
+def await_light(client: Client) -> LightTreeStatus:
     """The first tree that is lit."""
     give_up = time.monotonic() + LONGEST
     while time.monotonic() < give_up:

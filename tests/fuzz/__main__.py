@@ -25,6 +25,8 @@ MODULES = (
     "blast_controller/rpc/connections/frames.py",
     "blast_controller/rpc/connections/messages.py",
     "blast_controller/rpc/convert.py",
+    "blast_transport/store/folder_links.py",
+    "blast_transport/store/folder_table.py",
     "blast_transport/wire/codec.py",
     "blast_transport/wire/fields.py",
     "tl1_driver/codec.py",
@@ -35,6 +37,7 @@ MODULES = (
     "tl1_driver/dialects/*.py",
 )
 DECODING = {
+    "blast_transport/store/folder_table.py": ("table_bytes", "decode", "_entries", "_text", "check_path"),
     "blast_transport/wire/codec.py": ("_checked", "_decode_digests", "_decode_nack", "_decode_repair"),
     "blast_transport/wire/fields.py": ("from_json", "_value", "_finite", "_tuple"),
     "blast_controller/rpc/convert.py": ("to_request", "to_extension", "to_page_query", "_optional_float"),
@@ -98,6 +101,7 @@ def main() -> int:
 def run_all(count: int, only: str) -> None:
     """Fuzz one decoder after the other, and print a line for each as soon as it is done."""
     from tests.fuzz.test_config_fuzz import CONFIG
+    from tests.fuzz.test_folder_fuzz import TABLES
     from tests.fuzz.test_measuring_fuzz import CAPACITIES, MESSAGES
     from tests.fuzz.test_network_fuzz import NETWORK
     from tests.fuzz.test_rpc_messages import BODY, STREAM
@@ -106,7 +110,7 @@ def run_all(count: int, only: str) -> None:
     from tests.support.fuzzing import fuzz
 
     print(f"{'decoder':<16}{'inputs':>10}{'mutations':>11}{'seeds found':>13}{'CPU seconds':>13}  outcomes")
-    for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL, MESSAGES, NETWORK, CAPACITIES):
+    for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL, MESSAGES, NETWORK, CAPACITIES, TABLES):
         if only not in decoder.name:
             continue
         print(f"fuzzing {decoder.name} with {count} inputs", file=sys.stderr, flush=True)

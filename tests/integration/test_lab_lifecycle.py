@@ -228,11 +228,11 @@ def test_a_dead_controller_is_told_and_ends_the_lab():
     try:
         lab = json.loads(up.stdout.readline())["lab"]
         (controller,) = (
-            pid for pid in marked_processes(lab) if b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            pid for pid in marked_processes(lab) if b"\0controller\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
         )
         os.kill(controller, signal.SIGKILL)
         assert up.wait(30) == 1
-        assert up.stderr.read().startswith("blast lab: the controller ended with status -9")
+        assert json.loads(up.stderr.read())["error"].startswith("the controller ended with status -9")
         assert remains(lab) == []
     finally:
         up.kill()

@@ -111,8 +111,9 @@ def test_a_host_that_is_lost_is_told_and_the_others_are_measured(hosts, secret, 
     found = read_capacities(network.encode())
     assert status == 3 and found.receivers == ("h0", "h2")
     assert {link for link, rate in found.links.items() if rate == 0} == {link for link in found.links if "h1" in link}
-    assert errors.startswith("blast: h1 does not answer: ") and "left out of the receivers" in errors
-    assert len(errors.splitlines()) == 2
+    note, error = map(json.loads, errors.splitlines())
+    assert note["note"].startswith("h1 does not answer: ")
+    assert error["error"].startswith("left out of the receivers") and error["status"] == 3
     status, plan, _ = blast("trees", "-", "--json", given=network)
     assert status == 0 and json.loads(plan)["rate"] > 0
 
@@ -175,7 +176,7 @@ def test_what_was_measured_is_not_lost_with_a_file_that_cannot_be_written(answer
     words = ("measure", "--hosts", "h1", "--root", "here", "--monitor", answering, "--json", "--output", "/dev/full")
     status, out, errors = blast(*words)
     assert status == 1 and json.loads(out)["links"] == [["here", "h1", 5.0]]
-    assert errors == "blast: /dev/full cannot be written: No space left on device\n"
+    assert json.loads(errors) == {"error": "/dev/full cannot be written: No space left on device", "status": 1}
 
 
 def test_a_file_that_was_there_is_replaced_whole_or_not_at_all(tmp_path):

@@ -164,7 +164,9 @@ def test_cells_without_a_result_are_said(scenario: str, capsys) -> None:
     assert status == 1 and json.loads(out)["cells"] == [] and err.count("\n") == 2
     status, out, err = fabric(capsys, scenario, "--json", "--sweep", "fake.seconds=0,soon")
     assert status == 3 and len(json.loads(out)["cells"]) == 1
-    assert err.startswith("blast: fake.seconds = soon has no result: RunFailed: ") and "status 1: TypeError" in err
+    said = json.loads(err)
+    assert said["error"].startswith("fake.seconds = soon has no result: RunFailed: ") and said["status"] == 3
+    assert "status 1: TypeError" in said["error"]
 
 
 # ---------------------------------------------------------------------------------------------- wrong input

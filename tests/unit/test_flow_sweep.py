@@ -233,7 +233,7 @@ def test_some_cells_without_a_result_are_status_3(scenario_file, capsys, monkeyp
     monkeypatch.setattr(command, "run_cell", run)
     status, out, err = flow(capsys, scenario_file, "--methods", "naive", "--json")
     assert status == 3 and len(json.loads(out)["cells"]) == 1
-    assert err == "blast: naive, thin, some has no result: RuntimeError: too much\n"
+    assert json.loads(err) == {"error": "naive, thin, some has no result: RuntimeError: too much", "status": 3}
 
 
 def test_no_cluster_is_status_1(scenario_file, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
