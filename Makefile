@@ -1,5 +1,5 @@
 # Every target does its own set-up; the second time there is nothing to do and it starts at once.
-.PHONY: setup demo test test-long fuzz lint clean
+.PHONY: setup demo test test-long fuzz lint wheel deb clean
 
 setup:
 	@scripts/setup test
@@ -22,6 +22,14 @@ fuzz:
 lint:
 	@scripts/setup test
 	@scripts/lint
+
+# dist/blast_controller-*.whl
+wheel:
+	@scripts/build-wheel
+
+# dist/blast-{common,agent,controller}_*.deb
+deb:
+	@scripts/build-deb
 
 clean:
 	@scripts/clean

@@ -17,14 +17,13 @@ from blast_client.objects.encoding import opened
 from blast_client.options import tls_settings_of_environment
 from blast_client.receivers import Receiver, parse_receivers
 from blast_client.round import Round, RoundResult, RoundSettings
+from blast_client.send_words import HOST_VARIABLE, SECRET_VARIABLE
 from blast_client.tls import read_token
 from blast_transport.base.errors import SettingsError, TransportError, UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.session.settings import Destination
 from blast_transport.store.file_names import checked_parts
-
-SECRET_VARIABLE = "BLAST_SECRET_FILE"
 
 ToHost = str | Receiver
 Watch = Callable[[Progress], None]
@@ -141,7 +140,7 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
 
 
 def settings_of_environment() -> RoundSettings:
-    """As `blast send` finds them: $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, …, and $BLAST_SECRET_FILE.
+    """As `blast send` finds them: $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, $BLAST_HOST, $BLAST_SECRET_FILE, ….
 
     Without a controller there all goes along pipelines. Raises BadCredentials, WrongArgument.
     """
@@ -151,6 +150,7 @@ def settings_of_environment() -> RoundSettings:
             controller=os.environ.get("BLAST_CONTROLLER", DEFAULT_ADDRESS) or None,
             tls=tls_settings_of_environment(),
             token=read_token(Path(token)) if token else None,
+            sender=os.environ.get(HOST_VARIABLE) or None,
             credentials=SharedSecret(read_secret(Path(secret))) if secret else None,
         )
     except SettingsError as error:

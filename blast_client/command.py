@@ -12,7 +12,9 @@ import argparse
 import os
 import sys
 
+from blast_client.json_errors import OPTION, ErrorLines, telling_in_json
 from blast_client.summaries import SUMMARIES
+from blast_client.terminal import columns
 from blast_client.version import VERSION
 
 TYPE_CHECKING = False
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 GROUP = "blast.commands"
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
+_FEW = 12
+
 _EXAMPLES = """\
 examples:
   blast controller run --config fabric.toml
@@ -32,15 +36,23 @@ examples:
   blast status
   blast fabric show
 
-Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several.
+Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several, 130 stopped by Ctrl-C. With --json what would be
+a sentence on standard error is a line of JSON: {"note": …}, and at a failure {"error": …, "status": …}.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `blast` with these arguments (default: those of the process) and return the exit status."""
     words = sys.argv[1:] if argv is None else argv
+    return telling_in_json(lambda: _run(words)) if OPTION in words else _run(words)
+
+
+def _run(words: Sequence[str]) -> int:
     try:
         arguments = _parser_for(words).parse_args(words)
+        if isinstance(sys.stderr, ErrorLines) and getattr(arguments, "json", None) is not True:
+            # It was something else, as the name of a file.
+            sys.stderr.as_text()
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except SystemExit as end:
@@ -67,7 +79,9 @@ def _parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
     if not words or words[0].startswith("-"):
         return _outline()
     commands = entry_points(GROUP)
-    return build_parser([command for command in commands if command.name == words[0]] or commands)
+    asked = [command for command in commands if command.name == words[0]]
+    # A name that is in no list is mistyped: to know which is nearest, nothing has to be loaded.
+    return build_parser(asked or commands) if asked or words[0] in SUMMARIES else _outline()
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -75,21 +89,42 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         # Left to itself argparse loads shutil, and with it every compressor of files, to learn this width.
-        super().__init__(prog, width=_columns() - 2)
+        super().__init__(prog, width=columns(sys.stdout, 80) - 2)
         # It forgets that names of commands are indented twice.
         self._action_max_length = max(map(len, SUMMARIES)) + 4
 
 
-def _columns() -> int:
-    """Of the terminal, or what the environment says, or 80."""
-    try:
-        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (ValueError, AttributeError, OSError):
-        return 80
-
-
 class _Parser(argparse.ArgumentParser):
-    """Tells wrong use in one line, in all sub-commands: a wrapped usage would hide it."""
+    """Tells wrong use in one line, in all sub-commands, with what may be meant: a wrapped usage would hide it."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        """As argparse does it, which tells of unknown options nobody but the parser of `blast` itself."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+        if option is not None:
+            from blast_client.nearest import did_you_mean
+
+            self.error(f"there is no option {option}{did_you_mean(option, self._option_string_actions)}")
+        if unknown:
+            self.error(f"there is nothing that {unknown[0]!r} could be")
+        return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """As argparse does it, with the nearest choice named."""
+        if action.choices is None or value in action.choices:
+            return
+        from blast_client.nearest import did_you_mean
+
+        known = [str(choice) for choice in action.choices]
+        near = did_you_mean(str(value), known)
+        # Many are listed by the help.
+        others = f" (there are {', '.join(known)})" if not near and len(known) <= _FEW else ""
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
+        # Of options argparse names the option itself.
+        raise argparse.ArgumentError(
+            action if action.option_strings else None,
+            f"there is no {what} {value!r}{near or others}",
+        )
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message} (`{self.prog} --help` tells more)\n")
@@ -110,7 +145,8 @@ def _outline() -> argparse.ArgumentParser:
     return parser
 
 
-def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+def bare_parser() -> argparse.ArgumentParser:
+    """The parser without any command."""
     parser: argparse.ArgumentParser = _Parser(
         prog="blast",
         description="Optical multicast: the controller, its clients and the lab.",
@@ -118,6 +154,11 @@ def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"blast {VERSION}")
+    return parser
+
+
+def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+    parser = bare_parser()
     return parser, parser.add_subparsers(metavar="COMMAND", required=True)
 
 

@@ -6,6 +6,7 @@ Other packages add their own, as they do to `blast` itself, by entry points of t
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -35,6 +36,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show = add_command(kinds, "show", "print the fabric as tables", "blast fabric show --controller 10.0.0.1:9090")
     show.set_defaults(run=_show)
     svg = add_command(kinds, "svg", "draw the fabric as an SVG picture", "blast fabric svg --output fabric.svg")
+    svg.epilog = f"{svg.epilog}\n\nWith --json the picture is the text `svg`; an --output gets it as ever."
     svg.add_argument("--output", metavar="FILE", type=Path, help="file to write (default: standard output)")
     svg.set_defaults(run=_svg)
     register_verify(kinds)
@@ -53,13 +55,15 @@ def _show(arguments: argparse.Namespace) -> int:
 def _svg(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         fabric = client.fabric()
-    picture = to_json(fabric) + "\n" if arguments.json else fabric_svg(fabric)
+    picture = fabric_svg(fabric)
     if arguments.output is None:
-        sys.stdout.write(picture)
+        sys.stdout.write(f"{json.dumps({'svg': picture})}\n" if arguments.json else picture)
         return DONE
     try:
         arguments.output.write_text(picture, encoding="utf-8")
     except OSError as error:
         sys.stderr.write(f"blast: {arguments.output} cannot be written ({error.strerror}): choose another --output\n")
         return WRONG_USE if isinstance(error, _WRONG_PLACE) else FAILED
+    if arguments.json:
+        sys.stdout.write(f"{json.dumps({'file': str(arguments.output)})}\n")
     return DONE

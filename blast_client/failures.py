@@ -14,6 +14,7 @@ from blast_client.address import BadAddress
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.calls import ClientClosed, ControllerUnreachable, NoAnswerInTime, TlsFailed
 from blast_client.errors import as_answer
+from blast_client.json_errors import ErrorLines
 from blast_client.tls import BadCredentials
 
 DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
@@ -74,7 +75,10 @@ def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], i
             return run(arguments)
         except (TException, BlastError) as error:
             status, sentence = explain_failure(error)
-            sys.stderr.write(f"blast: {'; '.join([sentence, *getattr(error, '__notes__', ())])}\n")
+            if isinstance(sys.stderr, ErrorLines):
+                sys.stderr.code = error.code if isinstance(error, Rejected) else None
+            notes = getattr(error, "__notes__", ())
+            sys.stderr.write(f"blast: {'; '.join([sentence.rstrip('.') if notes else sentence, *notes])}\n")
             return status
 
     return wrapped

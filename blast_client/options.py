@@ -8,13 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from blast_client.address import DEFAULT_ADDRESS
+from blast_client.address import DEFAULT_ADDRESS, BadAddress
 from blast_client.client import Client
 from blast_client.tls import TlsSettings, read_token
 
 Value = TypeVar("Value")
 
 SYSTEM = "system"
+_NO_CONTROLLER = (
+    f"$BLAST_CONTROLLER or --controller is empty, which says that there is no controller: name one as HOST:PORT, or "
+    f"unset the variable to ask {DEFAULT_ADDRESS}"
+)
 _PROOFS = {
     "ca": f"certificates that the controller's is checked against; {SYSTEM}: those that this machine trusts",
     "cert": "this client's certificate",
@@ -31,7 +35,8 @@ def controller_options() -> argparse.ArgumentParser:
         "--controller",
         metavar="ADDRESS",
         default=os.environ.get("BLAST_CONTROLLER", DEFAULT_ADDRESS),
-        help="HOST:PORT of the controller, or of several with commas (default: $BLAST_CONTROLLER, else 127.0.0.1:9090)",
+        help="HOST:PORT of the controller, several with commas; empty: there is none (default: $BLAST_CONTROLLER, "
+        f"else {DEFAULT_ADDRESS})",
     )
     options.add_argument("--json", action="store_true", help="print JSON")
     proofs = options.add_argument_group("proofs", "For a controller that speaks TLS or wants to know who is calling.")
@@ -66,6 +71,8 @@ def connect(arguments: argparse.Namespace, timeout: float = 10.0) -> Client:
 
     Raises BadAddress, BadCredentials.
     """
+    if not arguments.controller:
+        raise BadAddress(_NO_CONTROLLER)
     token = read_token(Path(arguments.token_file)) if arguments.token_file else None
     return Client(arguments.controller, timeout, tls=tls_settings(arguments), token=token)
 

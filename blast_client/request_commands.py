@@ -6,12 +6,14 @@ import argparse
 import secrets
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
 from blast_client.base_error import BlastError
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.client import Client
-from blast_client.errors import Ended, NotYet
+from blast_client.errors import Ended, NotYet, Rejected
 from blast_client.failures import DONE, FAILED, telling_failures
 from blast_client.giving_back import withdraw_abandoned
 from blast_client.interrupts import ended_by_signals, telling_when_interrupted
@@ -21,14 +23,14 @@ from blast_client.request_views import (
     describe_explanation,
     describe_grant,
     describe_request,
-    request_table,
     top_screen,
-    warned,
 )
 from blast_client.states import PartState
+from blast_client.status_command import LIVE, add_status
+from blast_client.terminal import printable_lines, table_width
 from blast_client.units import parse_bytes, parse_seconds
+from blast_client.unknown_hosts import CODE, hosts_of, meant
 
-_UNFINISHED = (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
@@ -40,9 +42,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     withdraw = add_command(subparsers, "withdraw", "give up a request, pending or active", "blast withdraw nightly-7")
     withdraw.add_argument("key", metavar="KEY")
     withdraw.set_defaults(run=_withdraw)
-    status = add_command(subparsers, "status", "show one request, or all that the controller knows", "blast status")
-    status.add_argument("key", metavar="KEY", nargs="?")
-    status.set_defaults(run=_status)
+    add_status(subparsers)
     what = "say what blocks a request, when it could start, and what would free it now"
     explain = add_command(subparsers, "explain", what, "blast explain nightly-7")
     explain.add_argument("key", metavar="KEY")
@@ -140,7 +140,7 @@ def _request(arguments: argparse.Namespace) -> int:
         maySplit=arguments.may_split or None,
         mayPause=arguments.may_pause or None,
     )
-    with connect(arguments) as client:
+    with connect(arguments) as client, _naming_hosts(client, [request.sender, *request.receivers]):
         if arguments.no_wait:
             return _show(arguments, client.submit(request))
         try:
@@ -215,7 +215,12 @@ def _extend(arguments: argparse.Namespace) -> int:
         addMs=None if arguments.time is None else milliseconds(arguments.time),
         addBytes=arguments.bytes,
     )
-    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "was changed")):
+    added = arguments.add or []
+    with (
+        connect(arguments) as client,
+        telling_when_interrupted(_unknown(arguments.key, "was changed")),
+        _naming_hosts(client, added),
+    ):
         return _show(arguments, client.extend(arguments.key, extension))
 
 
@@ -234,24 +239,6 @@ def _withdraw(arguments: argparse.Namespace) -> int:
 
 
 @telling_failures
-def _status(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
-        if arguments.key is not None:
-            _show(arguments, client.status(arguments.key))
-        else:
-            requests = list(client.list_requests())
-            _print(arguments, requests, request_table(requests))
-        _warn(client)
-    return DONE
-
-
-def _warn(client: Client) -> None:
-    """Say on standard error what is to be known of the controller itself."""
-    sys.stdout.flush()
-    sys.stderr.writelines(f"{block}\n" for block in warned(client.fabric().warnings))
-
-
-@telling_failures
 def _explain(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         explanation = client.explain(arguments.key)
@@ -263,15 +250,27 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _top(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         while True:
-            fabric, requests = client.fabric(), list(client.list_requests(_UNFINISHED))
+            fabric, requests = client.fabric(), list(client.list_requests(LIVE))
             if arguments.json:
                 _write(to_json({"fabric": plain(fabric), "requests": plain(requests)}))
             else:
-                screen = top_screen(fabric, requests, arguments.controller)
+                screen = top_screen(fabric, requests, arguments.controller, table_width())
                 _write(screen if arguments.once else _CLEAR_SCREEN + screen)
             if arguments.once:
                 return DONE
             time.sleep(arguments.interval)
+
+
+@contextmanager
+def _naming_hosts(client: Client, asked: Sequence[str]) -> Iterator[None]:
+    """Say which hosts may be meant where one of these is not known."""
+    try:
+        yield
+    except Rejected as error:
+        with suppress(BlastError):
+            if error.code == CODE and (question := meant(asked, hosts_of(client.fabric()))):
+                error.add_note(question)
+        raise
 
 
 def _unknown(key: str, what: str) -> str:
@@ -284,7 +283,7 @@ def _show(arguments: argparse.Namespace, status: RequestStatus) -> int:
 
 
 def _print(arguments: argparse.Namespace, value: object, text: str) -> None:
-    _write(to_json(value) if arguments.json else text)
+    _write(to_json(value) if arguments.json else printable_lines(text))
 
 
 def _write(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from blast_api.ttypes import Explanation, FabricStatus, Grant, PartState, RequestStatus
@@ -63,17 +64,17 @@ def warned(warnings: Sequence[str] | None) -> list[str]:
     return ["\n".join(f"WARNING: {sentence}" for sentence in warnings)] if warnings else []
 
 
-def request_table(requests: Sequence[RequestStatus]) -> str:
-    """Many requests, one a line; TENANT/KEY where there are other tenants than the default one."""
+def request_table(requests: Sequence[RequestStatus], most: int) -> str:
+    """Many requests, one a line of `most` columns; TENANT/KEY where there are other tenants than the default one."""
     if not requests:
         return "no requests"
     tenants = any(request.tenant != _DEFAULT_TENANT for request in requests)
     rows = [[f"{r.tenant}/{r.key}" if tenants else r.key, *_row(r)] for r in requests]
-    return text_table(["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"], rows)
+    return text_table(["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"], rows, most)
 
 
-def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controller: str) -> str:
-    """The live view: what is free, the light trees, the unfinished requests."""
+def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controller: str, most: int) -> str:
+    """The live view, with tables of `most` columns: what is free, the light trees, the unfinished requests."""
     ports = [port for rack in fabric.racks for port in rack.opticalPorts]
     free_ports = sum(port.reservation is None and not port.unusable for port in ports)
     free_splitters = [s for s in fabric.splitters if s.reservation is None and not s.unusable]
@@ -85,8 +86,8 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
         f"requests   {active} active, {fabric.pendingRequests} pending\n"
         f"splitters  {len(free_splitters)} of {len(fabric.splitters)} free {_bar(fabric)}\n"
         f"ports      {free_ports} of {len(ports)} optical ports free",
-        light_tree_table(fabric),
-        request_table(requests),
+        light_tree_table(fabric, most),
+        request_table(requests, most),
     ]
     if away:
         blocks.insert(1, f"AWAY: {', '.join(away)}")
@@ -94,7 +95,7 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
     return "\n\n".join(blocks)
 
 
-def light_tree_table(fabric: FabricStatus) -> str:
+def light_tree_table(fabric: FabricStatus, most: int = sys.maxsize) -> str:
     """The light trees, one a line."""
     if not fabric.lightTrees:
         return "no light trees"
@@ -110,7 +111,7 @@ def light_tree_table(fabric: FabricStatus) -> str:
         ]
         for tree in fabric.lightTrees
     ]
-    return text_table(["TREE", "KEY", "STATE", "GROUP", "ROOT", "SPLITTERS", "LEAVES"], rows)
+    return text_table(["TREE", "KEY", "STATE", "GROUP", "ROOT", "SPLITTERS", "LEAVES"], rows, most)
 
 
 def _row(status: RequestStatus) -> list[str]:

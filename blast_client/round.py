@@ -14,9 +14,10 @@ from thrift.Thrift import TException
 from blast_api.ttypes import MulticastRequest
 from blast_client.address import DEFAULT_ADDRESS, BadAddress
 from blast_client.aio import AsyncClient
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import BlastError, WrongArgument
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import deliver
+from blast_client.errors import Rejected
 from blast_client.in_thread import Carry, carried, in_thread
 from blast_client.part_sending import PartSent
 from blast_client.receivers import Receiver
@@ -26,6 +27,7 @@ from blast_client.tls import BadCredentials, TlsSettings
 from blast_client.trees.given import given_trees
 from blast_client.trees.guide import Probe, TreeGuide
 from blast_client.trees.planner import planner_of
+from blast_client.unknown_hosts import CODE, hosts_of, meant
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.host_order import as_given, by_name, by_racks
 from blast_transport.base.report import Progress, TransferResult
@@ -126,7 +128,11 @@ class Round:
         Raises what the client raises where only light will do, and TransportError.
         """
         settings, size = self._settings, source.size if source.size is not None else size
-        carry = self._carry(source, destination, report)
+        try:
+            carry = self._carry(source, destination, report)
+        except WrongInputError as error:
+            # No name of a receiver leads anywhere: a controller may know what is meant.
+            raise WrongInputError(await self._with_hosts_asked_for(str(error))) from error
         if settings.via in _BY_PACKETS or size is None or settings.controller is None:
             if settings.via == OPTICAL:
                 raise WrongInputError(_no_light_without(size))
@@ -137,10 +143,32 @@ class Round:
                 with suppress(TException, ControllerUnreachable):
                     await self._find_racks(client)
             if settings.via == OPTICAL:
-                return _of_parts(await send(client, self._request(size, may_split=True), carry))
+                return _of_parts(await self._by_light(client, size, carry))
             packets = await self._packets(await self._order(client))
             delivered = await deliver(client, self._request(size, may_split=False), carry, packets)
-            return _of_parts([delivered.sent], delivered.refused)
+            return _of_parts([delivered.sent], self._with_hosts_meant(delivered.refused))
+
+    async def _by_light(self, client: AsyncClient, size: int, carry: Carry) -> list[PartSent]:
+        try:
+            return await send(client, self._request(size, may_split=True), carry)
+        except Rejected as error:
+            if error.code == CODE:
+                with suppress(TException, ControllerUnreachable):
+                    await self._find_racks(client)
+                error.sentence = self._with_hosts_meant(error.sentence)
+            raise
+
+    async def _with_hosts_asked_for(self, sentence: str) -> str:
+        if self._settings.controller is not None:
+            with suppress(TException, BlastError):
+                async with self._client(self._settings.controller) as client:
+                    await self._find_racks(client)
+        return self._with_hosts_meant(sentence)
+
+    def _with_hosts_meant(self, refused: str) -> str:
+        """Why there was no light, with the hosts that may be meant where the fabric does not have one of ours."""
+        question = meant([self._settings.host, *self._addresses], self._racks) if refused and self._racks else ""
+        return f"{refused.rstrip('.')}; {question}" if question else refused
 
     def _carry(self, source: Source, destination: Destination, report: Report) -> Carry:
         settings = self._settings
@@ -194,8 +222,7 @@ class Round:
         return by_racks(self._settings.host, names, self._racks)
 
     async def _find_racks(self, client: AsyncClient) -> None:
-        fabric = await client.fabric()
-        self._racks = {host: rack.name for rack in fabric.racks for host in rack.hosts}
+        self._racks = hosts_of(await client.fabric())
 
     async def _packets(self, order: list[str]) -> CarrierChoice:
         """The way over the packet network: a pipeline in this order, or trees."""

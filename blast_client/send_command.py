@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
 from blast_client.receivers import Receiver, parse_receivers
 from blast_client.send_limits import add_ssh, parse_buffer, parse_node_timeout
-from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
+from blast_client.send_words import AUTO, GIVEN, HOST_VARIABLE, NAMES, RACKS, SECRET_VARIABLE
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
 
 _DESCRIPTION = """\
-Bring a file, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over SSH).
+Bring files, folders, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over
+SSH).
 
 By light if the controller grants it, along a pipeline over the packet network while it does not, and from one to the
 other in mid-transfer (--via auto). Where the links of the packet network are known and uneven (--network), over several
 trees at once instead of the pipeline. Every receiver checks what it got before the file has its name.
+
+A folder comes whole or not at all: files, modes (but no setuid), times, and links that lead to something in it. What is
+there already under its name is left as it is, unless it is an empty folder.
 """
 _EXAMPLES = """\
 examples:
   blast send model.bin --to h2,h3,h4 --secret-file /etc/blast/secret
   blast send model.bin --to h2=10.0.2.1:9095,h3=10.0.3.1:9095 --via pipeline
+  blast send data/ --to h2,h3 --as data-17                    a folder, under another name
+  blast send a.bin b.bin --to h2,h3 --folder in               two files, each under its own name
   tar c data | blast send - --to h2,h3 --command unpack --via pipeline
   pg_dump db | blast send - --to h2,h3 --as db.sql --via pipeline
   blast send model.bin --to b,c,d --via trees --network sites.json
@@ -43,9 +50,10 @@ receivers keep what they have of a file for a day, and the same command goes on 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `send` to `blast`."""
-    parser = add_command(subparsers, "send", "bring a file or a stream to many hosts", "")
+    parser = add_command(subparsers, "send", "bring files, folders or a stream to many hosts", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="what to send; - for standard input")
+    parser.add_argument("file", metavar="FILE", help="what to send: a file, a folder, or - for standard input")
+    parser.add_argument("more", metavar="FILE", nargs="*", help="more of them, which follow one by one")
     _add_hosts(parser)
     _add_target(parser)
     way = add_way(parser)
@@ -103,7 +111,13 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     way = parser.add_argument_group("how it goes")
     ways = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
     way.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
-    way.add_argument("--from", dest="sender", metavar="HOST", help="this host as the controller knows it")
+    way.add_argument(
+        "--from",
+        dest="sender",
+        metavar="HOST",
+        default=os.environ.get(HOST_VARIABLE) or None,
+        help=f"this host as the controller knows it (default: ${HOST_VARIABLE}, else its host name)",
+    )
     way.add_argument("--light-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
     way.add_argument("--sealed", action="store_true", help="encrypt what goes by light (AES-256-GCM)")
     way.add_argument("--order", choices=(RACKS, NAMES, GIVEN), help="of a pipeline (default: racks, where known)")
@@ -134,7 +148,12 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def add_agents(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that prove us to the agents; the group that they are in."""
     agents = parser.add_argument_group("agents")
-    agents.add_argument("--secret-file", metavar="FILE", type=Path, help="the secret that the agents know")
+    agents.add_argument(
+        "--secret-file",
+        metavar="FILE",
+        type=Path,
+        help=f"the secret that the agents know (default: ${SECRET_VARIABLE}, unless there is a certificate)",
+    )
     agents.add_argument("--agent-cert", metavar="FILE", type=Path, help="our certificate, for agents that speak TLS")
     agents.add_argument("--agent-key", metavar="FILE", type=Path, help="its private key")
     agents.add_argument("--agent-ca", metavar="FILE", type=Path, help="what the agents' certificates are checked by")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -19,10 +20,11 @@ from blast_client.receivers import Receiver, check_once
 from blast_client.round import RoundSettings
 from blast_client.send_failures import NobodyReached, reasons_of
 from blast_client.send_progress import ProgressLines, ProgressView, bar
+from blast_client.send_several import several
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
-from blast_client.send_target import Wanted, names_stream, wanted_of
+from blast_client.send_target import names_stream, wanted_of
 from blast_client.send_transfer import Transfer
-from blast_client.send_words import RACKS
+from blast_client.send_words import RACKS, SECRET_VARIABLE
 from blast_client.tls import read_token
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
@@ -35,29 +37,58 @@ _UNDEFINED = "what is on {} of a host that does not have it is undefined, unless
 
 def run_send(arguments: argparse.Namespace) -> int:
     """Send; the exit status. Raises what the client raises."""
-    if names_stream(arguments):
-        sys.stderr.write(f"blast: the stream will be called {arguments.name} there: --as gives it another name\n")
     try:
-        receivers = receivers_of(arguments)
-        wanted = wanted_of(arguments)
-        lists = HostLists(arguments.ok_file, arguments.failed_file, arguments.file)
-        sending = _Sending(arguments, receivers, wanted)
-        with lists.written_for(receivers, sending.reasons):
-            return sending.run()
+        return _run_each(arguments) if arguments.more else _run_one(arguments)
     except WrongInputError as error:
         return _fail(WRONG_USE, str(error))
     except ListNotWritten as error:
         return _fail(FAILED, str(error))
 
 
-class _Sending:
-    """One `blast send`, from its start to the word that it leaves. `reasons`: of hosts that do not have it."""
+def _run_one(arguments: argparse.Namespace) -> int:
+    if names_stream(arguments):
+        sys.stderr.write(f"blast: the stream will be called {arguments.name} there: --as gives it another name\n")
+    receivers = receivers_of(arguments)
+    lists = HostLists(arguments.ok_file, arguments.failed_file, arguments.file)
+    sending = Sending(arguments, receivers)
+    with lists.written_for(receivers, sending.reasons):
+        return sending.run()
 
-    def __init__(self, arguments: argparse.Namespace, receivers: Sequence[Receiver], wanted: Wanted) -> None:
-        self._arguments, self._wanted = arguments, wanted
+
+def _run_each(arguments: argparse.Namespace) -> int:
+    """Send several, one after the other; the exit status of all. Raises WrongInputError before anything is sent."""
+    each = several(arguments)
+    receivers = receivers_of(arguments)
+    lists = [HostLists(arguments.ok_file, arguments.failed_file, one.file) for one in each]
+    sendings = [Sending(one, receivers) for one in each]
+    # Who does not have one of them does not have them.
+    reasons: dict[str, str] = dict(sendings[0].reasons)
+    statuses: list[int] = []
+    with lists[0].written_for(receivers, reasons):
+        missing: dict[str, str] = {}
+        for sending in sendings:
+            statuses.append(sending.run())
+            missing = {**{name: f"{sending.name}: {why}" for name, why in sending.reasons.items()}, **missing}
+            if statuses[-1] in (INTERRUPTED, TERMINATED):
+                return statuses[-1]
+        reasons.clear()
+        reasons.update(missing)
+    return _of_all(statuses)
+
+
+def _of_all(statuses: Sequence[int]) -> int:
+    return statuses[0] if len(set(statuses)) == 1 else PARTLY
+
+
+class Sending:
+    """One thing that is sent, from its start to the word that it leaves. `reasons`: of hosts that do not have it."""
+
+    def __init__(self, arguments: argparse.Namespace, receivers: Sequence[Receiver]) -> None:
+        self._arguments, self._wanted = arguments, wanted_of(arguments)
+        self.name = self._wanted.name
         self._names = [name for name, _, _ in receivers]
         settings = replace(round_settings(arguments), buffer=arguments.buffer or 0)
-        self._transfer = Transfer(arguments, settings, receivers, wanted)
+        self._transfer = Transfer(arguments, settings, receivers, self._wanted)
         self.reasons = dict.fromkeys(self._names, "it was not confirmed that it has it")
 
     def run(self) -> int:
@@ -97,7 +128,7 @@ class _Sending:
     def _view(self) -> AbstractContextManager[ProgressView]:
         if self._arguments.json:
             return ProgressLines(_print)
-        return bar(self._transfer.size, Path(self._arguments.file).name, len(self._names))
+        return bar(self._transfer.size, self.name, len(self._names), f"{self.name}: " if self._arguments.more else "")
 
 
 def receivers_of(arguments: argparse.Namespace) -> list[Receiver]:
@@ -116,7 +147,9 @@ def receivers_of(arguments: argparse.Namespace) -> list[Receiver]:
 
 def round_settings(arguments: argparse.Namespace) -> RoundSettings:
     """What the options of a command say. Raises WrongInputError, BadCredentials."""
-    asks = arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS
+    if arguments.order == RACKS and not arguments.controller:
+        raise WrongInputError("--order racks needs a controller, which knows the racks: name one, or another order")
+    asks = arguments.controller and (arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS)
     return RoundSettings(
         controller=arguments.controller if asks else None,
         tls=tls_settings(arguments) if asks else None,
@@ -141,8 +174,9 @@ def agent_credentials(arguments: argparse.Namespace) -> Credentials:
     files = (arguments.agent_cert, arguments.agent_key, arguments.agent_ca)
     if arguments.secret_file is not None and any(files):
         raise WrongInputError("agents know either a secret or certificates: give --secret-file or --agent-cert")
-    if arguments.secret_file is not None:
-        return SharedSecret(read_secret(arguments.secret_file))
+    secret_file = arguments.secret_file or (None if any(files) else os.environ.get(SECRET_VARIABLE)) or None
+    if secret_file is not None:
+        return SharedSecret(read_secret(Path(secret_file)))
     if not any(files):
         return None
     if not all(files):

@@ -9,7 +9,10 @@ from typing import Protocol
 
 from tqdm import tqdm
 
+from blast_client.node_sets import folded
 from blast_client.send_failures import failed_of, sentences
+from blast_client.terminal import columns
+from blast_client.units import format_rate
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
 Print = Callable[[dict[str, object]], None]
@@ -56,10 +59,17 @@ class ProgressLines:
 class _Bar:
     """A bar on a terminal that follows the slowest receiver, and a summary."""
 
-    def __init__(self, size: int | None, name: str, receivers: int) -> None:
-        self._receivers = receivers
+    def __init__(self, size: int | None, name: str, receivers: int, before: str) -> None:
+        self._receivers, self._before = receivers, before
         self._bar = tqdm(
-            total=size, desc=name, unit="B", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
+            total=size,
+            desc=name,
+            unit="B",
+            unit_scale=True,
+            disable=not sys.stderr.isatty(),
+            file=sys.stderr,
+            # A terminal that does not know its width would get an empty bar.
+            ncols=columns(sys.stderr, 80),
         )
 
     def __enter__(self) -> _Bar:
@@ -74,7 +84,9 @@ class _Bar:
         """Move the bar."""
         self._bar.n = progress.slowest
         share = f"{progress.median / progress.bytes:.0%}" if progress.bytes else "-"
-        words = {"by": progress.carrier or "-", "median": share, "repairs": progress.repairs}
+        words: dict[str, object] = {"by": progress.carrier or "-", "median": share}
+        if progress.repairs:
+            words["repairs"] = progress.repairs
         if progress.demoted:
             words["apart"] = len(progress.demoted)
         if progress.failed:
@@ -90,31 +102,39 @@ class _Bar:
         for hosts, reason in sentences(failed):
             have = "does not have" if hosts in failed else "do not have"
             sys.stderr.write(f"blast: {hosts} {have} it: {reason}\n")
-        for result in results:
-            for outcome in result.receivers:
-                _tell(outcome)
-        complete = sum(result.complete for result in results)
-        sys.stdout.write(f"{complete} of {self._receivers} receivers have it, verified{_how(results)}\n")
+        _tell([outcome for result in results for outcome in result.receivers if outcome.complete])
+        complete = [result for result in results if result.complete]
+        have_it = sum(result.complete for result in complete)
+        sys.stdout.write(f"{self._before}{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
 
 
-def _tell(outcome: ReceiverOutcome) -> None:
-    if not outcome.complete:
-        return
-    if outcome.demoted:
-        sys.stderr.write(f"blast: {outcome.name} was served apart: {outcome.demoted}\n")
-    if outcome.durable is False:
-        sys.stderr.write(f"blast: {outcome.name} has it, but not on disk yet: `durable` is off in its agent\n")
+def _tell(complete: Sequence[ReceiverOutcome]) -> None:
+    """What is to be known of receivers that have it."""
+    names = {outcome.name for outcome in complete}
+    for hosts, reason in sentences({outcome.name: outcome.demoted for outcome in complete if outcome.demoted}):
+        sys.stderr.write(f"blast: {hosts} {'was' if hosts in names else 'were'} served apart: {reason}\n")
+    not_yet = [outcome.name for outcome in complete if outcome.durable is False]
+    if not_yet:
+        have, agents = ("has", "its agent") if len(not_yet) == 1 else ("have", "their agents")
+        sys.stderr.write(f"blast: {folded(not_yet)} {have} it, but not on disk yet: `durable` is off in {agents}\n")
 
 
 def _how(results: Sequence[TransferResult]) -> str:
+    """Of transfers that somebody has now, in how much time; what was there before is no speed."""
     if not results:
         return ""
-    seconds = max(result.seconds for result in results)
-    ways = list(dict.fromkeys(way for result in results for way in result.carriers))
-    rate = max(result.payload_rate for result in results) / 1e6
-    return f": {results[0].bytes} bytes in {seconds:.2f} s, {rate:.0f} Mbit/s, by {' and '.join(ways)}"
+    size, seconds = results[0].bytes, max(result.seconds for result in results)
+    before = min(result.resumed_bytes for result in results)
+    ways = " and ".join(dict.fromkeys(way for result in results for way in result.carriers))
+    told = f", verified: {size} bytes in {seconds:.2f} s"
+    if size and before == size:
+        return f"{told}, all of which were there before"
+    if seconds:
+        told += f", {format_rate((size - before) * 8 / seconds)}"
+    told += f", by {ways}" if ways else ""
+    return told + (f"; {before} of them were there before" if before else "")
 
 
-def bar(size: int | None, name: str, receivers: int) -> _Bar:
-    """The view for people. `size` in bytes, None if nobody knows."""
-    return _Bar(size, name, receivers)
+def bar(size: int | None, name: str, receivers: int, before: str = "") -> _Bar:
+    """The view for people. `size` in bytes, None if nobody knows; `before` the summary, where there are several."""
+    return _Bar(size, name, receivers, before)

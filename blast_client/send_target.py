@@ -14,7 +14,7 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.remote.line import COMMAND as LINE
 from blast_transport.remote.place import TARGET
 from blast_transport.session.settings import Destination
-from blast_transport.wire.messages import COMMAND, FILE
+from blast_transport.wire.messages import COMMAND, FILE, FOLDER
 
 _STREAM_NAME = "stdin"
 _NAME_OF_COMMAND = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -43,18 +43,25 @@ class Wanted:
     @property
     def is_kept(self) -> bool:
         """What has come is kept to be gone on with, where it comes from a file."""
-        return self.destination.kind == FILE and not self.overwrites
+        return self.destination.kind in (FILE, FOLDER) and not self.overwrites
 
 
 def wanted_of(arguments: argparse.Namespace) -> Wanted:
     """What the options say. Raises WrongInputError."""
+    kind = FOLDER if is_folder(arguments.file) else FILE
+    if kind == FOLDER and arguments.command:
+        raise WrongInputError(
+            f"{arguments.file} is a folder, and a command is fed a stream: tar c {arguments.file} | blast send - …"
+        )
     if not arguments.ssh:
-        return _of_agents(arguments)
+        return _of_agents(arguments, kind)
     path = arguments.name if arguments.name and arguments.name.startswith("/") else ""
     if path and (arguments.command or arguments.ssh_folder or arguments.folder):
         raise WrongInputError(
             f"--as {path} says all of where it goes: leave out --command, --ssh-folder and --folder, or give a name"
         )
+    if path and kind == FOLDER:
+        raise WrongInputError(f"{arguments.file} is a folder: say where it goes by --ssh-folder, and its name by --as")
     if path:
         return Wanted(Destination(_file_of(path), FILE, TARGET), path=path)
     if arguments.command:
@@ -64,7 +71,12 @@ def wanted_of(arguments: argparse.Namespace) -> Wanted:
             "--ssh needs to know what becomes of the data on the hosts: "
             "--ssh-folder PATH, --as with an absolute path, or --command LINE"
         )
-    return Wanted(Destination(_file_name(arguments), FILE, arguments.folder))
+    return Wanted(Destination(_file_name(arguments), kind, arguments.folder))
+
+
+def is_folder(written: str) -> bool:
+    """Whether what somebody wrote is a folder, and no file or stream."""
+    return written != STREAM and Path(written).is_dir()
 
 
 def names_stream(arguments: argparse.Namespace) -> bool:
@@ -78,13 +90,13 @@ def names_stream(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _of_agents(arguments: argparse.Namespace) -> Wanted:
+def _of_agents(arguments: argparse.Namespace, kind: str) -> Wanted:
     for option in _OF_SSH:
         if getattr(arguments, option):
             raise WrongInputError(f"--{option.replace('_', '-')} goes with --ssh: give that too, or leave it out")
     name = _file_name(arguments)
     if not arguments.command:
-        return Wanted(Destination(name, FILE, arguments.folder))
+        return Wanted(Destination(name, kind, arguments.folder))
     if not _NAME_OF_COMMAND.fullmatch(arguments.command):
         raise WrongInputError(
             f"{arguments.command!r} is no name of a command: agents run what their configuration names, and nothing "
@@ -102,4 +114,8 @@ def _file_of(path: str) -> str:
 
 def _file_name(arguments: argparse.Namespace) -> str:
     """What the data is called at a receiver, if nobody says otherwise."""
-    return arguments.name or (_STREAM_NAME if arguments.file == STREAM else Path(arguments.file).name)
+    if arguments.name or arguments.file == STREAM:
+        return arguments.name or _STREAM_NAME
+    # `.` and `..` are called what the folder is called.
+    name = Path(arguments.file).name
+    return name if name not in ("", "..") else Path(arguments.file).resolve().name

@@ -15,9 +15,10 @@ from blast_client.round import Round, RoundResult, RoundSettings
 from blast_client.send_failures import NobodyReached
 from blast_client.send_progress import ProgressView
 from blast_client.send_stopped import SoFar
-from blast_client.send_target import Wanted
+from blast_client.send_target import Wanted, is_folder
 from blast_client.send_words import STREAM
 from blast_transport.base.report import Progress
+from blast_transport.store.folder_source import FolderSource
 from blast_transport.store.source import RING_BYTES, Source, StreamSource, opened_file
 
 
@@ -85,6 +86,10 @@ def _opened(written: str, buffer: int) -> Iterator[Source]:
         # What nodes may ask for once more, and as much again that is on its way to them.
         with StreamSource(sys.stdin.fileno(), 2 * buffer or RING_BYTES) as stream:
             yield stream
+    elif is_folder(written):
+        folder = FolderSource(Path(written))
+        yield folder
+        folder.check_unchanged()
     else:
         with opened_file(Path(written)) as file:
             yield file

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib.metadata import version
 from math import ceil
 from typing import TypeVar
 
@@ -40,6 +41,8 @@ from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
+from blast_controller.recording.recorder import Recorder
+from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import no_standby, not_holding
@@ -47,6 +50,7 @@ from blast_controller.rpc.connections.framed_server import FramedServer, Securit
 from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
+from blast_controller.runtime.observing import Observer
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standing_by import said_of
 from blast_controller.runtime.waiting import Places
@@ -101,7 +105,11 @@ class Daemon:
         self._garbage = GarbageCollection()
         places = Places(of_one=config.controller.waiting_per_account)
         watchers = Watchers((tenant.name for tenant in config.tenant), lambda: self.runtime.snapshot)
-        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), *watchers.observers])
+        self._recorder = _recorder(config)
+        observers: list[Observer] = [ActivityLog(), *watchers.observers]
+        if self._recorder is not None:
+            observers.append(self._recorder)
+        self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
         """What must not be written anywhere."""
@@ -117,7 +125,7 @@ class Daemon:
             security=Security(self.gate, tls_settings(config.access)),
         )
         told = Told(lambda: self.epoch, self._counts, self._levels)
-        self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, told)
+        self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, told, config.recording.file)
         self._http = self._http_side.server(tls_settings(config.access)) if config.controller.http else None
         self._resuming = threading.Lock()
         self._deposed = threading.Lock()
@@ -130,10 +138,13 @@ class Daemon:
         """What the servers count: of clients' connections, and of their proofs."""
         counters = asdict(self._server.counters).items()
         served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
-        return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
+        merged = {} if self._recorder is None else {"recording_merged_moments": self._recorder.merged}
+        return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()} | merged
 
     def _levels(self) -> dict[str, float]:
-        return {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS}
+        """What there is now: of clients' connections, and of the flight recorder where there is one."""
+        served = {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS}
+        return served if self._recorder is None else served | self._recorder.levels()
 
     def start(self) -> dict[str, str]:
         """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
@@ -167,6 +178,7 @@ class Daemon:
             self._stand(self._succession)
             return {**addresses, "openflow": self._openflow_address()}
         holding = reason_to_hold(self._ends.read())
+        self._record(self.epoch)
         if holding is None:
             self._begin()
             self._start_devices()
@@ -178,6 +190,11 @@ class Daemon:
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
         return {**addresses, "openflow": self._openflow_address()}
+
+    def _record(self, epoch: int) -> None:
+        """Keep what is shown from now on. Of several controllers the one that leads does."""
+        if self._recorder is not None:
+            self._recorder.start(epoch)
 
     def _openflow_address(self) -> str:
         assert self._openflow is not None
@@ -213,6 +230,7 @@ class Daemon:
         self._loaded = loaded
         self.on_epoch(loaded.epoch)
         self._succession.stop_following()
+        self._record(loaded.epoch)
         self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
         forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
         self._optical.start()
@@ -292,6 +310,8 @@ class Daemon:
     def warnings(self) -> list[str]:
         """What whoever looks should know of the controller itself, a sentence each."""
         found = [sentence for sentence in (self.runtime.holding, said_of(self.runtime.standby)) if sentence is not None]
+        if self._recorder is not None and self._recorder.fault is not None:
+            found.append(f"The flight recorder pauses: {self._recorder.fault}")
         return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
 
     def apply(self, config: Config) -> None:
@@ -340,6 +360,8 @@ class Daemon:
         if self._http is not None:
             self._http_side.end(self._http)
         self.runtime.stop()
+        if self._recorder is not None:
+            self._recorder.stop()
         if self._optimiser is not None:
             self._optimiser.stop()
         self._optical.stop()
@@ -375,6 +397,14 @@ def _store(config: Config) -> Store:
             "journal.file, or have none that outlives the controller by journal.in_memory = true."
         )
     return SqliteStore(path, _retention(config.journal))
+
+
+def _recorder(config: Config) -> Recorder | None:
+    section, listens = config.recording, config.controller
+    if section.file is None:
+        return None
+    keep = Keep(round(section.keep_mb * 1e6), section.keep_days)
+    return Recorder(section.file, keep, version("blast-controller"), listens.advertise or listens.thrift)
 
 
 def _retention(keep: JournalSection) -> Retention:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 
 from starlette.routing import Route
 
@@ -72,6 +73,7 @@ class HttpSide:
     handler: BlastHandler
     watchers: Watchers
     told: Told
+    recording: Path | None = None
     _reading: FabricReading = field(default_factory=FabricReading)
 
     def server(self, tls: TlsSettings | None) -> HttpServer:
@@ -103,7 +105,7 @@ class HttpSide:
 
     def _page(self, signs: Signs) -> LivePage:
         actions = Actions(Caller(self.handler, self.gate), lambda: Now(self._snapshot(), self.runtime.core.draining))
-        return LivePage(page_files(), self.watchers.broadcast, signs, actions, self._picture, RELEASE)
+        return LivePage(page_files(), self.watchers.broadcast, signs, actions, self._picture, RELEASE, self.recording)
 
     def _picture(self) -> Mapping[str, object]:
         return picture(lay_out(self._reading.read(self._snapshot(), None)))

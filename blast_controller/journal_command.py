@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.options import add_command, checked, connect
-from blast_controller import journal_copy_command
+from blast_controller import journal_at_command, journal_copy_command
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
 from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints
 from blast_controller.store.details import NotAnEntry, from_details
@@ -31,7 +31,8 @@ examples:
   blast journal show --follow
   blast journal show --after 1200 --limit 50 --json
   blast journal show --config blast.toml      (also while no controller runs)
-  blast journal show --etcd etcd1:2379        (the same)"""
+  blast journal show --etcd etcd1:2379        (the same)
+  blast journal at -10m --config blast.toml   (all as it was ten minutes ago)"""
 
 _TOLD = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes sent again"}
 
@@ -47,8 +48,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add `journal` to `blast`."""
     journal = subparsers.add_parser(
         "journal",
-        help="show what the controller meant to do and did, or move it elsewhere",
-        description="Show what the controller meant to do and did, or move it elsewhere.",
+        help="show what the controller meant to do and did, and what was when, or move it elsewhere",
+        description="Show what the controller meant to do and did, and what was when, or move it elsewhere.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,6 +65,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show.add_argument("--limit", type=checked(_count), default=sys.maxsize, metavar="N", help="at most N entries")
     show.add_argument("--follow", action="store_true", help="go on with entries as they come")
     show.set_defaults(run=_show)
+    journal_at_command.register(kinds)
     journal_copy_command.register(kinds)
 
 

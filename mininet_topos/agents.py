@@ -82,6 +82,12 @@ class Agents:
         """The hosts whose agent does not run any more."""
         return [host for host, process in self._processes.items() if not process.running]
 
+    def restart(self, host: str) -> None:
+        """Kill a host's agent and start it again; its files stay. Raises `ProcessFault`."""
+        self._processes[host].kill()
+        self._processes[host] = self._start(host)
+        self._processes[host].wait_ready(_READY_SECONDS)
+
     def address(self, host: str) -> str:
         """Where a host's agent listens, `address:port`."""
         return f"{self.addresses[host]}:{PORT}"
@@ -95,7 +101,7 @@ class Agents:
         return self.places.papers / f"agent-{host}.log"
 
     def _start(self, host: str) -> LabProcess:
-        self.folder(host).mkdir(parents=True)
+        self.folder(host).mkdir(parents=True, exist_ok=True)
         config = self.places.papers / f"agent-{host}.toml"
         config.write_text(self._config(host))
         enter = ["mnexec", "-a", str(self._lab.pid(host))]

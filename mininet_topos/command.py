@@ -1,4 +1,4 @@
-"""`blast lab up|down|demo|replay|spark|sites` on the command line."""
+"""`blast lab up|list|down|demo|replay|spark|sites` on the command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 
 from mininet_topos.cleanup import Removed, down, found_labs
@@ -14,6 +15,7 @@ from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
 from mininet_topos.ending import end_in_order, ending_by_fault, hearing_signals
 from mininet_topos.errors import LabError, PlanError
+from mininet_topos.listing import list_labs, register_list
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
 from mininet_topos.registry import labs_built_by
@@ -43,6 +45,7 @@ examples:
   blast lab replay sample --first 24    a trace, scaled down, with real data
   blast lab spark                       Spark's own examples on a cluster in the racks
   blast lab sites --preset gridlab      sites whose paths differ, an agent in each
+  blast lab list                        which labs there are
   blast lab down b3f2                   remove a lab"""
 
 
@@ -57,6 +60,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     commands = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _register_up(commands)
+    register_list(commands).set_defaults(run=guarded(list_labs))
     _register_down(commands)
     register_demo(commands)
     register_replay(commands)
@@ -123,6 +127,7 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="of which one leads; their journal is in etcd (1)",
     )
     up.add_argument("--no-controller", action="store_true", help="start none; ToRs keep trying its address")
+    up.add_argument("--no-agents", dest="agents", action="store_false", help="start none: hosts receive nothing")
     up.add_argument("--json", action="store_true", help="one JSON line when ready instead of the prompt")
     up.set_defaults(run=guarded(_up))
 
@@ -151,30 +156,39 @@ def _up(options: argparse.Namespace) -> int:
     plan = plan_from(options)
     require_root()
     # Mininet is a Debian package: every other command must work without it.
-    from mininet_topos._mininet import CLI, setLogLevel
+    from mininet_topos._mininet import setLogLevel
+    from mininet_topos.equipped import equipped, name_hosts
     from mininet_topos.lab import Lab, blast_controller
+    from mininet_topos.prompt import LabPrompt
 
     end_in_order(DONE)
     controller = None if options.no_controller else blast_controller
-    with Lab(
-        plan,
-        controller=controller,
-        controllers=options.controllers,
-        lease_minimum_ms=PATIENT_LEASE_MS,
-        knows_losses=True,
-    ) as lab:
+    with ExitStack() as stack:
+        lab = stack.enter_context(
+            Lab(
+                plan,
+                controller=controller,
+                controllers=options.controllers,
+                lease_minimum_ms=PATIENT_LEASE_MS,
+                knows_losses=True,
+            )
+        )
         lab.watch(ending_by_fault(FAILED))
+        agents = stack.enter_context(equipped(lab)) if options.agents else None
+        if agents is None:
+            name_hosts(lab)
+        described = {**lab.describe(), "received": str(agents.places.data) if agents else None}
         if options.json:
-            sys.stdout.write(json.dumps(lab.describe()) + "\n")
+            sys.stdout.write(json.dumps(described) + "\n")
             sys.stdout.flush()
             _wait_for_end_of_input()
         else:
-            sys.stdout.write(_greeting(lab.describe(), plan))
+            sys.stdout.write(_greeting(described, plan))
             sys.stdout.flush()
             # What the prompt's own commands print is a log level of Mininet's.
             setLogLevel("output")
             with hearing_signals():
-                CLI(lab.net)
+                LabPrompt(lab, agents)
     return DONE
 
 
@@ -188,7 +202,18 @@ def _greeting(lab: dict[str, object], plan: LabPlan) -> str:
     return (
         f"lab {lab['lab']}: {plan.summary}\n"
         f"{serves}, TL1 at {lab['tl1']}, configuration {lab['config']}\n"
+        f"{_how_to_send(lab)}"
+        "`help` lists commands, among them cut, deny and reboot\n"
         f"leave with `exit`; after a crash: blast lab down {lab['lab']}\n"
+    )
+
+
+def _how_to_send(lab: dict[str, object]) -> str:
+    if lab["received"] is None:
+        return ""
+    return (
+        f"every host has an agent, and what it receives in {lab['received']}/HOST; try\n"
+        "    r1h1 blast send FILE --to r2h1,r3h1\n"
     )
 
 

@@ -100,6 +100,7 @@ def _journal(service: Service) -> Iterator[str]:
         yield from _table("[journal.etcd]", endpoints=json.dumps([service.etcd]))
     elif service.journal is not None:
         yield from _table("[journal]", file=json.dumps(str(service.journal)))
+        yield from _table("[recording]", file=json.dumps(str(service.journal.with_name("recording.sqlite"))))
     else:
         yield from _table("[journal]", in_memory="true")
 

@@ -1,4 +1,4 @@
-"""Faults for the lab's optical switch while it runs: broken and dim fibres, slow mirrors, late answers, cut sessions.
+"""Faults for the lab's optical switch while it runs: broken and dim fibres, slow mirrors, late answers, denials.
 
 Who holds the lab asks for them over a Unix socket of the TL1 agent, one JSON object a line, so that the TL1 side knows
 nothing of it. A broken fibre loses its packets and its light at the same moment: a queue of length zero where they
@@ -73,6 +73,10 @@ class FaultInjector:
         """Every answer leaves so much later than what it tells of; 0 is at once."""
         self._ask(hold_answers=seconds)
 
+    def deny(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (), *, everything: bool = False) -> None:
+        """Connecting these inputs or outputs is denied from now on, or every command; without any: nothing is."""
+        self._ask(denied={"inputs": list(inputs), "outputs": list(outputs), "everything": everything})
+
     def cut_sessions(self) -> None:
         """Every TL1 connection is reset; the agent goes on listening, and circuits stay."""
         self._ask(cut_sessions=True)
@@ -107,6 +111,7 @@ class FaultDesk:
             "dimmed": lambda wish: self._dim(Port(*wish[0]), float(wish[1])),
             "slow_mirrors": self._slow_mirrors,
             "hold_answers": self._hold_answers,
+            "denied": lambda wish: self._deny(**wish),
             "cut_sessions": lambda _: self._switch.cut(),
         }
 
@@ -188,3 +193,8 @@ class FaultDesk:
 
     def _hold_answers(self, seconds: float) -> None:
         self._switch.faults.answer_delay = float(seconds)
+
+    def _deny(self, inputs: Sequence[int], outputs: Sequence[int], everything: bool) -> None:
+        faults = self._switch.faults
+        faults.refused_inputs, faults.refused_outputs = set(map(int, inputs)), set(map(int, outputs))
+        faults.refuse_all = bool(everything)

@@ -72,6 +72,7 @@ class Lab:
         self._controller: LabProcess | None = None
         self._standbys = [Standby(number) for number in range(2, controllers + 1)]
         self._etcd: LabEtcd | None = None
+        self._tell: Callable[[str], None] | None = None
         self.net: Any = None
 
     def start(self) -> None:
@@ -114,6 +115,8 @@ class Lab:
         self._controller = LabProcess("controller", command(self.config), self.id, log)
         ready = self._controller.wait_ready(_CONTROLLER_SECONDS)
         self.thrift = str(ready["thrift"])
+        if self._tell is not None:
+            self._controller.watch(self._tell)
         registry.write_state(self.id, self.describe())
 
     @property
@@ -133,8 +136,16 @@ class Lab:
             self._controller.stop()
             self._controller = None
 
+    def reboot_optical_switch(self) -> None:
+        """Power the optical switch off and on: its circuits are gone, and every fault that was asked for."""
+        self.optical_switch.stop_agent()
+        self.optical_switch.start_agent()
+        if self._tell is not None:
+            self.optical_switch.watch_agent(self._tell)
+
     def watch(self, tell: Callable[[str], None]) -> None:
         """Call `tell`, on another thread, with a sentence when the controller or the TL1 agent ends by itself."""
+        self._tell = tell
         if self._controller is not None:
             self._controller.watch(tell)
         self.optical_switch.watch_agent(tell)
@@ -208,6 +219,7 @@ class Lab:
         """What a user needs to find their way: id, addresses, files, sizes."""
         return {
             "lab": self.id,
+            "summary": self.plan.size,
             "thrift": self.controllers if self._controller is not None else None,
             "openflow": self.openflow,
             "tl1": self.tl1 or None,

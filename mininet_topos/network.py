@@ -194,6 +194,12 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
             query(["ovs-ofctl", "-O", "OpenFlow13", "add-flows", str(switch), "-"], "\n".join(switch._rules))
         return switches
 
+    def reboot(self, controllers: Sequence[RemoteController]) -> None:
+        """Make the bridge anew, with nothing but the packet network's rules. Raises `HostError`."""
+        query(["ovs-vsctl", "--timeout=60", "--if-exists", "del-br", self._bridge])
+        self.start(controllers)
+        self.batchStartup([self])
+
     def connected(self) -> bool:
         """Whether the bridge has its controller; without one there is nothing to wait for."""
         return not self.controllerUUIDs() or bool(super().connected())

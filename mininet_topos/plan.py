@@ -143,12 +143,17 @@ class LabPlan:
         return {i: tuple(rack for rack in self.rack_plans if rack.datapath == i) for i in ids}
 
     @property
+    def size(self) -> str:
+        """In few words: 4 racks of 2."""
+        return f"{self.racks} racks of {self.hosts_per_rack}"
+
+    @property
     def summary(self) -> str:
         """One line for people: sizes and the scaling factors, which belong to every figure taken in the lab."""
         splitters = ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(self.splitters.items()) if count)
         static = "".join(f"static tree {tree.summary}; " for tree in self.static_tree_plans)
         return (
-            f"{self.racks} racks of {self.hosts_per_rack}, {self.optical_ports_per_rack} optical port(s) each, "
+            f"{self.size}, {self.optical_ports_per_rack} optical port(s) each, "
             f"splitters {splitters or 'none'}, {self.ocs_ports}-port optical switch; {static}"
             f"rate and size 1:{self.rate_factor:g} of 10 Gbit/s, time 1:1"
         )

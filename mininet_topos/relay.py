@@ -1,7 +1,7 @@
-"""The hosts' way to the controller: in a machine room a management network, here a relay of TCP connections.
+"""The hosts' way to the controllers: in a machine room a management network, here a relay of TCP connections.
 
-The controller listens in the namespace where the lab was started; a host's own loopback gets a listener that hands on
-to it, byte for byte, so that TLS reaches from end to end.
+Controllers listen in the namespace where the lab was started; a host's own loopback gets a listener for each, which
+hands on to it, byte for byte, so that TLS reaches from end to end.
 """
 
 from __future__ import annotations
@@ -11,20 +11,28 @@ import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from mininet_topos.lab import Lab
 
 ADDRESS = ("127.0.0.1", 9090)
+"""Of the first controller; those of the others follow."""
 _BYTES = 1 << 16
 
 
+def addresses_of(lab: Lab) -> str:
+    """Where a host finds the lab's controllers, with commas between."""
+    address, first = ADDRESS
+    return ",".join(f"{address}:{first + number}" for number in range(lab.controllers.count(",") + 1))
+
+
 class Relay:
-    """Listens in `hosts` while the `with` block runs, on a thread of its own."""
+    """Listens in `hosts` at `addresses_of(lab)` while the `with` block runs, on a thread of its own."""
 
     def __init__(self, lab: Lab, hosts: Sequence[str]) -> None:
-        host, _, port = lab.thrift.rpartition(":")
-        self._controller = host, int(port)
-        self._sockets = [_listening(lab, name) for name in hosts]
+        far = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in lab.controllers.split(","))]
+        self._far = dict(enumerate(far, ADDRESS[1]))
+        self._sockets = [(port, _listening(lab, name, port)) for name in hosts for port in self._far]
         self._ready, self._ending = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._relay()), name="relay", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -41,15 +49,18 @@ class Relay:
 
     async def _relay(self) -> None:
         self._loop = asyncio.get_running_loop()
-        servers = [await asyncio.start_server(self._serve, sock=listening) for listening in self._sockets]
+        servers = [
+            await asyncio.start_server(partial(self._serve, self._far[port]), sock=listening)
+            for port, listening in self._sockets
+        ]
         self._ready.set()
         await self._ending.wait()
         for server in servers:
             server.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, far: tuple[str, int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection(*self._controller)
+            far_reader, far_writer = await asyncio.open_connection(*far)
         except OSError:
             writer.close()
             return
@@ -66,10 +77,10 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def _listening(lab: Lab, host: str) -> socket.socket:
+def _listening(lab: Lab, host: str, port: int) -> socket.socket:
     listening = lab.open_socket(host, socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(ADDRESS)
+    listening.bind((ADDRESS[0], port))
     listening.listen(64)
     listening.setblocking(False)
     return listening

@@ -97,10 +97,15 @@ def _prometheus_lacks() -> str | None:
     return None if all(map(shutil.which, tools)) else "needs Prometheus and Alertmanager: scripts/setup long"
 
 
+def _bare_lacks() -> str | None:
+    return None if os.geteuid() == 0 else "needs root"
+
+
 LACKS = {
     marker: functools.cache(lacks)
     for marker, lacks in {
         "lab": _lab_lacks,
+        "bare": _bare_lacks,
         "prometheus": _prometheus_lacks,
         "java": _java_lacks,
         "rust": _rust_lacks,

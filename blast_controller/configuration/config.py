@@ -98,6 +98,14 @@ class JournalSection(Section):
         return None if self.in_memory or self.etcd is not None else self.file
 
 
+class RecordingSection(Section):
+    """Where what was shown is kept, to look at the past: nowhere by default."""
+
+    file: Path | None = None
+    keep_mb: Annotated[float, Field(ge=16)] = 1_000.0
+    keep_days: Annotated[float, Field(gt=0)] = 14.0
+
+
 class PolicySection(Section):
     """Who gets light first."""
 
@@ -213,6 +221,7 @@ class Config(Section):
 
     controller: ControllerSection = ControllerSection()
     journal: JournalSection = JournalSection()
+    recording: RecordingSection = RecordingSection()
     policy: PolicySection = PolicySection()
     openflow: OpenFlowSection = OpenFlowSection()
     fabric: FabricSection = FabricSection()

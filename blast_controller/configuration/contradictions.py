@@ -51,6 +51,11 @@ def _one_address_twice(config: Config) -> Iterator[str]:
             yield f"controller.{one} and controller.{other} are both {named[one]}: give each a port of its own."
 
 
+def _recording_in_the_journal(config: Config) -> Iterator[str]:
+    if config.recording.file is not None and config.recording.file == config.journal.path:
+        yield f"journal.file and recording.file are both {config.recording.file}: name a file of its own for each."
+
+
 def _journal_in_memory_and_in_a_file(config: Config) -> Iterator[str]:
     journal = config.journal
     named = [
@@ -110,6 +115,7 @@ CONTRADICTIONS: tuple[Faults, ...] = (
     _lease_at_most_below_at_least,
     _least_rate_beyond_the_line,
     _one_address_twice,
+    _recording_in_the_journal,
     _journal_in_memory_and_in_a_file,
     _loop_leaf_of_directional_ports,
     _good_light_that_counts_as_dark,

@@ -24,7 +24,7 @@ def give_back(flows: Columns, work: Work, gone: Places) -> float:
         if level == np.inf:
             continue
         lowest = min(lowest, level)
-        for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
+        for step in range(flows.starts[flow], flows.starts[flow] + flows.tight[flow]):
             work.left[flows.links[step]] += flows.shares[flow] * level
     return lowest
 
@@ -91,5 +91,5 @@ def take(flows: Columns, work: Work, present: Places) -> None:
     for flow in present:
         level = flows.levels[flow]
         if level < np.inf:
-            for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
+            for step in range(flows.starts[flow], flows.starts[flow] + flows.tight[flow]):
                 work.left[flows.links[step]] -= flows.shares[flow] * level

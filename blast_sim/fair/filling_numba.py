@@ -19,7 +19,7 @@ MOST_SOLVES = 64
 def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
     """The level of every flow."""
     flows = Columns.of(paths, demands)
-    work = Work.of(room.copy(), len(paths), int(np.isfinite(demands.ceilings).sum()))
+    work = Work.of(room, len(paths), int(np.isfinite(demands.ceilings).sum()))
     work.chosen[:] = np.arange(len(paths))
     refill(flows, gather(flows, flows.alive, len(room), 0), work, len(paths))
     return flows.levels
@@ -51,7 +51,7 @@ class Refilling:
         else:
             self._late = append(self._members, table.columns, new, self._late)
         if len(self._work.chosen) < len(table.columns.starts):
-            self._work = Work.of(self._work.left, *(len(table.columns.starts),) * 2)
+            self._work = self._work.resized(*(len(table.columns.starts),) * 2)
         bound = min(bound, self._lowest(new))
         chosen = changes.choose(table.columns, self._work, table.ids, bound)
         refill(table.columns, self._members, self._work, chosen)
@@ -69,6 +69,6 @@ class Refilling:
         flows, present = table.columns, table.present
         self._late = self._dead = self._solves = 0
         late = max(LEAST_LATE, int(flows.lengths[present].sum()) // 4)
-        work = Work.of(self._room.copy(), len(flows.starts), len(flows.starts))
+        work = Work.of(self._room, len(flows.starts), len(flows.starts))
         changes.take(flows, work, present)
         return gather(flows, flows.alive, len(self._room), late), work

@@ -21,6 +21,7 @@ class Columns(NamedTuple):
 
     The level of a flow is its rate divided by its weight (infinite while it has none), `ceilings` are the levels of
     its caps, and `shares` what all flows of its kind take of a link for each unit of level: weight x multiplicity.
+    Only the first `tight` of its links can hold it as long as its level is at most `safe`.
     """
 
     starts: Places
@@ -30,14 +31,17 @@ class Columns(NamedTuple):
     ceilings: Numbers
     levels: Numbers
     alive: NDArray[np.bool_]
+    tight: Places
+    safe: Numbers
 
     @classmethod
     def of(cls, paths: Paths, demands: Demands) -> Columns:
         """Flows that are all there and have no rate yet."""
         flows = len(paths)
         levels = np.full(flows, NO_RATE_YET)
-        alive = np.ones(flows, np.bool_)
-        return cls(paths.offsets[:-1], paths.lengths, paths.links, demands.shares, demands.ceilings, levels, alive)
+        alive, safe, tight = np.ones(flows, np.bool_), np.full(flows, np.inf), paths.lengths
+        shares, ceilings = demands.shares, demands.ceilings
+        return cls(paths.offsets[:-1], paths.lengths, paths.links, shares, ceilings, levels, alive, tight, safe)
 
 
 class FlowTable:
@@ -70,11 +74,12 @@ class FlowTable:
         columns = self.columns
         columns.links[first : self._used_links] = paths.links
         columns.starts[ids] = paths.offsets[:-1] + first
-        columns.lengths[ids] = paths.lengths
+        columns.lengths[ids] = columns.tight[ids] = paths.lengths
         columns.shares[ids] = demands.shares
         columns.ceilings[ids] = demands.ceilings
         columns.levels[ids] = NO_RATE_YET
         columns.alive[ids] = True
+        columns.safe[ids] = np.inf
         self.weights[ids] = demands.weights
         return ids
 
@@ -125,6 +130,8 @@ class FlowTable:
             _grown(columns.ceilings, self.ids),
             _grown(columns.levels, self.ids),
             _grown(columns.alive, self.ids),
+            _grown(columns.tight, self.ids),
+            _grown(columns.safe, self.ids),
         )
         return np.concatenate([again, fresh])
 

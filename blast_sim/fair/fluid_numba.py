@@ -6,16 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from blast_sim.fair.changes import choose, give_back, lowest_filled, take
+from blast_sim.fair.changes import ROUNDING, give_back, lowest_filled, take
 from blast_sim.fair.compiling import compiled
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.flow_table import Columns
 from blast_sim.fair.fluid import SAME_TIME
 from blast_sim.fair.members import Members, gather
 from blast_sim.fair.paths import Numbers, Paths, Places
-from blast_sim.fair.sweep import Work, refill
+from blast_sim.fair.slack import part, refill_tight
+from blast_sim.fair.sweep import Work
 
-FRESH = 32
+FRESH = 128
 """So many flows end at least before the index is made anew."""
 
 
@@ -45,36 +46,41 @@ class Problem(NamedTuple):
 def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Demands) -> Numbers:
     """When flows end, infinite for those that never do. `left` is used up."""
     flows = Columns.of(paths, demands)
+    # The order of links in paths will be changed.
+    flows = flows._replace(links=flows.links.copy())
     flows.alive[:] = False
     never = np.full(len(paths), np.inf)
     coming = np.argsort(begin, kind="stable")
     progress = Progress(left, begin.copy(), never, demands.weights, begin, coming, np.zeros(2))
     ends = never.copy()
-    work = Work.of(room.copy(), len(paths), len(paths))
+    work = Work.of(room, len(paths), len(paths))
     problem = Problem(flows, room, work)
     while True:
         # The index of members is made anew when some of its flows have ended; so is what links have left, of which
         # thousands of additions lose some digits.
         work.left[:] = room
+        flows.tight[:] = flows.lengths
         take(flows, work, np.flatnonzero(flows.alive))
-        if not _advance(problem, gather(flows, np.isinf(ends), len(room), 0), progress, ends):
+        unended = np.flatnonzero(np.isinf(ends))
+        part(flows, work, unended)
+        if not _advance(problem, gather(flows, np.isinf(ends), len(room), 0), progress, ends, unended):
             return ends
 
 
 @compiled
-def _advance(problem: Problem, members: Members, progress: Progress, ends: Numbers) -> bool:
+def _advance(problem: Problem, members: Members, progress: Progress, ends: Numbers, unended: Places) -> bool:
     """Go from event to event. Whether flows remain to be looked at when some have ended."""
     flows, room, work = problem
-    events = np.empty(len(ends), np.int64)
-    remaining = 0
-    for end in ends:
-        remaining += end == np.inf
+    events = np.empty(len(unended), np.int64)
+    following = np.inf
+    for flow in unended:
+        following = min(following, progress.due[flow])
     ended = 0
-    while ended <= max(FRESH, remaining // 16):
-        now = min(_lowest(progress.due), _next_start(progress))
+    while ended <= max(FRESH, len(unended) // 8):
+        now = min(following, _next_start(progress))
         if now == np.inf:
             return False
-        over = _ending(progress, now, events)
+        over = _ending(progress, now, unended, events)
         for flow in events[:over]:
             flows.alive[flow] = False
             ends[flow] = now
@@ -85,26 +91,24 @@ def _advance(problem: Problem, members: Members, progress: Progress, ends: Numbe
         for flow in events[:come]:
             flows.alive[flow] = True
         bound = min(bound, lowest_filled(flows, members, work, room, events[:come]))
-        chosen = choose(flows, work, len(ends), bound)
+        chosen, unchanged = _choose(flows, work, progress, unended, bound)
         _bring_up(flows, work, progress, chosen, now)
-        refill(flows, members, work, chosen)
-        _look_ahead(flows, work, progress, chosen, now)
+        refill_tight(flows, members, work, chosen)
+        following = min(unchanged, _look_ahead(flows, work, progress, chosen, now))
     return True
 
 
 @compiled
-def _lowest(values: Numbers) -> float:
-    """The least of them; four at a time, because one comparison would wait for the one before."""
-    a = b = c = d = np.inf
-    whole = len(values) - len(values) % 4
-    for place in range(0, whole, 4):
-        a = min(a, values[place])
-        b = min(b, values[place + 1])
-        c = min(c, values[place + 2])
-        d = min(d, values[place + 3])
-    for place in range(whole, len(values)):
-        a = min(a, values[place])
-    return min(a, b, c, d)
+def _choose(flows: Columns, work: Work, progress: Progress, unended: Places, bound: float) -> tuple[int, float]:
+    """Note the flows at and above this level in `work.chosen`. How many, and when the first of the others ends."""
+    chosen, first = 0, np.inf
+    least = bound * (1 - ROUNDING)
+    for flow in unended:
+        wanted = flows.alive[flow] and flows.levels[flow] >= least
+        work.chosen[chosen] = flow
+        chosen += wanted
+        first = min(first, np.inf if wanted else progress.due[flow])
+    return chosen, first
 
 
 @compiled
@@ -114,12 +118,12 @@ def _next_start(progress: Progress) -> float:
 
 
 @compiled
-def _ending(progress: Progress, now: float, events: Places) -> int:
+def _ending(progress: Progress, now: float, unended: Places, events: Places) -> int:
     """Note the flows that end now. How many."""
     count = 0
     if now < np.inf:
         last = now * (1 + SAME_TIME)
-        for flow in range(len(progress.due)):
+        for flow in unended:
             if progress.due[flow] <= last:
                 events[count] = flow
                 count += 1
@@ -147,11 +151,14 @@ def _bring_up(flows: Columns, work: Work, progress: Progress, chosen: int, now: 
 
 
 @compiled
-def _look_ahead(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> None:
-    """Say when the chosen flows end at the rates that they have now."""
+def _look_ahead(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> float:
+    """Say when the chosen flows end at the rates that they have now; when the first of them does."""
+    first = np.inf
     for flow in work.chosen[:chosen]:
         left, rate = progress.left[flow], flows.levels[flow] * progress.weights[flow]
         if left <= 0 or rate == np.inf:
             progress.due[flow] = now
         else:
             progress.due[flow] = now + left / rate if rate > 0 else np.inf
+        first = min(first, progress.due[flow])
+    return first

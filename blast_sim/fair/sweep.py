@@ -4,6 +4,9 @@ The level of a link is what it has left, divided by the shares of its flows that
 flows get their rates (Bertsekas and Gallager, Data Networks, section 6.5.2), so a binary heap whose keys may lag
 behind finds the next link to fill. Keys far above the level wait outside the heap: most of them never matter.
 
+Most links never fill. A flow's path begins with those that may, its `tight` ones, and only these are looked at; how
+slack the others are is the flow's `safe` level (`blast_sim.fair.slack`).
+
 A call with arrays costs 80 ns, for numba counts the references to each; so what is done for every flow is written
 out in `_rise` and not in functions of its own.
 """
@@ -21,12 +24,19 @@ from blast_sim.fair.paths import Links, Numbers, Places
 
 TIER = 4.0
 UNSET = -1.0
+TIGHT = -np.inf
+"""The limit of a link that is not slack."""
 
 
 class Work(NamedTuple):
-    """What links have left, and memory of one sweep: an item of the heap is a link, or links + a flow with a cap."""
+    """What links have left, and memory of one sweep: an item of the heap is a link, or links + a flow with a cap.
 
+    A slack link has a limit, the level up to which all of its flows may rise at once; its `left` is not kept.
+    """
+
+    room: Numbers
     left: Numbers
+    limits: Numbers
     claimed: Numbers
     waiting: Places
     chosen: Links
@@ -35,12 +45,20 @@ class Work(NamedTuple):
     items: Places
 
     @classmethod
-    def of(cls, left: Numbers, flows: int, capped: int) -> Work:
-        """For links with so much left, and so many flows at most, of which so many have a cap."""
-        links = len(left)
-        chosen, batch = np.empty(flows, np.int32), np.empty(flows, np.int32)
-        items = np.empty(links + capped, np.int64)
-        return cls(left, np.zeros(links), np.zeros(links, np.int64), chosen, batch, np.empty(len(items)), items)
+    def of(cls, room: Numbers, flows: int, capped: int) -> Work:
+        """For empty links of so much room, none of them slack; for so many flows at most, and so many with a cap."""
+        links = len(room)
+        limits, claimed, waiting = np.full(links, TIGHT), np.zeros(links), np.zeros(links, np.int64)
+        none: Links = np.empty(0, np.int32)
+        work = cls(room, room.copy(), limits, claimed, waiting, none, none, claimed, waiting)
+        return work.resized(flows, capped)
+
+    def resized(self, flows: int, capped: int) -> Work:
+        """The same links, for so many flows."""
+        items = np.empty(len(self.room) + capped, np.int64)
+        # A batch is written one place further than it is long.
+        chosen, batch = np.empty(flows, np.int32), np.empty(flows + 1, np.int32)
+        return self._replace(chosen=chosen, batch=batch, keys=np.empty(len(items) + 1), items=items)
 
 
 @compiled
@@ -57,7 +75,7 @@ def _reopen(flows: Columns, work: Work, chosen: int) -> tuple[int, int]:
     for place in range(chosen):
         flow = work.chosen[place]
         level, share, ceiling = flows.levels[flow], flows.shares[flow], flows.ceilings[flow]
-        first, last = flows.starts[flow], flows.starts[flow] + flows.lengths[flow]
+        first, last = flows.starts[flow], flows.starts[flow] + flows.tight[flow]
         if first == last:
             flows.levels[flow] = ceiling
             continue
@@ -66,11 +84,11 @@ def _reopen(flows: Columns, work: Work, chosen: int) -> tuple[int, int]:
         rate = share * level if level < np.inf else 0.0
         for step in range(first, last):
             link = flows.links[step]
+            work.left[link] += rate
             if work.waiting[link] == 0:
                 work.claimed[link] = 0.0
                 work.items[items] = link
                 items += 1
-            work.left[link] += rate
             work.claimed[link] += share
             work.waiting[link] += 1
         if ceiling < np.inf:
@@ -82,7 +100,7 @@ def _reopen(flows: Columns, work: Work, chosen: int) -> tuple[int, int]:
 @compiled
 def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -> None:  # noqa: PLR0912, PLR0915
     """Let the level rise until no flow is without one."""
-    starts, lengths, uses, shares = flows.starts, flows.lengths, flows.links, flows.shares
+    starts, tight, uses, shares = flows.starts, flows.tight, flows.links, flows.shares
     levels = flows.levels
     left, claimed, waiting = work.left, work.claimed, work.waiting
     keys, items, batch = work.keys, work.items, work.batch
@@ -108,12 +126,13 @@ def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -
             keys[inside], items[inside] = keys[size], items[size]
         else:
             taken = item
-        # Let it sink from the top of the heap to where it belongs.
+        # Let it sink from the top of the heap to where it belongs. What is behind the heap is no smaller child: keys of
+        # items outside are found again when they are looked at.
+        keys[inside] = np.inf
         place = 0
         child = 1
         while child < inside:
-            if child + 1 < inside and keys[child + 1] < keys[child]:
-                child += 1
+            child += keys[child + 1] < keys[child]
             if keys[child] >= key:
                 break
             keys[place], items[place] = keys[child], items[child]
@@ -126,33 +145,44 @@ def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -
         level = max(level, old)
         count = 0
         if is_link:
+            # Without branches: which members still wait cannot be foretold, and a wrong guess costs more than all this.
             for entry in range(members.starts[item], members.starts[item + 1]):
                 flow = members.block[entry]
-                if levels[flow] == UNSET:
-                    levels[flow] = level
-                    batch[count] = flow
-                    count += 1
+                waits = levels[flow] == UNSET
+                batch[count] = flow
+                levels[flow] = level if waits else levels[flow]
+                count += waits
             entry = members.heads[item]
             while entry != END:
                 flow = members.late[entry]
-                if levels[flow] == UNSET:
-                    levels[flow] = level
-                    batch[count] = flow
-                    count += 1
+                waits = levels[flow] == UNSET
+                batch[count] = flow
+                levels[flow] = level if waits else levels[flow]
+                count += waits
                 entry = members.following[entry]
         else:
             levels[item - links] = level
             batch[0] = item - links
             count = 1
         unset -= count
+        # What the link itself loses is added up first: flow by flow every sum would wait for the one before.
+        taken, times = 0.0, 0
         for entry in range(count):
             flow = batch[entry]
             share = shares[flow]
-            for step in range(starts[flow], starts[flow] + lengths[flow]):
+            for step in range(starts[flow], starts[flow] + tight[flow]):
                 link = uses[step]
-                left[link] -= share * level
-                claimed[link] -= share
-                waiting[link] -= 1
+                if link == item:
+                    taken += share
+                    times += 1
+                else:
+                    left[link] -= share * level
+                    claimed[link] -= share
+                    waiting[link] -= 1
+        if is_link:
+            left[item] -= taken * level
+            claimed[item] -= taken
+            waiting[item] -= times
 
 
 @compiled
@@ -184,13 +214,13 @@ def _next_tier(flows: Columns, work: Work, inside: int, size: int, level: float)
             keys[inside], keys[place] = keys[place], keys[inside]
             items[inside], items[place] = items[place], items[inside]
             inside += 1
+    keys[inside] = np.inf
     for root in range(inside // 2 - 1, -1, -1):
         key, item = keys[root], items[root]
         place = root
         child = 2 * place + 1
         while child < inside:
-            if child + 1 < inside and keys[child + 1] < keys[child]:
-                child += 1
+            child += keys[child + 1] < keys[child]
             if keys[child] >= key:
                 break
             keys[place], items[place] = keys[child], items[child]

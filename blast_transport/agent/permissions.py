@@ -1,17 +1,17 @@
 """What a sender may have written or run here: what it asks for becomes something safe, or is refused.
 
-A file goes below a configured folder. The way down is walked one part at a time, each opened relative to the one above
-and never through a symbolic link, so that a link which is swapped in between two looks cannot lead outside; whoever
-writes gets the open folder itself and a base name, never a path. A device is overwritten only if it is configured and
-the sender names it. A command is one of those configured; of what comes from the wire it sees at most the file's name,
-as one argument or an environment variable, and there is no shell.
+A file or folder goes below a configured folder. The way down is walked one part at a time, each opened relative to the
+one above and never through a symbolic link, so that a link which is swapped in between two looks cannot lead outside;
+whoever writes gets the open folder itself and a base name, never a path. A device is overwritten only if it is
+configured and the sender names it. A command is one of those configured; of what comes from the wire it sees at most
+the file's name, as one argument or an environment variable, and there is no shell.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from blast_transport.agent.claims import make_claimed
 from blast_transport.agent.settings import FILE_NAME, CommandSection, DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, UnsafeNameError, sentence
 from blast_transport.store.file_names import checked_parts, shown
+from blast_transport.store.folder_target import IS_THERE
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_Place = tuple[int, str, Path]
 _BARE_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 _FILE_NAME_VARIABLE = "BLAST_FILE_NAME"
 
@@ -40,6 +42,11 @@ class AllowedFile:
     def close(self) -> None:
         """Give the folder back."""
         os.close(self.directory)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedFolder(AllowedFile):
+    """A folder to be made: at the time of asking `name` is an empty folder or nothing; the rest is as of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class AllowedMemory:
     most_bytes: int
 
 
-Allowed = AllowedFile | AllowedDevice | AllowedCommand | AllowedMemory
+Allowed = AllowedFile | AllowedFolder | AllowedDevice | AllowedCommand | AllowedMemory
 
 
 class Permissions:
@@ -85,33 +92,45 @@ class Permissions:
     def allow(self, kind: str, name: str, folder: str = "", file: str = "") -> Allowed:
         """What a sender asks for, as the agent grants it.
 
-        A file `name` goes below `folder` (empty: the first one), or, if that names a device, over it, whatever the
-        file is called; a command `name` is told the name `file` (empty: none); memory has no name that matters. Raises
-        NotAllowedError, UnsafeNameError.
+        A file or folder `name` goes below `folder` (empty: the first one), or, a file, if that names a device, over it,
+        whatever it is called; a command `name` is told the name `file` (empty: none); memory has no name that matters.
+        Raises NotAllowedError, UnsafeNameError.
         """
         match kind:
             case "file":
                 return self._file(name, folder)
+            case "folder":
+                return self._made_folder(name, folder)
             case "command":
                 return self._command(name, file)
             case "memory":
                 return self._memory()
-        raise NotAllowedError(f"a target of the kind {shown(kind)} is not known: file, command or memory")
+        raise NotAllowedError(f"a target of the kind {shown(kind)} is not known: file, folder, command or memory")
 
     def _file(self, name: str, folder: str) -> AllowedFile | AllowedDevice:
         section = self._place(folder)
         if isinstance(section, DeviceSection):
             return AllowedDevice(section.path)
+        return AllowedFile(*self._opened(section, name, _refuse_unless_replaceable))
+
+    def _made_folder(self, name: str, folder: str) -> AllowedFolder:
+        section = self._place(folder)
+        if isinstance(section, DeviceSection):
+            raise NotAllowedError(f"{section.name} is a device: a folder goes below a [[folder]] of this agent")
+        return AllowedFolder(*self._opened(section, name, _refuse_unless_free))
+
+    def _opened(self, section: FolderSection, name: str, refuse: Callable[[int, str, str], None]) -> _Place:
+        """Where `name` goes: the open folder above it, its base name, and the path of that folder."""
         *above, base = checked_parts(name)
         if section.claimed and above:
             make_claimed(section.path, above[0])
         directory = _walk(section.path, above, name)
         try:
-            _refuse_unless_replaceable(directory, base, name)
+            refuse(directory, base, name)
         except BaseException:
             os.close(directory)
             raise
-        return AllowedFile(directory, base, section.path.joinpath(*above))
+        return directory, base, section.path.joinpath(*above)
 
     def _place(self, name: str) -> FolderSection | DeviceSection:
         # A device is overwritten for whoever names it, and for nobody else.
@@ -202,3 +221,18 @@ def _refuse_unless_replaceable(directory: int, base: str, name: str) -> None:
         raise UnsafeNameError(f"the name {shown(name)} is that of a symbolic link")
     if not stat.S_ISREG(mode):
         raise UnsafeNameError(f"the name {shown(name)} is that of something which is no file")
+
+
+def _refuse_unless_free(directory: int, base: str, name: str) -> None:
+    """Nobody's folder is ever replaced: what is in it may have come from elsewhere."""
+    try:
+        inside = os.open(base, _FOLDER | os.O_NOFOLLOW, dir_fd=directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnsafeNameError(f"the name {shown(name)} is that of something which is no folder") from error
+    try:
+        if os.listdir(inside):  # noqa: PTH208 - of an open folder, not of a path
+            raise NotAllowedError(f"a folder {shown(name)} {IS_THERE}")
+    finally:
+        os.close(inside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from blast_transport.agent.permissions import AllowedCommand, AllowedDevice, AllowedFile, Permissions
+from blast_transport.agent.permissions import AllowedCommand, AllowedDevice, AllowedFile, AllowedFolder, Permissions
 from blast_transport.agent.sessions import SessionFactory
 from blast_transport.base.errors import StoreError, UnsafeNameError
 from blast_transport.credentials.admission import Connection
@@ -12,6 +12,7 @@ from blast_transport.session.receiver_session import ReceiverSession, Surroundin
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.device_target import DeviceTarget
 from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget
+from blast_transport.store.folder_target import FolderTarget
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.target import Target
 from blast_transport.wire.messages import Hello
@@ -28,8 +29,9 @@ class Targets:
         allowed = self._permissions.allow(hello.kind, hello.name, hello.folder, hello.file)
         if isinstance(allowed, AllowedFile):
             name, content = allowed.name, _identity(hello)
+            kind = FolderTarget if isinstance(allowed, AllowedFolder) else FileTarget
             try:
-                return FileTarget(allowed.directory, allowed.folder, name, hello.size, content, self._rules)
+                return kind(allowed.directory, allowed.folder, name, hello.size, content, self._rules)
             except UnsafeNameError:
                 allowed.close()
                 raise

@@ -74,6 +74,7 @@ class ReceiverOutcome:
     `demoted` says why it was served apart from the others, empty if it was not. `first_datagram` is that receiver's own
     time.monotonic() at its first datagram, None if it saw none or did not say. `durable`: what is complete there is on
     disk, or not yet and would be lost with its power; None where it cannot know (a command) or does not say.
+    `resumed_bytes` were there before, from a session that did not come to its end.
     """
 
     name: str
@@ -84,6 +85,7 @@ class ReceiverOutcome:
     demoted: str = ""
     refused: int = 0
     durable: bool | None = None
+    resumed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,16 @@ class TransferResult:
         return sum(outcome.complete for outcome in self.receivers)
 
     @property
+    def resumed_bytes(self) -> int:
+        """What every receiver that has it now had before, from an earlier session."""
+        return min((outcome.resumed_bytes for outcome in self.receivers if outcome.complete), default=0)
+
+    @property
     def payload_rate(self) -> float:
-        """Bits of the data per second; 0 for a transfer that took no time."""
-        return self.bytes * 8 / self.seconds if self.seconds else 0.0
+        """Bits per second that were brought to whoever had least; 0 if nobody has it, and for what took no time."""
+        if not self.complete or not self.seconds:
+            return 0.0
+        return (self.bytes - self.resumed_bytes) * 8 / self.seconds
 
     def to_json(self) -> dict[str, object]:
         """For json.dumps."""

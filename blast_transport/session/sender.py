@@ -26,7 +26,7 @@ from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for
-from blast_transport.wire.messages import FILE, Hello
+from blast_transport.wire.messages import FILE, FOLDER, Hello
 
 _ETHERNET_MTU = 1500
 _OWNER_BYTES = 16
@@ -145,7 +145,7 @@ class Sender:
                 raise WrongInputError("sending by light needs the address of our interface on the light path")
             check_group(route.first.group, route.first.port)
             check_rate(route.first.rate)
-        if destination.kind == FILE:
+        if destination.kind in (FILE, FOLDER):
             try:
                 checked_parts(destination.name)
             except UnsafeNameError as error:
@@ -179,7 +179,7 @@ class Sender:
             seconds=time.monotonic() - totals.began if totals.began is not None else 0.0,
             datagrams=totals.datagrams,
             repaired_bytes=transfer.repaired_bytes(),
-            receivers=tuple(_outcome(name, peer) for name, peer in core.peers.items()),
+            receivers=tuple(_outcome(name, peer, core) for name, peer in core.peers.items()),
             suite=self._suite.name,
             carriers=tuple(totals.carriers),
             offload=totals.offload,
@@ -187,7 +187,7 @@ class Sender:
         )
 
 
-def _outcome(name: str, peer: Peer) -> ReceiverOutcome:
+def _outcome(name: str, peer: Peer, core: SenderCore) -> ReceiverOutcome:
     return ReceiverOutcome(
         name=name,
         complete=peer.state is PeerState.COMPLETE,
@@ -197,4 +197,6 @@ def _outcome(name: str, peer: Peer) -> ReceiverOutcome:
         demoted=peer.demoted,
         refused=peer.fin.refused if peer.fin else 0,
         durable=peer.fin.durable if peer.fin else None,
+        # The last block may be shorter than the others.
+        resumed_bytes=min(peer.resumed * core.layout.block_size, core.layout.size or 0),
     )

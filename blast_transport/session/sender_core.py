@@ -450,6 +450,7 @@ class SenderCore:
         self.outbox.append((name, replace(leg, first=self.next_block) if leg.traits.windowed else leg))
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
+        first_time = peer.ready is None
         peer.ready, peer.unanswered = ready, 0
         self.early = self.early or ready.early
         peer.held = BlockMap()
@@ -465,6 +466,8 @@ class SenderCore:
             self.outbox.append((name, Demoted(self.hello.session)))
         peer.handled = peer.position = peer.held.first_missing()
         peer.written = peer.held.held
+        if first_time:
+            peer.resumed = peer.held.held
         self._limit = 0
         # Whose session has gone on without us asks by itself for what it misses.
         there = self.leg is not None and ready.leg == self.leg.number and not self._by.apart

@@ -196,9 +196,12 @@ class Transfer:
 
     def repaired_bytes(self) -> int:
         """What was sent again to single receivers; to each apart, nothing is sent again."""
-        if any(CARRIERS[name].apart for name in self.totals.carriers):
-            return 0
-        return sum(peer.repaired_bytes for peer in self._core.peers.values())
+        return 0 if self._apart else sum(peer.repaired_bytes for peer in self._core.peers.values())
+
+    @property
+    def _apart(self) -> bool:
+        """What went to single receivers may have been all that they got."""
+        return any(CARRIERS[name].apart for name in self.totals.carriers)
 
     def _obey(self) -> None:
         """Follow what was told through the route."""
@@ -453,7 +456,7 @@ class Transfer:
                 sent=self._route.reached,
                 slowest=done[0],
                 median=done[len(done) // 2],
-                repairs=self._core.shared_repairs + sum(peer.repairs for peer in peers),
+                repairs=0 if self._apart else self._core.shared_repairs + sum(peer.repairs for peer in peers),
                 carrier=self.totals.carriers[-1] if self._carrier is not None else "",
                 demoted=tuple(name for name, peer in self._core.peers.items() if peer.demoted and not peer.over),
                 complete=sum(peer.state is PeerState.COMPLETE for peer in peers),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
 import struct
 import threading
@@ -248,9 +249,15 @@ class FileTarget:
             if not name.startswith(PARTIAL_PREFIX):
                 continue
             with ExitStack() as locks, suppress(OSError):
-                if os.stat(name, dir_fd=self._directory, follow_symlinks=False).st_mtime < before:
-                    self._lock_unused(name, locks)
-                    os.unlink(name, dir_fd=self._directory)
+                status = os.stat(name, dir_fd=self._directory, follow_symlinks=False)
+                if status.st_mtime >= before:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    # A folder that was being unpacked when its process was killed.
+                    shutil.rmtree(name, dir_fd=self._directory)
+                    continue
+                self._lock_unused(name, locks)
+                os.unlink(name, dir_fd=self._directory)
 
     def _lock_unused(self, name: str, locks: ExitStack) -> None:
         """Keep sessions away from remains. Raises BlockingIOError if one is at work: it may write nothing for days."""

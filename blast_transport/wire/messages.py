@@ -18,8 +18,8 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.wire.carriers import CARRIERS, Traits
 from blast_transport.wire.fields import Parameters
 
-FILE, COMMAND, MEMORY = "file", "command", "memory"
-KINDS = (FILE, COMMAND, MEMORY)
+FILE, FOLDER, COMMAND, MEMORY = "file", "folder", "command", "memory"
+KINDS = (FILE, FOLDER, COMMAND, MEMORY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class _Described(TypedDict):
     """What is printed of what was built, and kept of it; without agents nobody can send."""
 
     lab: str
+    summary: str
     root: str
     network: str
     hosts: list[_Host]
@@ -136,6 +137,7 @@ def _described(sites: Sites, asked: Asked, network: Path, agents: Agents | None)
     ]
     return {
         "lab": sites.id,
+        "summary": f"{len(hosts)} sites, {asked.root} sends",
         "root": asked.root,
         "network": str(network),
         "hosts": hosts,

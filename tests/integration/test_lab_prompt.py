@@ -58,7 +58,7 @@ class Terminal:
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     """A lab of two racks without a controller. Its home is empty: no history of somebody else's prompt."""
     blast = str(Path(sys.executable).with_name("blast"))
-    up = [blast, "lab", "up", "--racks", "2", "--no-controller"]
+    up = [blast, "lab", "up", "--racks", "2", "--no-controller", "--no-agents"]
     terminal = Terminal(up, {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}, tmp_path)
     try:
         yield terminal
@@ -79,6 +79,26 @@ def test_what_is_typed_is_answered_and_exit_removes_the_lab(terminal: Terminal, 
     os.write(terminal._master, b"exit\n")
     assert terminal.process.wait(30) == 0
     assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("cut r2 rx", "port:r2/91 is cut (mend r2 rx)\n"),
+        ("mend r2 rx", "port:r2/91 is whole again\n"),
+        ("deny ocs1 in 2", "ocs1 denies in 2\n"),
+        ("reboot r9", "there is no 'r9'"),
+        ("cutt r2 rx", "did you mean cut?"),
+        ("r1h3 pwd", "there is no 'r1h3': did you mean r1h"),
+        ("r1h1", "what is r1h1 to do?"),
+    ],
+)
+def test_faults_and_what_is_misspelt_are_answered_in_a_sentence(terminal: Terminal, line: str, said: str) -> None:
+    terminal.read_to(PROMPT, 120)
+    answer = terminal.answer(line)
+    assert said in answer and answer.count("\n") == 1
+    os.write(terminal._master, b"exit\n")
+    assert terminal.process.wait(30) == 0
 
 
 def test_a_dead_optical_switch_is_told_at_the_prompt_and_ends_the_lab(terminal: Terminal) -> None:

@@ -124,6 +124,11 @@ def test_a_file_that_is_stopped_can_be_gone_on_with(
         assert again.returncode == 0, again.stderr
         received = there.received()
         assert received.resumed_blocks > 0
+        (transfer,) = json.loads(again.stdout.splitlines()[-1])["transfers"]
+        (receiver,) = transfer["receivers"]
+        assert 0 < receiver["resumed_bytes"] < SIZE
+        brought = (SIZE - receiver["resumed_bytes"]) * 8
+        assert transfer["payload_bits_per_second"] == round(brought / transfer["seconds"])
         assert there.files() == {file.name: file.read_bytes()}
 
 

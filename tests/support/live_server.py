@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +15,8 @@ import httpx
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.http_side import HttpSide, Told, Watchers
+from blast_controller.recording.recorder import Recorder
+from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
@@ -32,18 +36,26 @@ class Event:
         return f"<{self.kind} {sorted(self.data)}>"
 
 
+@dataclass(frozen=True)
+class More:
+    """What a controller may have besides."""
+
+    tls: TlsSettings | None = None
+    recording: Path | None = None
+
+
 class LiveServer:
     """A controller in this process, and how to ask it."""
 
-    def __init__(self, lab: Running, watchers: Watchers, policy: AccessPolicy, tls: TlsSettings | None) -> None:
+    def __init__(self, lab: Running, watchers: Watchers, policy: AccessPolicy, more: More) -> None:
         self.lab, self.watchers = lab, watchers
         self.gate = Gate(policy, ROLES)
         self.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), self.gate)
         told = Told(lambda: 7, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
-        self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, told)
-        self.server = self.side.server(tls)
+        self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, told, more.recording)
+        self.server = self.side.server(more.tls)
         host, self.port = self.server.start("127.0.0.1", 0)
-        self.url = f"http{'s' if tls else ''}://{host}:{self.port}"
+        self.url = f"http{'s' if more.tls else ''}://{host}:{self.port}"
         self.client = httpx.Client(base_url=self.url, timeout=PATIENCE, headers={"Accept": "application/json"})
 
     def log_in(self, token: str) -> str:
@@ -75,17 +87,22 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 
 @contextlib.contextmanager
 def live(
-    fabric: Fabric,
-    policy: AccessPolicy = OPEN_POLICY,
-    tls: TlsSettings | None = None,
-    settings: CoreSettings | None = None,
+    fabric: Fabric, policy: AccessPolicy = OPEN_POLICY, settings: CoreSettings | None = None, more: More | None = None
 ) -> Iterator[LiveServer]:
     """Serve; all ends with it."""
+    more = more or More()
     watchers = Watchers(["one", "two"], lambda: served[0].runtime.snapshot)
     served: list[Running] = []
-    with running(fabric, settings or CoreSettings(), watchers.observers) as lab:
+    with contextlib.ExitStack() as undo:
+        observers = watchers.observers
+        if more.recording is not None:
+            recorder = Recorder(more.recording, Keep(), "0.1.0", "test")
+            recorder.start(7)
+            undo.callback(recorder.stop)
+            observers.append(recorder)
+        lab = undo.enter_context(running(fabric, settings or CoreSettings(), observers))
         served.append(lab)
-        server = LiveServer(lab, watchers, policy, tls)
+        server = LiveServer(lab, watchers, policy, more)
         try:
             yield server
         finally:

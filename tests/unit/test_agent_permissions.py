@@ -114,7 +114,7 @@ def test_what_leaves_the_folder_or_confuses_is_refused(permissions, name, senten
 @pytest.mark.parametrize(
     ("kind", "name", "sentence"),
     [
-        ("", "x", "the kind '' is not known: file, command or memory"),
+        ("", "x", "the kind '' is not known: file, folder, command or memory"),
         ("device", "x", "the kind 'device' is not known"),
         ("command", "sh", "does not run a command 'sh': it runs untar, plain"),
         ("command", "/bin/sh", "does not run a command '/bin/sh'"),

@@ -18,6 +18,7 @@ from blast_client.address import Address
 from blast_client.calls import NoAnswerInTime
 from blast_client.command import build_parser, main
 from blast_client.failures import explain_failure
+from blast_client.terminal import width
 from blast_transport.base.extras import how_to_install
 from tests.support.declared_commands import declared_commands
 from tests.support.memory_controller import MemoryController, serving
@@ -281,8 +282,9 @@ def test_explain(controller, blast):
     assert status == 2 and one_sentence(err) and "'other'" in err
 
 
-def test_status_of_one_and_of_all(controller, blast):
-    assert blast("status") == (0, "no requests\n", "")
+def test_status_of_one_and_of_those_that_are_live(controller, blast):
+    assert blast("status") == (0, "no live requests (`blast status --all` also shows those that have ended)\n", "")
+    assert blast("status", "--all") == (0, "no requests\n", "")
     blast(*REQUEST, "--key", "k")
     blast(*REQUEST, "--key", "waits", "--no-wait")
     status, out, _ = blast("status", "k")
@@ -293,6 +295,61 @@ def test_status_of_one_and_of_all(controller, blast):
     assert [r["state"] for r in json.loads(blast("status", "--json")[1])] == ["ACTIVE", "PENDING"]
     status, _, err = blast("status", "other")
     assert status == 2 and one_sentence(err) and "'other'" in err
+
+
+def keys_of(answer: tuple[int, str, str]) -> list[str]:
+    return [line.split()[0] for line in answer[1].splitlines()[1:]]
+
+
+def test_status_shows_what_has_ended_where_it_is_asked_to(controller, blast):
+    for key in ("a", "b", "c"):
+        blast(*REQUEST, "--key", key, "--no-wait")
+    blast("withdraw", "a")
+    assert keys_of(blast("status")) == ["b", "c"]
+    assert keys_of(blast("status", "--all")) == ["a", "b", "c"]
+    assert keys_of(blast("status", "--state", "withdrawn,Active")) == ["a", "b"]
+    assert blast("status", "--state", "failed")[1] == "no requests that are failed\n"
+
+
+def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(controller, blast):
+    for key in ("a", "b", "c"):
+        blast(*REQUEST, "--key", key, "--no-wait")
+    answer = blast("status", "--limit", "2")
+    assert keys_of(answer) == ["b", "c"]
+    assert answer[2] == "blast: 1 more came before these: a higher --limit shows them\n"
+    status, out, err = blast("status", "--limit", "3", "--json")
+    assert (status, len(json.loads(out)), err) == (0, 3, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--state", "activ"), "did you mean active?"),
+        (("--state", "x"), "there are pending, configuring, active"),
+        (("--limit", "0"), "from 1 to"),
+        (("--limit", "\u0663"), "is no limit"),
+        (("--all", "--state", "done"), "not allowed with"),
+        (("k", "--limit", "3"), "leave out k"),
+    ],
+)
+def test_status_refuses_what_makes_no_sense(controller, blast, options, words):
+    status, out, err = blast("status", *options)
+    assert (status, out) == (2, "") and err.count("\n") == 1 and words in err
+
+
+def test_a_table_of_requests_fits_into_a_hundred_columns(controller, blast, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    hosts = ",".join(host for host in controller.hosts if host != "h11")
+    blast("request", "--from", "h11", "--to", hosts, "--bytes", "300MB", "--no-wait", "--key", "k" * 59 + "-last")
+    blast("request", "--from", "h11", "--to", hosts, "--bytes", "300MB", "--no-wait", "--key", "列" * 20)
+    lines = blast("status")[1].splitlines()
+    assert max(map(width, lines)) <= 100
+    assert "-last  active" in lines[1] and "…" in lines[1]
+
+
+def test_what_somebody_called_a_request_does_nothing_to_the_terminal(controller, blast):
+    blast(*REQUEST, "--key", "\x1b[2Jk", "--no-wait")
+    assert "\x1b" not in blast("status")[1] + blast("status", "\x1b[2Jk")[1]
 
 
 def test_top(controller, blast):
@@ -344,6 +401,22 @@ def test_fabric_show(controller, blast):
     assert "s1        1:4   ocs output 101  104-107    tree 0" in out
     assert "rack4" in out and "unusable: no light" in out and "rack2, rack3" in out
     assert json.loads(blast("fabric", "show", "--json")[1])["lightTrees"][0]["splitters"] == ["s1"]
+
+
+def test_fabric_svg_as_json_is_the_picture_as_a_text(controller, blast, tmp_path):
+    picture = blast("fabric", "svg")[1]
+    assert json.loads(blast("fabric", "svg", "--json")[1]) == {"svg": picture}
+    file = tmp_path / "fabric.svg"
+    status, out, _ = blast("fabric", "svg", "--json", "--output", str(file))
+    assert (status, json.loads(out)) == (0, {"file": str(file)})
+    assert file.read_text() == picture
+
+
+def test_an_empty_controller_says_that_there_is_none(blast, monkeypatch):
+    monkeypatch.setenv("BLAST_CONTROLLER", "")
+    for arguments in (("status",), REQUEST, ("fabric", "show"), ("status", "--controller", "")):
+        status, out, err = blast(*arguments)
+        assert (status, out) == (2, "") and one_sentence(err) and "says that there is no controller" in err
 
 
 def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from blast_client import command
 from blast_client.command import build_parser, main
 from blast_client.summaries import SUMMARIES
 from blast_client.version import VERSION
@@ -68,13 +67,6 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "blast_client.version.VERSION"}
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"blast {VERSION}\n"
-
-
-@pytest.mark.parametrize("columns", ["", "0", "nonsense", "60"])
-def test_a_width_that_cannot_be_told_is_eighty(monkeypatch, columns: str) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(command.os, "get_terminal_size", lambda number: (_ for _ in ()).throw(OSError()))
-    assert command._columns() == (60 if columns == "60" else 80)
 
 
 def test_names_of_the_package_are_found_when_asked_for() -> None:

@@ -21,6 +21,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 PACKAGES = sorted({name.partition(".")[0] for name in PROJECT["tool"]["setuptools"]["packages"]})
 ONE_PLACE = ROOT / "blast_transport" / "base" / "extras.py"
+PRODUCTION = re.compile(
+    r"pip install (--require-hashes -r requirements/(agent|controller)\.txt"
+    r"|--no-deps --force-reinstall dist/blast_controller-\*\.whl)"
+)
+"""How the guides for services do it: libraries by hash, then the wheel."""
 IN_THE_BASE = {"blast_client", "blast_transport", "tl1_driver"}
 INSTANCE = {
     "racks": 4,
@@ -88,6 +93,8 @@ def test_a_command_that_is_not_installed_names_an_extra_that_is_declared(command
 @pytest.mark.parametrize("guide", guides(), ids=lambda guide: guide.name)
 def test_guides_install_from_the_checkout_with_tested_versions(guide: Path) -> None:
     for words in re.findall(r"pip install[^`\n]*", guide.read_text()):
+        if PRODUCTION.match(words):
+            continue
         assert f"-c {CONSTRAINTS} " in words, words
         extras = re.findall(r"'\.\[([a-z,-]+)\]'", words)
         assert extras or words.endswith(" ."), words
@@ -122,6 +129,19 @@ def test_the_constraints_cover_every_extra() -> None:
     wanted |= {one for extra, ones in EXTRAS.items() if extra not in {"ryu", "dev"} for one in ones}
     names = {re.split(r"[\[<>=!~ ]", one)[0].lower() for one in wanted} - {PROJECT["project"]["name"]}
     assert names <= {pin.partition("==")[0].lower() for pin in pins("constraints.txt")}
+
+
+@pytest.mark.parametrize("file", ["agent.txt", "controller.txt", "build.txt"])
+def test_what_runs_in_production_is_tested_and_named_by_hash(file: str) -> None:
+    text = (ROOT / "requirements" / file).read_text()
+    tested = {pin.partition(" ")[0] for pin in pins("dev.txt")}
+    assert set(pins(file)) <= tested and pins(file)
+    assert text.count("==") == len(re.findall(r"==.* \\\n    --hash=sha256:", text))
+    assert "://" not in text
+
+
+def test_the_controller_has_what_the_agent_has() -> None:
+    assert set(pins("agent.txt")) <= set(pins("controller.txt"))
 
 
 # ------------------------------------------------------------------------------------------------ what needs matplotlib

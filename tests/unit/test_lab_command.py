@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mininet_topos import cleanup, command, registry
+from mininet_topos import cleanup, command, listing, registry
 from mininet_topos.errors import HostError, PlanError
 
 
@@ -46,10 +46,36 @@ def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments):
     assert message.count("\n") == 1
 
 
+def test_list_tells_who_holds_each_lab_and_what_is_left_behind(parse, capsys, monkeypatch, as_root, tmp_path):
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    monkeypatch.setattr(listing, "found_labs", lambda: ["b111", "b222"])
+    (tmp_path / "b111").mkdir()
+    registry.write_state("b111", {"thrift": "127.0.0.1:9", "summary": "4 racks of 2"})
+    options = parse(["lab", "list"])
+    assert options.run(options) == 0
+    header, held, left = capsys.readouterr().out.splitlines()
+    assert header.split() == ["LAB", "SINCE", "HELD", "BY", "CONTROLLER", "WHAT"]
+    assert held.startswith("b111 ") and f" {os.getpid()} " in held and "127.0.0.1:9" in held
+    assert left.startswith("b222 ") and "left behind" in left and "none" in left
+    options = parse(["lab", "list", "--json"])
+    assert options.run(options) == 0
+    first, second = json.loads(capsys.readouterr().out)["labs"]
+    assert (first["pid"], first["controller"], first["summary"]) == (os.getpid(), "127.0.0.1:9", "4 racks of 2")
+    assert first["seconds"] > 0
+    assert (second["lab"], second["pid"], second["seconds"]) == ("b222", None, None)
+
+
+def test_list_says_where_there_is_no_lab(parse, capsys, monkeypatch, as_root):
+    monkeypatch.setattr(listing, "found_labs", list)
+    options = parse(["lab", "list"])
+    assert options.run(options) == 0
+    assert capsys.readouterr().out == "there is no lab on this machine\n"
+
+
 def test_without_root_nothing_is_tried(parse, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.chdir(tmp_path)
-    for arguments in (["lab", "up"], ["lab", "down"], ["lab", "demo"]):
+    for arguments in (["lab", "up"], ["lab", "down"], ["lab", "list"], ["lab", "demo"]):
         options = parse(arguments)
         assert options.run(options) == 1
         assert "root" in capsys.readouterr().err

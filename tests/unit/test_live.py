@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from blast_controller.core.model.events import DeviceDown, FinishAsked, ProgressTold, RequestSubmitted
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.requests import MulticastRequest
+from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.live import broadcast
+from blast_controller.ops.live.looking_back import LookingBack
 from blast_controller.ops.page.files import page_files
-from blast_controller.rpc.clients.access import AccessPolicy
+from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
 from tests.support.core import key_of, make_fabric, multicast
-from tests.support.live_server import Event, LiveServer, live
+from tests.support.live_server import Event, LiveServer, More, live
 from tests.support.waiting import eventually
 
 POLICY = AccessPolicy(
@@ -318,6 +323,59 @@ def test_an_explanation_is_the_cores(served):
     answer = served.client.get("/explain", params={"tenant": "default", "key": "a"}).json()
     assert answer["sentence"].startswith("The request a")
     assert served.client.get("/explain", params={"tenant": "default", "key": "b"}).status_code == 404
+
+
+def test_the_past_is_shown_as_it_was(tmp_path):
+    with live(make_fabric(4, [4, 4]), more=More(recording=tmp_path / "past")) as served:
+        eventually(lambda: served.client.get("/past").json()["recording"], what="recording to begin")
+        with served.stream() as events:
+            whole = next_of("whole", events).data
+            begin = whole["clock"]["wall"]
+            submit(served)
+            tree = rows_until(events, "request/default/a", "'active'")
+            assert tree
+        submit(served, "b", wanted=multicast("b", "r4h1", ["r4h2"]))
+
+        def found() -> str:
+            return str(served.client.get("/past/changes", params={"from": begin, "to": time.time()}).json())
+
+        eventually(lambda: "default/b" in found() and "default/a" in found(), what="the requests to be recorded")
+        past = served.client.get("/past").json()
+        assert past["recording"] and past["oldest"] <= begin <= past["newest"] and len(past["activity"]) == 300
+        assert sum(past["activity"]) > 0 and past["gaps"] == []
+        before = served.client.get("/past/at", params={"wall": begin}).json()
+        assert before["rows"] == whole["rows"] and before["clock"]["wall"] <= begin
+        now = served.client.get("/past/at", params={"wall": time.time()}).json()["rows"]
+        with served.stream() as events:
+            assert next_of("whole", events).data["rows"] == now
+
+
+@pytest.mark.parametrize("wall", ["yesterday", "-5", "nan", "1e12", ""])
+def test_a_time_that_is_none_is_refused(tmp_path, wall):
+    with live(make_fabric(4, [4]), more=More(recording=tmp_path / "past")) as served:
+        answer = served.client.get("/past/at", params={"wall": wall})
+        assert answer.status_code == 400 and "1970" in answer.json()["sentence"]
+
+
+def test_of_a_past_that_is_not_kept_or_damaged_that_is_said(served, tmp_path):
+    told = served.client.get("/past").json()
+    assert not told["recording"] and "[recording]" in told["sentence"]
+    assert served.client.get("/past/at?wall=5").status_code == 404
+    damaged = tmp_path / "past"
+    with live(make_fabric(4, [4]), more=More(recording=damaged)) as other:
+        eventually(lambda: other.client.get("/past").json()["recording"], what="recording to begin")
+        assert other.client.get("/past/at?wall=5").status_code == 404, "before the oldest moment"
+    damaged.write_bytes(b"no recording" * 1000)
+    looking = LookingBack(damaged, HttpAccess(lambda: OPEN_POLICY))
+    with pytest.raises(HTTPException, match="is not a whole recording"):
+        asyncio.run(looking._read(lambda reader: reader.span()))
+
+
+def test_a_tenant_is_not_shown_the_past_of_all(tmp_path):
+    with live(make_fabric(4, [4]), POLICY, more=More(recording=tmp_path / "past")) as served:
+        served.log_in("user-token")
+        assert "operator" in served.client.get("/past").json()["sentence"]
+        assert served.client.get("/past/at?wall=5").status_code == 403
 
 
 def test_files_are_served_with_a_strict_policy_and_tags(served):

@@ -1,7 +1,7 @@
 """The wheel, not the tree: built from a copy, installed into environments of its own, used from another folder."""
 
 import importlib.metadata
-import shutil
+import os
 import subprocess
 import sys
 import sysconfig
@@ -57,15 +57,9 @@ def share_distribution(name: str, environment: Environment) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # setuptools builds inside the tree and would ship what an earlier build left there, hence the copy.
     folder = tmp_path_factory.mktemp("wheel")
-    tree = folder / "tree"
-    tree.mkdir()
-    for name in TOP_LEVEL:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tree / name)
-    pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder), str(tree), cwd=folder)
+    words = (str(ROOT / "scripts" / "build-wheel"), str(folder))
+    subprocess.run(words, env={**os.environ, "PYTHON": sys.executable}, check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return built
 

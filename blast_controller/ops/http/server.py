@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
@@ -15,6 +13,7 @@ from uvicorn.server import ServerState
 
 from blast_controller.ops.http.protocol import Protocol
 from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
 from blast_controller.serving.places import Places
 from blast_controller.serving.tls import TlsSettings
 
@@ -55,14 +54,11 @@ class HttpServer:
         self._state = ServerState()
         self._places: Places[Protocol] = Places(MOST_SILENT, MOST_SILENT_PER_HOST)
         self._listener = Listener(Door(self._new_connection, _handshake_failed), tls)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._io = LoopThread("http")
 
     def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen, and return the address that is bound. Raises OSError when it cannot be had."""
-        if not self._thread.is_alive():
-            self._thread.start()
-        return asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop).result()
+        return self._io.run(self._listen(host, port))
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show new clients this certificate. Raises BadTlsFile."""
@@ -70,27 +66,16 @@ class HttpServer:
 
     def stop(self) -> None:
         """End; an answer under way has a second. Twice, or without a start, does nothing."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        elif not self._loop.is_closed():
-            self._loop.close()
-
-    def _run(self) -> None:
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.close()
+        if self._io.turns:
+            self._io.run(self._shut_down())
+        self._io.end()
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        family, _, _, _, address = (await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-        listening = socket.create_server(address[:2], family=family)
+        listening = await listening_socket(host, port)
         self._listener.start(listening)
         if self._background is not None:
-            self._beside = self._loop.create_task(self._background())
-        bound_host, bound_port = listening.getsockname()[:2]
-        return str(bound_host), int(bound_port)
+            self._beside = asyncio.create_task(self._background())
+        return address_of(listening)
 
     def _new_connection(self) -> Protocol:
         return Protocol(self._config, self._state, self._places)

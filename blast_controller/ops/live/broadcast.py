@@ -188,9 +188,14 @@ def event_of(kind: str, value: Mapping[str, object]) -> bytes:
 
 def _event(kind: str, head: Mapping[str, object], rows: Iterable[tuple[str, str | None]]) -> bytes:
     """The same with rows, which are JSON already. JSON has no line ends but those within strings, which it escapes."""
+    return f"event: {kind}\ndata: ".encode() + joined_rows(head, rows) + b"\n\n"
+
+
+def joined_rows(head: Mapping[str, object], rows: Iterable[tuple[str, str | None]]) -> bytes:
+    """A JSON object with `rows` behind the rest of it, which are JSON already; None: such a row is gone."""
     joined = ",".join(f"{json.dumps(name)}:{row or 'null'}" for name, row in rows)
     start = json.dumps(head, separators=(",", ":"))[:-1]
-    return f'event: {kind}\ndata: {start},"rows":{{{joined}}}}}\n\n'.encode("utf-8", "replace")
+    return f'{start},"rows":{{{joined}}}}}'.encode("utf-8", "replace")
 
 
 def _clock() -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -18,6 +19,7 @@ from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
 from blast_controller.ops.live.broadcast import Audience, Broadcast, Listener, TooManyPages, event_of
 from blast_controller.ops.live.calling import called
+from blast_controller.ops.live.looking_back import LookingBack
 from blast_controller.ops.live.signs import Signs
 from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, PageFile
 from blast_controller.rpc.clients.identity import Role
@@ -31,7 +33,8 @@ LIMITED = "This is for clients who see the things of all tenants: the role opera
 @dataclass(frozen=True, slots=True)
 class LivePage:
     """What the page is made of: its files by name, what all are told, the vital signs, what operators may do, and the
-    picture of the fabric; `release` is that of the program."""
+    picture of the fabric; `release` is that of the program, and `recording` the flight recorder's file, if
+    there is one."""
 
     files: Mapping[str, PageFile]
     broadcast: Broadcast
@@ -39,11 +42,12 @@ class LivePage:
     actions: Actions
     picture: Callable[[], Mapping[str, Any]]
     release: str
+    recording: Path | None = None
 
 
 def live_routes(page: LivePage, access: HttpAccess) -> list[Route]:
     """The routes of the page."""
-    found = _Routes(page, access)
+    found, back = _Routes(page, access), LookingBack(page.recording, access)
     pages: list[tuple[str, str, Page]] = [
         ("GET", "/session", found.session),
         ("POST", "/session", found.log_in),
@@ -51,6 +55,9 @@ def live_routes(page: LivePage, access: HttpAccess) -> list[Route]:
         ("GET", "/picture", found.picture),
         ("GET", "/stream", found.stream),
         ("GET", "/explain", found.explain),
+        ("GET", "/past", back.past),
+        ("GET", "/past/at", back.at),
+        ("GET", "/past/changes", back.changes),
         ("GET", "/actions/{name}/foretold", found.foretell),
         ("POST", "/actions/{name}", found.act),
         *(("GET", "/" if name == PAGE else f"/static/{name}", _served(file)) for name, file in page.files.items()),

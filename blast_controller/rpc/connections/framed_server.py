@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.rpc.connections.served_connection import ServedConnection
 from blast_controller.rpc.connections.server_state import ServerCounters, ServerLimits, Shared
 from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
 from blast_controller.serving.tls import TlsSettings
 
 _log = logging.getLogger(__name__)
@@ -66,12 +65,11 @@ class FramedServer:
         security = security or Security()
         self._listener = Listener(Door(self._new_connection, self._handshake_failed), security.tls)
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
-        self._loop = asyncio.new_event_loop()
+        self._io = LoopThread("rpc-io")
         at_once: frozenset[str] = getattr(handler, "at_once", frozenset())
         self._shared = Shared(
-            codec, handler, security.guard, too_many_waits, limits, self._workers, self._loop, at_once
+            codec, handler, security.guard, too_many_waits, limits, self._workers, self._io.loop, at_once
         )
-        self._thread = threading.Thread(target=self._run, name="rpc-io", daemon=True)
 
     @property
     def counters(self) -> ServerCounters:
@@ -83,9 +81,7 @@ class FramedServer:
 
         Raises OSError when the address cannot be had; the server can then be started with another.
         """
-        if not self._thread.is_alive():
-            self._thread.start()
-        return asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop).result()
+        return self._io.run(self._listen(host, port))
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises BadTlsFile."""
@@ -98,29 +94,17 @@ class FramedServer:
         without a start, does nothing.
         """
         all_ended = True
-        if self._thread.is_alive():
-            all_ended = asyncio.run_coroutine_threadsafe(self._shut_down(grace), self._loop).result()
+        if self._io.turns:
+            all_ended = self._io.run(self._shut_down(grace))
         if not all_ended:
             _log.warning("stopped with calls still in progress after %g s", grace)
         self._workers.shutdown(wait=all_ended)
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        elif not self._loop.is_closed():
-            self._loop.close()
-
-    def _run(self) -> None:
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.close()
+        self._io.end()
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        family, _, _, _, address = (await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-        listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        listening = await listening_socket(host, port, _BACKLOG)
         self._listener.start(listening)
-        bound_host, bound_port = listening.getsockname()[:2]
-        return str(bound_host), int(bound_port)
+        return address_of(listening)
 
     def _new_connection(self) -> ServedConnection:
         return ServedConnection(self._shared)

@@ -61,10 +61,11 @@ LISTENING = (PeerState.CHANGING_LEG, PeerState.READY, PeerState.ENDING)
 class Peer:
     """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
 
-    `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the
-    others, empty if it is not. `readmission`: whether it keeps up again. `held_up`: seconds for which it alone kept the
-    others waiting lately. `repair_at`: before which it gets no repair, for it takes no more than its rate.
-    `unanswered`: invitations one after the other at which it closed the connection.
+    `resumed`: blocks that it had when it was first there. `awaited`: until when it may come back where the way to it
+    was lost. `demoted`: why it is served apart from the others, empty if it is not. `readmission`: whether it keeps up
+    again. `held_up`: seconds for which it alone kept the others waiting lately. `repair_at`: before which it gets no
+    repair, for it takes no more than its rate. `unanswered`: invitations one after the other at which it closed the
+    connection.
     """
 
     progressed: float
@@ -77,6 +78,7 @@ class Peer:
     handled: int = 0
     position: int = 0
     written: int = 0
+    resumed: int = 0
     awaited: float = 0.0
     demoted: str = ""
     readmission: Readmission = field(default_factory=Readmission)

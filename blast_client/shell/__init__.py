@@ -1,0 +1,1 @@
+"""What a shell and `man` want of the `blast` command, made from its own parsers."""

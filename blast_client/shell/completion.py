@@ -1,0 +1,24 @@
+"""What makes a shell complete `blast`: commands, options, the words that an option may have, files and folders."""
+
+from __future__ import annotations
+
+from blast_client.shell.parsers import every_parser, whole_parser
+
+# The words that options have for their values.
+_FILES = ("FILE", "FILE|-", "NAME|FILE", "INSTANCE.json", "NETWORK.json", "TRACE")
+_FOLDERS = ("FOLDER", "DIR")
+
+
+def completion(shell: str) -> str:
+    """The script for a shell that `shtab` knows, which is of the extra `shell`."""
+    import shtab
+
+    parser = whole_parser()
+    for each in every_parser(parser):
+        for action in each._actions:
+            if action.metavar in _FILES:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+            elif action.metavar in _FOLDERS:
+                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    script: str = shtab.complete(parser, shell)
+    return script

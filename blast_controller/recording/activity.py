@@ -1,0 +1,27 @@
+"""How much happened when, from what is known of blocks without reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from blast_controller.recording.past import Bucket
+
+Piece = tuple[int, int, int, int]
+"""The least and the most wall time, how many moments, and how many changes."""
+
+
+def spread(pieces: Iterable[Piece], buckets: int, begin: int, end: int) -> list[Bucket]:
+    """What lies in buckets of equal length between two times; each piece evenly over its time."""
+    length = max(end - begin, 1) / buckets
+    moments, changes = [0.0] * buckets, [0.0] * buckets
+    for least, most, count, changed in pieces:
+        first, last = (least - begin) / length, (most - begin) / length
+        width = last - first
+        low, high = max(int(first), 0), min(int(last), buckets - 1)
+        for place in range(low, high + 1):
+            # A piece of no length is within one bucket.
+            share = (min(last, place + 1) - max(first, place)) / width if width > 0 else 1.0
+            if share > 0:
+                moments[place] += count * share
+                changes[place] += changed * share
+    return [Bucket(*both) for both in zip(moments, changes, strict=True)]

@@ -1,0 +1,126 @@
+"""Consecutive moments as one text: their times, how many rows each changes, the names of these, and their deltas.
+
+Columns rather than lines of everything: what is alike then lies together, which makes a third of the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from blast_controller.moments.encoder import Difference, Rows
+from blast_controller.recording.compression import Unreadable
+from blast_controller.recording.deltas import changed, delta
+from blast_controller.recording.lines import from_lines, to_lines
+
+LATEST = 1 << 62
+"""Microseconds."""
+
+
+class Stamp(NamedTuple):
+    """When a moment was: microseconds on the core's clock, and since 1970."""
+
+    now: int
+    wall: int
+
+
+def stamp_of(now: float, wall: float) -> Stamp:
+    """From seconds."""
+    return Stamp(round(now * 1e6), round(wall * 1e6))
+
+
+@dataclass
+class BlockText:
+    """Moments that become one block."""
+
+    stamps: list[Stamp] = field(default_factory=list)
+    _counts: list[str] = field(default_factory=list)
+    _names: list[str] = field(default_factory=list)
+    _deltas: list[str] = field(default_factory=list)
+    size: int = 0
+    """About the length of the text."""
+
+    @property
+    def changes(self) -> int:
+        """How many rows changed, each time that they did."""
+        return len(self._names)
+
+    def add(self, stamp: Stamp, difference: Difference, before: Rows) -> None:
+        """Add a moment, whose rows were `before`."""
+        self.stamps.append(stamp)
+        self._counts.append(str(len(difference)))
+        # In order, so that what comes together goes in the same order.
+        for name in sorted(difference):
+            line = delta(name, before.get(name), difference[name])
+            self._names.append(name)
+            self._deltas.append(line)
+            self.size += len(name) + len(line) + 2
+
+    def extend(self, later: BlockText) -> None:
+        """Add all moments of a later one."""
+        self.stamps += later.stamps
+        self._counts += later._counts
+        self._names += later._names
+        self._deltas += later._deltas
+        self.size += later.size
+
+    def text(self) -> str:
+        """All of it."""
+        times = _times(self.stamps)
+        head = f"{len(self.stamps)} {self.changes}"
+        return "\n".join([head, *times, *self._counts, *to_lines(self._names), *self._deltas])
+
+
+def _times(stamps: list[Stamp]) -> Iterator[str]:
+    """Each against the one before: how far the core's clock went, and by how much more the other one, if it did."""
+    before = stamps[0] if stamps else Stamp(0, 0)
+    for stamp in stamps:
+        now, wall = stamp.now - before.now, stamp.wall - before.wall
+        yield str(now) if now == wall else f"{now} {wall - now}"
+        before = stamp
+
+
+class Block:
+    """A block that is read; the time of its first moment is told apart from it. Raises Unreadable, as all it does."""
+
+    def __init__(self, text: str, first: Stamp) -> None:
+        head, *lines = text.split("\n")
+        try:
+            moments, changes = (int(number) for number in head.split(" "))
+            if min(moments, changes) < 0 or len(lines) != 2 * (moments + changes):
+                raise Unreadable("a block has not as many lines as it says")
+            self.stamps = list(_stamps(lines[:moments], first))
+            self._counts = [int(count) for count in lines[moments : 2 * moments]]
+        except ValueError as error:
+            raise Unreadable("a block's numbers cannot be read") from error
+        names = 2 * moments
+        self._names = from_lines(lines[names : names + changes])
+        self._deltas = lines[names + changes :]
+        if sum(self._counts) != changes or min(self._counts, default=0) < 0:
+            raise Unreadable("a block's moments have not as many changes as it says")
+
+    def play(self, rows: Rows, moments: int) -> None:
+        """Let rows become what they were after so many moments."""
+        count = sum(self._counts[:moments])
+        for name, line in zip(self._names[:count], self._deltas[:count], strict=True):
+            row = changed(name, rows.get(name), line)
+            if row is None:
+                rows.pop(name, None)
+            else:
+                rows[name] = row
+
+    def changes_at(self) -> list[int]:
+        """How many rows each moment changes."""
+        return self._counts
+
+
+def _stamps(lines: list[str], first: Stamp) -> Iterator[Stamp]:
+    now, wall = first
+    for line in lines:
+        step, _, more = line.partition(" ")
+        now += int(step)
+        wall += int(step) + (int(more) if more else 0)
+        if max(abs(now), abs(wall)) > LATEST:
+            raise Unreadable("a moment's time is no time")
+        yield Stamp(now, wall)

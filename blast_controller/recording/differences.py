@@ -1,0 +1,154 @@
+"""What differs between two moments, a sentence each for people.
+
+Moments before and after, not all that happened between them: what came and went meanwhile is not told, nor are times,
+which begin anew with every run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from blast_controller.moments import rows
+from blast_controller.moments.encoder import Rows
+
+Row = Mapping[str, Any] | None
+_NONE: Mapping[str, Any] = {}
+MOST = 1000
+LONGEST_LIST = 8
+
+
+class Difference(NamedTuple):
+    """The name of the row that differs, and how."""
+
+    name: str
+    sentence: str
+
+
+class Differences(NamedTuple):
+    """The first of them, and how many rows more differ."""
+
+    found: list[Difference]
+    left_off: int
+
+
+def differences(before: Rows, after: Rows, most: int = MOST) -> Differences:
+    """What of the rows differs, devices and elements first. Raises ValueError, and its like, for what is no row."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    names.sort(key=_order)
+    found: list[Difference] = []
+    for place, name in enumerate(names):
+        if len(found) >= most:
+            return Differences(found[:most], len(names) - place)
+        sentences = _sentences(name, _row(before.get(name)), _row(after.get(name)))
+        found += [Difference(name, sentence) for sentence in sentences]
+    return Differences(found[:most], 0)
+
+
+def _row(text: str | None) -> Row:
+    found = None if text is None else json.loads(text)
+    if not isinstance(found, dict | None):
+        raise ValueError("a row is no object")
+    return found
+
+
+def _order(name: str) -> tuple[int, int, str]:
+    kind, _, own = name.partition("/")
+    return _KINDS.index(kind) if kind in _KINDS else len(_KINDS), int(own) if own.isdecimal() else 0, own
+
+
+def _sentences(name: str, before: Row, after: Row) -> Iterator[str]:
+    kind, _, own = name.partition("/")
+    yield from _TOLD.get(kind, _anything)(own or kind, before, after)
+
+
+def _anything(own: str, before: Row, after: Row) -> Iterator[str]:
+    yield f"{own} has changed" if before and after else f"{own} has {'come' if after else 'gone'}"
+
+
+def _away(device: str, before: Row, after: Row) -> Iterator[str]:
+    yield f"{device} is back" if after is None else f"{device} is away: {after['reason']}"
+
+
+def _unit(_unit: str, before: Row, after: Row) -> Iterator[str]:
+    """Who holds an element is told by trees."""
+    was, now = before or _NONE, after or _NONE
+    for element in sorted({*was, *now}):
+        old, new = (side.get(element, _NONE).get("unusable") for side in (was, now))
+        if old != new:
+            yield f"{element} can be used again" if new is None else f"{element} cannot be used: {new}"
+
+
+def _fabric(_name: str, before: Row, after: Row) -> Iterator[str]:
+    old, new = (", ".join(fabric_summary(side)) if side else "none" for side in (before, after))
+    yield f"the fabric is another one: {old} -> {new}"
+
+
+def fabric_summary(row: Mapping[str, Any]) -> list[str]:
+    """What a fabric has, by numbers."""
+    kinds = {
+        "racks": ("rack", "racks"),
+        "splitters": ("splitter", "splitters"),
+        "opticalSwitches": ("optical switch", "optical switches"),
+    }
+    return [f"{(n := len(row[kind]))} {words[n != 1]}" for kind, words in kinds.items()]
+
+
+def _warm(_name: str, before: Row, after: Row) -> Iterator[str]:
+    old, new = ((side or _NONE).get("trees", 0) for side in (before, after))
+    if old != new:
+        yield f"trees kept lit: {old} -> {new}"
+
+
+def _tree(number: str, before: Row, after: Row) -> Iterator[str]:
+    whose = after or before or _NONE
+    old, new = (side["state"] if side else None for side in (before, after))
+    what = f"tree {number} of {whose['tenant']}/{whose['key']}"
+    if old is None or new is None:
+        yield f"{what}: {new}, new" if new else f"{what}: gone, was {old}"
+        return
+    if old != new:
+        yield f"{what}: {old} -> {new}"
+    yield from _members(what, (before or _NONE)["leafRacks"], (after or _NONE)["leafRacks"])
+
+
+def _request(name: str, before: Row, after: Row) -> Iterator[str]:
+    if after is None:
+        yield f"request {name}: no longer known, was {(before or _NONE)['state']}"
+        return
+    reason = "; ".join(dict.fromkeys(part["reason"] for part in after["parts"] if part.get("reason")))
+    why = f" ({reason})" if reason else ""
+    if before is None:
+        yield f"request {name}: new, {after['state']}{why}"
+        return
+    if before["state"] != after["state"]:
+        yield f"request {name}: {before['state']} -> {after['state']}{why}"
+    elif (old := len(before["parts"])) != (new := len(after["parts"])):
+        yield f"request {name}: {old} -> {new} parts"
+    elif _reasons(before) != _reasons(after):
+        yield f"request {name}: {after['state']}{why}"
+    yield from _members(f"request {name}", before["receivers"], after["receivers"])
+
+
+def _reasons(row: Mapping[str, Any]) -> list[object]:
+    return [(part["state"], part.get("reason")) for part in row["parts"]]
+
+
+def _members(what: str, before: list[str], after: list[str]) -> Iterator[str]:
+    for word, some, others in (("now with", after, before), ("now without", before, after)):
+        known = set(others)
+        if found := [name for name in some if name not in known]:
+            more = f" and {len(found) - LONGEST_LIST} more" if len(found) > LONGEST_LIST else ""
+            yield f"{what}: {word} {', '.join(found[:LONGEST_LIST])}{more}"
+
+
+_TOLD: dict[str, Callable[[str, Row, Row], Iterator[str]]] = {
+    rows.FABRIC: _fabric,
+    "away": _away,
+    "unit": _unit,
+    rows.WARM: _warm,
+    "tree": _tree,
+    "request": _request,
+}
+_KINDS = list(_TOLD)

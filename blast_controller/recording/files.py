@@ -1,0 +1,132 @@
+"""The SQLite file of a recording: its tables, connecting to it, and SQLite's errors as sentences."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from blast_controller.recording.errors import (
+    CannotKeep,
+    Damaged,
+    InUse,
+    NewerRecording,
+    NoRecording,
+    RecordingFault,
+)
+
+APPLICATION_ID = 0x424C5352
+"""Marks an SQLite file as a recording of Blast ("BLSR")."""
+FORMAT = 1
+BUSY_SECONDS = 2.0
+PAGE_BYTES = 8192
+
+TABLES = (
+    # One for each time that recording began: a start of the controller, or after a pause. `seen` is until when.
+    "CREATE TABLE run (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, began INTEGER NOT NULL, "
+    "seen INTEGER NOT NULL, epoch INTEGER NOT NULL, release TEXT NOT NULL, instance TEXT NOT NULL, "
+    "reason TEXT NOT NULL) STRICT",
+    # All rows as of a moment, which is in no block where `alone`. Times are microseconds.
+    "CREATE TABLE base (sequence INTEGER PRIMARY KEY, run INTEGER NOT NULL, now INTEGER NOT NULL, "
+    "wall INTEGER NOT NULL, changes INTEGER NOT NULL, alone INTEGER NOT NULL) STRICT",
+    # Consecutive moments; `now` and `wall` are those of the first, `least` and `most` bound all.
+    "CREATE TABLE block (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, run INTEGER NOT NULL, "
+    "now INTEGER NOT NULL, wall INTEGER NOT NULL, least INTEGER NOT NULL, most INTEGER NOT NULL, "
+    "changes INTEGER NOT NULL) STRICT",
+    # What bases and blocks hold, apart from them: looking for a moment then reads little.
+    "CREATE TABLE body (number INTEGER PRIMARY KEY, owner INTEGER NOT NULL, kind INTEGER NOT NULL, "
+    "data BLOB NOT NULL) STRICT",
+    "CREATE INDEX body_of ON body (owner, kind)",
+)
+MOMENTS, NET, ALL = 1, 2, 3
+"""Kinds of body: a block's moments, what a block comes to, and a base's rows."""
+
+_FAULTS: Mapping[int, Callable[[Path, str], RecordingFault]] = {
+    sqlite3.SQLITE_READONLY: NoRecording,
+    sqlite3.SQLITE_CANTOPEN: NoRecording,
+    sqlite3.SQLITE_PERM: NoRecording,
+    sqlite3.SQLITE_AUTH: NoRecording,
+    sqlite3.SQLITE_BUSY: InUse,
+    sqlite3.SQLITE_LOCKED: InUse,
+    sqlite3.SQLITE_CORRUPT: Damaged,
+    sqlite3.SQLITE_NOTADB: Damaged,
+    sqlite3.SQLITE_CONSTRAINT: Damaged,
+    sqlite3.SQLITE_ERROR: Damaged,
+}
+
+
+@contextmanager
+def typed_faults(path: Path) -> Iterator[None]:
+    """Turn sqlite3.Error and OSError into RecordingFaults."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The low byte is the kind of error, the rest its detail.
+        kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
+        raise _FAULTS.get(kind, CannotKeep)(path, str(error)) from error
+    except PermissionError as error:
+        raise NoRecording(path, error.strerror or str(error)) from error
+    except OSError as error:
+        raise CannotKeep(path, error.strerror or str(error)) from error
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, for one thread at a time. Raises RecordingFault."""
+    if not path.is_file():
+        raise NoRecording(path, "there is no such file")
+    return _checked(path, "ro")
+
+
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """A connection for one thread at a time; the file is made where there is none. Raises RecordingFault."""
+    if not path.exists():
+        _create(path)
+    connection = _checked(path, "rw")
+    # A crash of the machine may take the latest seconds; what is there is whole all the same.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
+    return connection
+
+
+def _create(path: Path) -> None:
+    """It appears under its name whole."""
+    unfinished = path.with_name(path.name + ".new")
+    with typed_faults(path):
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch(mode=0o600)
+        with closing(_connect(unfinished, "rw")) as connection:
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            for table in TABLES:
+                connection.execute(table)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute("PRAGMA journal_mode = WAL")
+        unfinished.rename(path)
+
+
+def _checked(path: Path, mode: str) -> sqlite3.Connection:
+    with typed_faults(path):
+        connection = _connect(path, mode)
+        try:
+            (mark,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if mark != APPLICATION_ID or version < 1:
+                raise Damaged(path, "it does not carry the mark of a recording of Blast")
+            if version > FORMAT:
+                raise NewerRecording(path, version, FORMAT)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )

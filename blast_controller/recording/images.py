@@ -1,0 +1,46 @@
+"""Rows as of a moment, and what many moments come to: names, then rows, each a line; before them names that are gone.
+
+A large image is in several texts, so that none needs much memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from blast_controller.moments.encoder import Difference, Rows
+from blast_controller.recording.compression import Unreadable
+from blast_controller.recording.lines import from_lines, to_lines
+
+TEXT_BYTES = 8 << 20
+
+
+def image_texts(rows: Mapping[str, str | None]) -> Iterator[str]:
+    """The rows; None are gone. At least one text."""
+    some: Difference = {}
+    size = 0
+    for name, row in rows.items():
+        some[name] = row
+        size += len(name) + len(row or "")
+        if size > TEXT_BYTES:
+            yield _text(some)
+            some, size = {}, 0
+    yield _text(some)
+
+
+def _text(rows: Mapping[str, str | None]) -> str:
+    gone = to_lines(sorted(name for name, row in rows.items() if row is None))
+    there = sorted((name, row) for name, row in rows.items() if row is not None)
+    return "\n".join([str(len(gone)), *gone, *to_lines(name for name, _ in there), *(row for _, row in there)])
+
+
+def apply_image(texts: Iterable[str], rows: Rows) -> None:
+    """Let rows become what the image says. Raises Unreadable."""
+    for text in texts:
+        head, _, rest = text.partition("\n")
+        lines = rest.split("\n") if rest else []
+        if not head.isdecimal() or len(head) > 9 or (len(lines) - (count := int(head))) % 2 or count > len(lines):
+            raise Unreadable("an image has not as many rows as names")
+        middle = count + (len(lines) - count) // 2
+        for name in from_lines(lines[:count]):
+            rows.pop(name, None)
+        rows.update(zip(from_lines(lines[count:middle]), lines[middle:], strict=True))

@@ -1,0 +1,78 @@
+"""What a recording says of the past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from blast_controller.moments.encoder import Rows
+
+
+class Instant(NamedTuple):
+    """A moment by its number, which alone tells before from after, and its wall time in seconds since 1970."""
+
+    sequence: int
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """From `began` to `seen` (wall times) everything was recorded, by one controller.
+
+    `first` is the number of its first moment; `reason` tells why it began (anew).
+    """
+
+    number: int
+    first: int
+    began: float
+    seen: float
+    epoch: int
+    release: str
+    instance: str
+    reason: str
+
+
+class Gap(NamedTuple):
+    """Nothing was recorded between two wall times, until a run began for this reason; or (None) nothing since then."""
+
+    after: float
+    until: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The oldest and the newest moment that can be shown, and the runs, oldest first."""
+
+    oldest: Instant
+    newest: Instant
+    runs: tuple[Run, ...]
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """Between the runs."""
+        pairs = zip(self.runs, self.runs[1:], strict=False)
+        return tuple(Gap(before.seen, after.began, after.reason) for before, after in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """All rows as they were shown from a moment on: `now` is on the core's clock, `wall` in seconds since 1970.
+
+    Nobody may change the rows.
+    """
+
+    sequence: int
+    now: float
+    wall: float
+    run: Run
+    rows: Rows
+    gap: Gap | None = None
+    """Where what is asked for lies in a gap: then this is what was shown before it."""
+
+
+class Bucket(NamedTuple):
+    """How much happened in a piece of time: moments, and rows that changed in them."""
+
+    moments: float
+    changes: float

@@ -1,0 +1,34 @@
+"""How much of the past is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+class Group(NamedTuple):
+    """A base and the blocks that count from it: what is dropped together. `newest` is wall time in microseconds."""
+
+    first: int
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """A size in bytes and an age in days. Raises ValueError for what no recording fits into."""
+
+    bytes: int = 1 << 30
+    days: float = 14.0
+
+    def __post_init__(self) -> None:
+        if self.bytes < LEAST_BYTES or self.days <= 0:
+            raise ValueError(f"keep at least {LEAST_BYTES} bytes, and more than no time")
+
+    def is_over(self, oldest: Group, used: int, wall: int) -> bool:
+        """Whether the oldest group is to go, with so many bytes in use, at this wall time (microseconds)."""
+        return used > self.bytes or wall - oldest.newest > self.days * MICROSECONDS_PER_DAY
+
+
+LEAST_BYTES = 1 << 20

@@ -1,0 +1,277 @@
+"""Writes a recording: a base of all rows, then blocks of moments, and another base when these have grown too much.
+
+What has come since the latest block is there as pieces, one for each time that it was flushed: a block takes the place
+of its pieces. With every block goes its net, what it comes to altogether, so that a reader passes over blocks quickly.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from blast_controller.moments.encoder import Difference, Rows
+from blast_controller.recording.blocks import BlockText, Stamp
+from blast_controller.recording.compression import packed, packed_soon
+from blast_controller.recording.errors import InUse, NoRecording
+from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_write, typed_faults
+from blast_controller.recording.images import TEXT_BYTES, image_texts
+from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Group, Keep
+from blast_controller.store.errors import Locked, NotAccessible
+from blast_controller.store.lock import FileLock
+
+BLOCK_BYTES = 2 << 20
+"""Of text; some ten times less in the file."""
+MOST_PIECES = 600
+LONGEST_BLOCK = MICROSECONDS_PER_DAY // 24
+NETS_PER_BASE = 2.0
+"""From a base on there are nets up to so many times its size, before the next one."""
+LONGEST_GROUP = MICROSECONDS_PER_DAY // 4
+SHARE_OF_GROUP = 1 / 8
+"""Of all bytes: what goes together must be little of what is kept."""
+MOST_VACUUMED = 2000
+"""Pages given back to the disk at a time, of a file that may be smaller from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Who records: the epoch and release of a controller, its instance, and why it begins (anew)."""
+
+    epoch: int
+    release: str
+    instance: str
+    reason: str
+
+
+class Writer:
+    """Sole writer of a file, used by one thread. Every method raises RecordingFault; it is of no use any more then."""
+
+    def __init__(self, path: Path, keep: Keep) -> None:
+        self.path = path
+        self.bytes = 0
+        """What the file holds, without what is free in it."""
+        self._keep = keep
+        self._lock = FileLock(path)
+        try:
+            self._lock.acquire()
+        except Locked as fault:
+            raise InUse(path, f"by process {fault.pid}" if fault.pid else "by another process") from fault
+        except NotAccessible as fault:
+            raise NoRecording(path, f"no file can be made in {path.parent}") from fault
+        try:
+            self._connection = open_to_write(path)
+            with typed_faults(path):
+                self._run, self._sequence = self._latest()
+        except BaseException:
+            self._lock.release()
+            raise
+        self._rows: Rows = {}
+        self._base_bytes = self._nets_bytes = self._group_bytes = self._base_now = 0
+        self._block, self._pending, self._pieces = BlockText(), BlockText(), 0
+        self._before: Difference = {}
+        """Rows that the block has changed, as they were before."""
+
+    def _latest(self) -> tuple[int, int]:
+        query = (
+            "SELECT (SELECT coalesce(max(number), 0) FROM run), "
+            "max((SELECT coalesce(max(last), 0) FROM block), (SELECT coalesce(max(sequence), 0) FROM base))"
+        )
+        run, sequence = self._connection.execute(query).fetchone()
+        return int(run), int(sequence)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        self._lock.release()
+
+    # ---------------------------------------------------------------------------------------------- moments
+
+    def begin(self, stamp: Stamp, rows: Rows, facts: RunFacts) -> None:
+        """A run begins with these rows."""
+        self._run += 1
+        with self._transaction():
+            self._connection.execute(
+                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    self._run,
+                    self._sequence + 1,
+                    stamp.wall,
+                    stamp.wall,
+                    facts.epoch,
+                    facts.release,
+                    facts.instance,
+                    facts.reason,
+                ),
+            )
+            self._alone(stamp, rows, len(rows))
+        self._trim(stamp.wall)
+
+    def append(self, stamp: Stamp, difference: Difference) -> None:
+        """The next moment; on the disk after the next `flush`."""
+        size = sum(len(name) + len(row or "") for name, row in difference.items())
+        if size > TEXT_BYTES:
+            self._close_block(stamp.wall)
+            self._take(difference)
+            with self._transaction():
+                self._alone(stamp, self._rows, len(difference))
+            return
+        for name in difference:
+            self._before.setdefault(name, self._rows.get(name))
+        self._pending.add(stamp, difference, self._rows)
+        self._take(difference)
+        self._sequence += 1
+        if self._is_block_full(stamp):
+            self._close_block(stamp.wall)
+
+    def flush(self, wall: int) -> None:
+        """Let everything be in the file that has come up to this wall time."""
+        pending = self._pending
+        with self._transaction():
+            if pending.stamps:
+                first = self._sequence - len(pending.stamps) + 1
+                self._insert_block(first, pending)
+                self._insert(first, MOMENTS, [packed_soon(pending.text())])
+                self._pieces += 1
+            self._connection.execute("UPDATE run SET seen = ? WHERE number = ?", (wall, self._run))
+        self._block.extend(pending)
+        self._pending = BlockText()
+
+    def _take(self, difference: Difference) -> None:
+        for name, row in difference.items():
+            if row is None:
+                self._rows.pop(name, None)
+            else:
+                self._rows[name] = row
+
+    # ----------------------------------------------------------------------------------------------- blocks
+
+    def _begin_block(self) -> None:
+        self._block, self._pending, self._pieces = BlockText(), BlockText(), 0
+        self._before = {}
+
+    def _is_block_full(self, stamp: Stamp) -> bool:
+        first = (self._block.stamps or self._pending.stamps)[0]
+        return (
+            self._block.size + self._pending.size > BLOCK_BYTES
+            or self._pieces >= MOST_PIECES
+            or abs(stamp.now - first.now) > LONGEST_BLOCK
+        )
+
+    def _close_block(self, wall: int) -> None:
+        """One block in place of its pieces, and a base after it where it is time."""
+        self._block.extend(self._pending)
+        block = self._block
+        if not block.stamps:
+            return
+        first = self._sequence - len(block.stamps) + 1
+        body = packed(block.text())
+        net = {name: row for name, old in self._before.items() if (row := self._rows.get(name)) != old}
+        nets = [packed(text) for text in image_texts(net)]
+        with self._transaction():
+            self._connection.execute("DELETE FROM body WHERE owner >= ?", (first,))
+            self._connection.execute("DELETE FROM block WHERE first >= ?", (first,))
+            self._insert_block(first, block)
+            self._insert(first, MOMENTS, [body])
+            self._insert(first, NET, nets)
+            self._nets_bytes += sum(map(len, nets))
+            self._group_bytes += len(body) + sum(map(len, nets))
+            if self._is_time_for_a_base(block.stamps[-1]):
+                self._insert_base(block.stamps[-1], self._rows, None)
+        self._begin_block()
+        self._trim(wall)
+
+    def _insert_block(self, first: int, block: BlockText) -> None:
+        walls = [stamp.wall for stamp in block.stamps]
+        last = first + len(walls) - 1
+        values = (first, last, self._run, *block.stamps[0], min(walls), max(walls), block.changes)
+        self._connection.execute("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def _insert(self, owner: int, kind: int, bodies: Sequence[bytes]) -> None:
+        rows = [(owner, kind, body) for body in bodies]
+        self._connection.executemany("INSERT INTO body (owner, kind, data) VALUES (?, ?, ?)", rows)
+
+    # ------------------------------------------------------------------------------------------------ bases
+
+    def _is_time_for_a_base(self, stamp: Stamp) -> bool:
+        return (
+            self._nets_bytes > NETS_PER_BASE * self._base_bytes
+            or self._group_bytes > SHARE_OF_GROUP * self._keep.bytes
+            or abs(stamp.now - self._base_now) > LONGEST_GROUP
+        )
+
+    def _alone(self, stamp: Stamp, rows: Rows, changes: int) -> None:
+        """A moment that is a base by itself, since it changes (nearly) everything."""
+        self._rows = dict(rows)
+        self._sequence += 1
+        self._begin_block()
+        self._insert_base(stamp, rows, changes)
+
+    def _insert_base(self, stamp: Stamp, rows: Rows, changes: int | None) -> None:
+        bodies = [packed(text) for text in image_texts(rows)]
+        self._connection.execute(
+            "INSERT INTO base VALUES (?, ?, ?, ?, ?, ?)",
+            (self._sequence, self._run, *stamp, changes or 0, changes is not None),
+        )
+        self._insert(self._sequence, ALL, bodies)
+        self._base_bytes = self._group_bytes = sum(map(len, bodies))
+        self._nets_bytes, self._base_now = 0, stamp.now
+
+    # ------------------------------------------------------------------------------------------- what to keep
+
+    def _trim(self, wall: int) -> None:
+        """Drop the oldest; of what only looks old one group at a time, for the clock may have been set by mistake."""
+        self.bytes = self._used()
+        while (oldest := self._oldest()) is not None and self._keep.is_over(oldest, self.bytes, wall):
+            too_large = self.bytes > self._keep.bytes
+            self._drop_before(oldest.first)
+            self.bytes = self._used()
+            if not too_large:
+                break
+        with typed_faults(self.path):
+            free = self._pragma("freelist_count")
+            if free * self._pragma("page_size") > SHARE_OF_GROUP * self._keep.bytes:
+                self._connection.execute(f"PRAGMA incremental_vacuum({MOST_VACUUMED})").fetchall()
+
+    def _oldest(self) -> Group | None:
+        """The oldest group that is followed by another, as the sequence from which on things stay."""
+        with typed_faults(self.path):
+            bases = self._connection.execute("SELECT sequence, wall FROM base ORDER BY sequence LIMIT 2").fetchall()
+            if len(bases) < 2:
+                return None
+            (_, wall), (following, _) = bases
+            query = "SELECT max(most) FROM block WHERE first <= ?"
+            (newest,) = self._connection.execute(query, (following,)).fetchone()
+        return Group(following, max(wall, newest if newest is not None else wall))
+
+    def _drop_before(self, base: int) -> None:
+        with self._transaction():
+            # The block that ends at a base goes with those before it.
+            self._connection.execute("DELETE FROM body WHERE owner < ? OR (owner = ? AND kind <> ?)", (base, base, ALL))
+            self._connection.execute("DELETE FROM block WHERE first <= ?", (base,))
+            self._connection.execute("DELETE FROM base WHERE sequence < ?", (base,))
+            query = "DELETE FROM run WHERE number < (SELECT run FROM base WHERE sequence = ?)"
+            self._connection.execute(query, (base,))
+
+    def _used(self) -> int:
+        with typed_faults(self.path):
+            return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")
+
+    def _pragma(self, name: str) -> int:
+        (value,) = self._connection.execute(f"PRAGMA {name}").fetchone()
+        return int(value)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with typed_faults(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    with suppress(sqlite3.Error):
+                        self._connection.execute("ROLLBACK")
+                raise

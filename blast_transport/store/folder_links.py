@@ -1,0 +1,46 @@
+"""Symbolic links of a folder: whether each leads to something in it, by whatever other links it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blast_transport.base.errors import UnsafeNameError
+from blast_transport.store.file_names import shown
+
+_MOST_STEPS = 1000
+"""Parts of names that are looked at for one link: the links of a folder may lead through each other."""
+
+
+def check_links(links: Mapping[str, str]) -> None:
+    """Raise UnsafeNameError unless all of these, from path to target, stay in the folder that the paths are below.
+
+    None of the paths leads through a link itself, as in a table that was checked.
+    A path is followed as the system does it, so that `..` behind a link is above where that link leads. What is not
+    there is taken for a folder: it may come to be one.
+    """
+    for path, target in links.items():
+        _follow(path, target, links)
+
+
+def _follow(path: str, target: str, links: Mapping[str, str]) -> None:
+    if target.startswith("/"):
+        raise UnsafeNameError(f"the link {shown(path)} leads out of the folder: {shown(target)} is an absolute path")
+    place = path.split("/")[:-1]
+    to_go = target.split("/")[::-1]
+    for _ in range(_MOST_STEPS):
+        if not to_go:
+            return
+        part = to_go.pop()
+        if part == "..":
+            if not place:
+                raise UnsafeNameError(f"the link {shown(path)} leads out of the folder, to {shown(target)}")
+            place.pop()
+        elif part not in ("", "."):
+            place.append(part)
+            further = links.get("/".join(place))
+            if further is not None:
+                if further.startswith("/"):
+                    raise UnsafeNameError(f"the link {shown(path)} leads out of the folder, to {shown(target)}")
+                place.pop()
+                to_go += further.split("/")[::-1]
+    raise UnsafeNameError(f"the link {shown(path)} goes in a circle, or through too many others")

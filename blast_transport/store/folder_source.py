@@ -1,0 +1,74 @@
+"""A folder as it is sent: its table, and behind that its files, each read from where it lies when its turn comes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError, WrongInputError, sentence
+from blast_transport.store.folder_table import MODE_BITS, MOST_ENTRIES, Entry, Kind, Table, encode
+from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
+
+
+class FolderSource(PiecesSource):
+    """All that is below a folder now. `content`: the same folder, with nothing changed in it, has the same one.
+
+    Raises WrongInputError for what cannot be sent: a device, a socket, a pipe, a name that is not UTF-8, a link that
+    leads out of the folder, too many entries.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        table = read_folder(folder)
+        try:
+            head = encode(table)
+        except (RemoteProtocolError, UnsafeNameError) as error:
+            raise WrongInputError(f"{folder} cannot be sent: {error}") from error
+        files = (entry for entry in table.entries if entry.kind is Kind.FILE)
+        pieces: list[Piece] = [memoryview(head)]
+        pieces += [FilePiece(folder / entry.path, entry.size, entry.changed_at) for entry in files]
+        super().__init__(pieces)
+        identity = str(folder.resolve()).encode(errors="surrogateescape") + b"\0" + head
+        self.content = hashlib.sha256(identity).hexdigest()[:32]
+
+
+def read_folder(folder: Path) -> Table:
+    """What is in a folder. Raises WrongInputError."""
+    try:
+        entries = []
+        for entry in _below(folder, ""):
+            entries.append(entry)
+            if len(entries) > MOST_ENTRIES:
+                raise WrongInputError(f"{folder} has more than {MOST_ENTRIES} entries: send it in parts, or as a .tar")
+        return Table(folder.stat().st_mode & MODE_BITS, tuple(entries))
+    except (OSError, RecursionError) as error:
+        what = getattr(error, "filename", None) or folder
+        why = sentence(error) if isinstance(error, OSError) else "it is too deep"
+        raise WrongInputError(f"cannot read {what}: {why}") from error
+
+
+def _below(folder: Path, above: str) -> Iterator[Entry]:
+    """Everything, a folder before what is in it, in the order of the names: the same folder is sent the same."""
+    with os.scandir(folder) as found:
+        inside = sorted(found, key=lambda entry: entry.name)
+    for each in inside:
+        status = each.stat(follow_symlinks=False)
+        path = above + each.name
+        kind = _kind(status.st_mode, Path(each.path))
+        regular = kind is Kind.FILE
+        if regular and not os.access(each.path, os.R_OK):
+            raise WrongInputError(f"cannot read {each.path}: permission denied")
+        size = status.st_size if regular else 0
+        target = str(Path(each.path).readlink()) if kind is Kind.LINK else ""
+        yield Entry(kind, path, status.st_mode & MODE_BITS, status.st_mtime_ns, size, target)
+        if kind is Kind.FOLDER:
+            yield from _below(Path(each.path), f"{path}/")
+
+
+def _kind(mode: int, path: Path) -> Kind:
+    for is_it, kind in ((stat.S_ISREG, Kind.FILE), (stat.S_ISDIR, Kind.FOLDER), (stat.S_ISLNK, Kind.LINK)):
+        if is_it(mode):
+            return kind
+    raise WrongInputError(f"{path} is no file, folder or link (but a device, a socket or a pipe): take it out")

@@ -1,0 +1,155 @@
+"""A folder being received: one file until all of it is right, then unpacked beside, and renamed when it is whole.
+
+What comes is written, resumed and proven as a file is. Its table is believed only when it has passed every check of
+folder_table.py; then all is made in a new folder of ours that nobody else may enter, each file and folder anew and
+through no link; links are made last, modes are set when nothing has to be written any more. So nothing leads out of
+the new folder, and whoever is killed meanwhile leaves nothing that looks whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from blast_transport.base.errors import RemoteProtocolError, StoreError, UnsafeNameError
+from blast_transport.store.file_names import PARTIAL_PREFIX
+from blast_transport.store.file_target import FileTarget
+from blast_transport.store.folder_table import HEAD_BYTES, Entry, Kind, Table, decode, folders_of, table_bytes
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PIECE = 1 << 20
+_ALONE = 0o700
+
+
+class FolderTarget(FileTarget):
+    """One folder on its way into the directory open as `directory`; the rest is as a `FileTarget` has it.
+
+    It needs room for all of it twice, until it has its name. A folder that is there and not empty is left as it is.
+    """
+
+    def _check_room(self, size: int) -> None:
+        # What is unpacked lies beside what came.
+        super()._check_room(2 * size)
+
+    def _put_in_place(self, size: int, fsync: bool) -> None:
+        try:
+            table = self._table(size)
+            with self._place_beside() as (beside, folder):
+                _Unpacking(self._fd, folder, fsync).all(table, HEAD_BYTES + self._table_bytes)
+                self._rename(beside)
+        except (RemoteProtocolError, UnsafeNameError) as error:
+            raise StoreError(f"cannot make {self.place}: {error}") from error
+        self._unlink(self._partial)
+        self._unlink(self._records)
+        if fsync:
+            os.fsync(self._directory)
+
+    def _table(self, size: int) -> Table:
+        head = os.pread(self._fd, HEAD_BYTES, 0)
+        self._table_bytes = table_bytes(head)
+        table = decode(head + os.pread(self._fd, self._table_bytes, HEAD_BYTES))
+        if HEAD_BYTES + self._table_bytes + table.content_bytes != size:
+            raise RemoteProtocolError("the sizes in its table are not those of what came")
+        return table
+
+    @contextmanager
+    def _place_beside(self) -> Iterator[tuple[str, int]]:
+        """A new folder under a temporary name, gone again unless it has got another."""
+        beside = f"{PARTIAL_PREFIX}{secrets.token_hex(8)}"
+        os.mkdir(beside, _ALONE, dir_fd=self._directory)
+        folder = -1
+        try:
+            folder = os.open(beside, _FOLDER, dir_fd=self._directory)
+            yield beside, folder
+        except BaseException:
+            self._remove(beside)
+            raise
+        finally:
+            if folder >= 0:
+                os.close(folder)
+
+    def _remove(self, beside: str) -> None:
+        """What was made, also where its modes are set already, by which we may not write."""
+        with suppress(OSError):
+            os.chmod(beside, _ALONE, dir_fd=self._directory)
+            for _, folders, _, above in os.fwalk(beside, dir_fd=self._directory):
+                for folder in folders:
+                    os.chmod(folder, _ALONE, dir_fd=above)
+        shutil.rmtree(beside, ignore_errors=True, dir_fd=self._directory)
+
+    def _rename(self, beside: str) -> None:
+        try:
+            # Takes the place of an empty folder, and of nothing else.
+            os.rename(beside, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise StoreError(f"{self.place} {IS_THERE}") from error
+            raise
+
+
+IS_THERE = "is there already, and is left as it is: remove it there, or give another name with --as"
+
+
+class _Unpacking:
+    """Makes what a table says in the open and empty folder `root`, from the file `source`."""
+
+    def __init__(self, source: int, root: int, fsync: bool) -> None:
+        self._source, self._root, self._fsync = source, root, fsync
+
+    def all(self, table: Table, offset: int) -> None:
+        """Everything; the contents begin at `offset`. Raises OSError, StoreError."""
+        for entry in table.entries:
+            if entry.kind is Kind.FOLDER:
+                os.mkdir(entry.path, _ALONE, dir_fd=self._root)
+            elif entry.kind is Kind.FILE:
+                self._file(entry, offset)
+                offset += entry.size
+        for entry in table.entries:
+            if entry.kind is Kind.LINK:
+                os.symlink(entry.target, entry.path, dir_fd=self._root)
+        # The deepest first: whoever closes a folder cannot enter it any more.
+        for entry in folders_of(table.entries):
+            self._close_folder(entry)
+        os.fchmod(self._root, table.mode)
+        if self._fsync:
+            os.fsync(self._root)
+
+    def _file(self, entry: Entry, offset: int) -> None:
+        descriptor = os.open(entry.path, _NEW_FILE, 0o600, dir_fd=self._root)
+        try:
+            self._copy(descriptor, offset, entry.size)
+            os.fchmod(descriptor, entry.mode)
+            os.utime(descriptor, ns=(entry.changed_at, entry.changed_at))
+            if self._fsync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _copy(self, into: int, offset: int, size: int) -> None:
+        end = offset + size
+        with suppress(OSError):
+            # Within one file system the data may be shared, or copied without coming here.
+            while offset < end and (count := os.copy_file_range(self._source, into, end - offset, offset)):
+                offset += count
+        while offset < end:
+            piece = memoryview(os.pread(self._source, min(_PIECE, end - offset), offset))
+            if not piece:
+                raise StoreError("what came became shorter while it was unpacked")
+            offset += len(piece)
+            while piece:
+                piece = piece[os.write(into, piece) :]
+
+    def _close_folder(self, entry: Entry) -> None:
+        descriptor = os.open(entry.path, _FOLDER, dir_fd=self._root)
+        try:
+            os.utime(descriptor, ns=(entry.changed_at, entry.changed_at))
+            os.fchmod(descriptor, entry.mode)
+            if self._fsync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,113 @@
+"""What may be typed at a lab's prompt to break something: checked against the plan before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blast_client.nearest import did_you_mean
+from blast_client.units import parse_seconds
+from mininet_topos.errors import PlanError
+from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
+
+RECEIVE = "rx"
+CONTROLLER = "controller"
+_NEEDED = "say which fibre: a rack and rx (r3 rx), a splitter (s1), or a leg of one (s1/10)"
+_PORTS = "say what the switch is to deny: all, none, or connecting inputs or outputs (in 3,4 or out 3,4)"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """What the optical switch denies: connecting these inputs or outputs, or `everything`."""
+
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    everything: bool = False
+
+
+def read_fibre(plan: LabPlan, words: Sequence[str]) -> str:
+    """The element whose fibre is meant, as `faults.fibre` has it.
+
+    Raises PlanError.
+    """
+    racks = {rack.name: rack for rack in plan.rack_plans}
+    splitters = {splitter.name: splitter for splitter in plan.splitter_plans}
+    match list(words):
+        case [name, side] if name in racks and side.startswith(RECEIVE):
+            ports = racks[name].optical_ports
+            number = side.removeprefix(RECEIVE) or "1"
+            if not number.isdecimal() or not 1 <= int(number) <= len(ports):
+                raise PlanError(f"{name} has {len(ports)} optical port(s): {RECEIVE}, or {RECEIVE}2 for the second")
+            return f"port:{name}/{ports[int(number) - 1].port}"
+        case [name] if name in splitters:
+            return f"splitter:{name}"
+        case [name] if name.partition("/")[0] in splitters:
+            splitter, _, leg = name.partition("/")
+            legs = [str(one) for one in splitters[splitter].outputs]
+            if leg not in legs:
+                raise PlanError(f"{splitter} has no leg {leg!r}: it has {', '.join(legs)}")
+            return f"leg:{name}"
+        case [name, *_] if name not in racks and name not in splitters:
+            raise PlanError(f"there is no {name!r}{did_you_mean(name, [*racks, *splitters])}; {_NEEDED}")
+    raise PlanError(_NEEDED)
+
+
+def read_seconds(words: Sequence[str]) -> float:
+    """Of `ocs1 2s`. Raises PlanError."""
+    rest = read_switch(words)
+    if len(rest) != 1:
+        raise PlanError(f"say for how long: {OPTICAL_SWITCH} 2s, or {OPTICAL_SWITCH} 0 for as ever")
+    try:
+        return parse_seconds(rest[0])
+    except ValueError as error:
+        raise PlanError(str(error)) from error
+
+
+def read_decibels(words: Sequence[str]) -> float:
+    """Raises PlanError."""
+    try:
+        return float(words[-1].removesuffix("dB"))
+    except (ValueError, IndexError) as error:
+        raise PlanError("say how many decibels, last: r3 rx 5; with 0 it is good again") from error
+
+
+def read_denied(plan: LabPlan, words: Sequence[str]) -> Denied:
+    """Of `ocs1 all`, `ocs1 none`, `ocs1 in 3,4`, `ocs1 out 3`. Raises PlanError."""
+    match read_switch(words):
+        case ["all"]:
+            return Denied(everything=True)
+        case ["none"]:
+            return Denied()
+        case ["in", numbers]:
+            return Denied(inputs=_ports(plan, numbers))
+        case ["out", numbers]:
+            return Denied(outputs=_ports(plan, numbers))
+    raise PlanError(_PORTS)
+
+
+def read_rebooted(plan: LabPlan, words: Sequence[str]) -> str:
+    """A rack (its ToR), a host (its agent), the optical switch or the controller. Raises PlanError."""
+    hosts = [host.name for rack in plan.rack_plans for host in rack.hosts]
+    known = [*(rack.name for rack in plan.rack_plans), *hosts, OPTICAL_SWITCH, CONTROLLER]
+    name = words[0] if len(words) == 1 else ""
+    if name not in known:
+        raise PlanError(
+            f"there is no {name!r}{did_you_mean(name, known)}"
+            if name
+            else f"say what: a rack (its ToR), a host (its agent), {OPTICAL_SWITCH} or the {CONTROLLER}"
+        )
+    return name
+
+
+def read_switch(words: Sequence[str]) -> Sequence[str]:
+    """What follows the name of the optical switch. Raises PlanError."""
+    if not words or words[0] != OPTICAL_SWITCH:
+        raise PlanError(f"say which optical switch: the lab's is called {OPTICAL_SWITCH}")
+    return words[1:]
+
+
+def _ports(plan: LabPlan, text: str) -> tuple[int, ...]:
+    numbers = text.split(",")
+    if not all(n.isascii() and n.isdecimal() and 1 <= int(n) <= plan.ocs_ports for n in numbers):
+        raise PlanError(f"{text!r} are no ports of {OPTICAL_SWITCH}: it has 1 to {plan.ocs_ports}")
+    return tuple(map(int, numbers))

@@ -1,0 +1,142 @@
+"""The lab's prompt: Mininet's, with commands that break things and mend them, and hosts that are called by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from blast_client.nearest import did_you_mean
+from mininet_topos._mininet import CLI
+from mininet_topos.agents import Agents
+from mininet_topos.errors import LabError, PlanError
+from mininet_topos.fault_words import (
+    CONTROLLER,
+    read_decibels,
+    read_denied,
+    read_fibre,
+    read_rebooted,
+    read_seconds,
+    read_switch,
+)
+from mininet_topos.lab import Lab
+from mininet_topos.plan import OPTICAL_SWITCH
+from mininet_topos.topology import tor_name
+
+Command = Callable[["LabPrompt", list[str]], str]
+
+
+def _told(act: Command) -> Callable[[LabPrompt, str], None]:
+    """A command of the prompt: its words are handed on, what it says or raises is printed as one sentence."""
+
+    @wraps(act)
+    def run(prompt: LabPrompt, line: str) -> None:
+        try:
+            said = act(prompt, line.split())
+        except LabError as error:
+            said = str(error)
+        sys.stdout.write(f"{said}\n")
+        sys.stdout.flush()
+
+    return run
+
+
+class LabPrompt(CLI):  # type: ignore[misc]
+    """Reads commands until its user leaves. `agents`: of the hosts, None without; `stdin`, `script` are Mininet's."""
+
+    def __init__(self, lab: Lab, agents: Agents | None, **read_from: Any) -> None:
+        self._lab, self._agents = lab, agents
+        super().__init__(lab.net, **read_from)
+
+    @_told
+    def do_cut(self, words: list[str]) -> str:
+        """Break a fibre, light and packets: cut r3 rx, cut s1, cut s1/10 (a leg)."""
+        element = read_fibre(self._lab.plan, words)
+        self._lab.faults.break_fibre(element)
+        return f"{element} is cut (mend {' '.join(words)})"
+
+    @_told
+    def do_mend(self, words: list[str]) -> str:
+        """Make a fibre whole again: mend r3 rx."""
+        element = read_fibre(self._lab.plan, words)
+        self._lab.faults.mend_fibre(element)
+        self._lab.faults.dim_fibre(element, 0)
+        return f"{element} is whole again"
+
+    @_told
+    def do_dim(self, words: list[str]) -> str:
+        """Let a fibre lose so many dB more: dim r3 rx 5."""
+        decibels = read_decibels(words)
+        element = read_fibre(self._lab.plan, words[:-1])
+        self._lab.faults.dim_fibre(element, decibels)
+        return f"{element} loses {decibels:g} dB more than it should"
+
+    @_told
+    def do_slow(self, words: list[str]) -> str:
+        """Let the optical switch's mirrors take longer: slow ocs1 2s."""
+        seconds = read_seconds(words)
+        self._lab.faults.slow_mirrors(seconds)
+        return f"every connect takes {seconds:g} s longer"
+
+    @_told
+    def do_hold(self, words: list[str]) -> str:
+        """Let the optical switch's answers come later: hold ocs1 500ms."""
+        seconds = read_seconds(words)
+        self._lab.faults.hold_answers(seconds)
+        return f"every answer comes {seconds:g} s later"
+
+    @_told
+    def do_deny(self, words: list[str]) -> str:
+        """Let the optical switch deny commands: deny ocs1 in 3,4; deny ocs1 out 7; deny ocs1 all; deny ocs1 none."""
+        denied = read_denied(self._lab.plan, words)
+        self._lab.faults.deny(denied.inputs, denied.outputs, everything=denied.everything)
+        return f"{OPTICAL_SWITCH} denies {'nothing' if words[1:] == ['none'] else ' '.join(words[1:])}"
+
+    @_told
+    def do_drop(self, words: list[str]) -> str:
+        """Reset every TL1 session of the optical switch; circuits stay: drop ocs1."""
+        read_switch(words)
+        self._lab.faults.cut_sessions()
+        return f"every session of {OPTICAL_SWITCH} is reset"
+
+    @_told
+    def do_reboot(self, words: list[str]) -> str:
+        """Power something off and on: reboot r2 (its ToR), r2h1 (its agent), ocs1 (all ports go dark) or controller."""
+        name = read_rebooted(self._lab.plan, words)
+        racks = {rack.name: rack for rack in self._lab.plan.rack_plans}
+        if name in racks:
+            tor = tor_name(racks[name].datapath)
+            self._lab.net[tor].reboot(self._lab.net.controllers)
+            return f"{name}'s ToR {tor} has lost every rule of the controller's, and connects to it again"
+        if name == OPTICAL_SWITCH:
+            self._lab.reboot_optical_switch()
+            return f"{name} is back, with every port dark"
+        if name == CONTROLLER:
+            self._lab.kill_controller()
+            self._lab.start_controller()
+            return "the controller was killed and started again: its journal tells it what there was"
+        return self._reboot_agent(name)
+
+    def _reboot_agent(self, host: str) -> str:
+        if self._agents is None:
+            raise PlanError("this lab has no agents: build it without --no-agents")
+        self._agents.restart(host)
+        return f"the agent of {host} was killed and started again"
+
+    def default(self, line: str) -> None:
+        """Run a line at the host that it begins with. Names stay as they are: hosts know them."""
+        name, _, rest = line.strip().partition(" ")
+        if name not in self.mn:
+            known = [word.removeprefix("do_") for word in dir(self) if word.startswith("do_")]
+            sys.stdout.write(f"there is no {name!r}{did_you_mean(name, [*known, *self.mn])} (`help` lists commands)\n")
+        elif not rest:
+            sys.stdout.write(f"what is {name} to do? For example: {name} ping -c1 {self._other_host(name)}\n")
+        else:
+            node = self.mn[name]
+            node.sendCmd(rest)
+            self.waitForNode(node)
+
+    def _other_host(self, name: str) -> str:
+        hosts = (host.name for rack in self._lab.plan.rack_plans for host in rack.hosts)
+        return next(host for host in hosts if host != name)

@@ -1,0 +1,89 @@
+"""Whatever comes as a folder's table: one that is safe and means what was sent, or a typed refusal."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
+from blast_transport.store.folder_table import (
+    HEAD_BYTES,
+    MAGIC,
+    MODE_BITS,
+    Entry,
+    Kind,
+    Table,
+    check_path,
+    decode,
+    encode,
+)
+from tests.support.fuzzing import Decoder, fuzz, inputs
+
+SEEDS = [
+    encode(Table(0o755, ())),
+    encode(Table(0o700, (Entry(Kind.FILE, "a", 0o644, 10**18, 5),))),
+    encode(
+        Table(
+            0o755,
+            (
+                Entry(Kind.FOLDER, "d", 0o755, 1),
+                Entry(Kind.FILE, "d/f", 0o600, 2, 7),
+                Entry(Kind.LINK, "d/l", 0o777, 3, target="../e"),
+                Entry(Kind.LINK, "e", 0o777, 3, target="d/f"),
+            ),
+        )
+    ),
+]
+NAMES = [b"a", b"d", b"d/f", b"..", b"../x", b"/etc/passwd", b"d/../..", b"\xff", b"\n", b"", b"d//x", b"." * 300]
+
+
+def changed(rng: random.Random, data: bytes) -> bytes:
+    """Some bytes changed, with a head that tells the new length more often than not."""
+    stream = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        place = rng.randrange(len(stream) + 1)
+        match rng.randrange(4):
+            case 0 if place < len(stream):
+                stream[place] = rng.choice([0, 1, 2, 3, 0x2E, 0x2F, 0xFF, rng.randrange(256)])
+            case 1:
+                del stream[place : place + rng.randrange(9)]
+            case 2:
+                stream[place:place] = rng.choice(NAMES)
+            case _:
+                stream[place:place] = stream[HEAD_BYTES:][: rng.randrange(60)]
+    if len(stream) >= HEAD_BYTES and rng.random() < 0.7:
+        struct.pack_into("<I", stream, HEAD_BYTES - 4, len(stream) - HEAD_BYTES)
+    return bytes(stream)
+
+
+def invented(rng: random.Random) -> bytes:
+    """Entries of the right form with nonsense in them."""
+    body, count = b"", rng.randrange(5)
+    for _ in range(count):
+        path, target = rng.choice(NAMES), rng.choice([b"", b"", rng.choice(NAMES)])
+        mode, size = rng.choice([0o644, 0o755, 0o4755]), rng.choice([0, 0, 9, 1 << 63])
+        body += struct.pack("<BHqQHH", rng.choice([1, 2, 3, 3, 9]), mode, 1, size, len(path), len(target))
+        body += path + target
+    return struct.pack("<8sHII", MAGIC, 0o755, count, len(body)) + body
+
+
+def check(rng: random.Random, data: bytes) -> str:
+    """Decode it."""
+    try:
+        table = decode(data)
+    except (RemoteProtocolError, UnsafeNameError) as error:
+        assert str(error).isprintable() and len(str(error)) < 400
+        return "refused"
+    assert encode(table) == data
+    for entry in table.entries:
+        check_path(entry.path)
+        assert not entry.mode & ~MODE_BITS and not entry.target.startswith("/")
+    return "understood"
+
+
+TABLES = Decoder("folders", SEEDS, changed, invented, check, ("folder_table.py", "folder_links.py"))
+
+
+def test_tables_of_folders() -> None:
+    run = fuzz(TABLES, inputs(12_000))
+    assert min(run.outcomes[name] for name in ("refused", "understood")) > run.inputs // 100, run.outcomes

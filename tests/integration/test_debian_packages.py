@@ -1,0 +1,20 @@
+"""The Debian packages and the guides' ways of installing, on a bare Debian 12: tests/support/bare_installation.py."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = 8
+pytestmark = [pytest.mark.bare, pytest.mark.long, pytest.mark.timeout(3600)]
+
+
+def test_packages_and_guides_install_upgrade_and_remove_on_a_bare_system() -> None:
+    """Of the last commit, as bare-debian takes it."""
+    words = ["scripts/bare-debian", "python3", "tests/support/bare_installation.py"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if line.startswith("held: ")]
+    assert (done.returncode, len(told)) == (0, STEPS), f"{done.stdout}{done.stderr[-4000:]}"

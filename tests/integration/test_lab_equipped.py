@@ -1,0 +1,112 @@
+"""Hosts of a lab that send to each other by `blast send`, while what carries it is broken and mended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+if "BLAST_RUN_EVERY_TEST" not in os.environ:
+    pytest.importorskip("mininet")
+
+from blast_client import Client
+from mininet_topos.agents import Agents
+from mininet_topos.cleanup import marked_processes
+from mininet_topos.equipped import equipped
+from mininet_topos.lab import Lab
+from mininet_topos.plan import LabPlan
+from mininet_topos.prompt import LabPrompt
+from tests.support.folder_trees import seen, varied
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAN = LabPlan(racks=4, hosts_per_rack=1, splitters={4: 2})
+EXAMPLE = ROOT / "examples" / "lab" / "broken_fibre.py"
+
+
+@pytest.fixture(scope="module")
+def room() -> Iterator[tuple[Lab, Agents]]:
+    with Lab(PLAN, lease_minimum_ms=60_000) as lab, equipped(lab) as agents:
+        yield lab, agents
+
+
+@pytest.fixture
+def prompt(room: tuple[Lab, Agents], tmp_path: Path) -> LabPrompt:
+    """Nobody types at it: its commands are called."""
+    lab, agents = room
+    (tmp_path / "nothing").touch()
+    with (tmp_path / "nothing").open() as nothing:
+        return LabPrompt(lab, agents, stdin=nothing, script=nothing.name)
+
+
+def connected(lab: Lab) -> bool:
+    with Client(lab.thrift) as client:
+        fabric = client.fabric()
+    return all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches))
+
+
+def sent(room: tuple[Lab, Agents], path: Path, name: str, *options: str) -> str:
+    """From r1h1 to r2h1 and r3h1; what is said."""
+    words = " ".join(["blast", "send", str(path), "--to", "r2h1,r3h1", "--as", name, *options])
+    said: str = room[0].host("r1h1").cmd(words)
+    assert "2 of 2 receivers have it, verified" in said, said
+    return said
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "model.bin"
+    path.write_bytes(os.urandom(2_000_000))
+    return path
+
+
+def test_a_file_and_a_folder_go_by_light_with_nothing_but_names(room, file: Path, tmp_path: Path) -> None:
+    folder = varied(tmp_path / "data")
+    assert "by optical" in sent(room, file, "by-light", "--via", "optical")
+    assert "by optical" in sent(room, folder, "folder", "--via", "optical")
+    for host in ("r2h1", "r3h1"):
+        assert (room[1].folder(host) / "by-light").read_bytes() == file.read_bytes()
+        assert seen(room[1].folder(host) / "folder") == seen(folder)
+
+
+def test_a_host_that_is_misspelt_is_told_the_nearest(room, file: Path) -> None:
+    said = room[0].host("r1h1").cmd(f"blast send {file} --to r2h2")
+    assert "did you mean r2h1 where it says r2h2?" in said
+
+
+@pytest.mark.parametrize("thing", ["r2", "ocs1", "controller", "r2h1"])
+def test_what_was_rebooted_serves_again(room, prompt: LabPrompt, file: Path, thing: str, capsys) -> None:
+    prompt.onecmd(f"reboot {thing}")
+    assert capsys.readouterr().out.count("\n") == 1
+    eventually(lambda: connected(room[0]), "all devices to connect", within=60)
+    assert "by optical" in sent(room, file, f"after-{thing}", "--via", "optical")
+
+
+def test_what_is_broken_costs_light_and_no_data(room, prompt: LabPrompt, file: Path) -> None:
+    for number, (broken, mended) in enumerate(
+        [("cut r3 rx", "mend r3 rx"), ("deny ocs1 all", "deny ocs1 none"), ("dim r3 rx 60", "mend r3 rx")]
+    ):
+        prompt.onecmd(broken)
+        try:
+            sent(room, file, f"broken-{number}")
+        finally:
+            prompt.onecmd(mended)
+        for host in ("r2h1", "r3h1"):
+            assert (room[1].folder(host) / f"broken-{number}").read_bytes() == file.read_bytes()
+
+
+def test_the_example_tells_what_became_of_a_transfer_under_a_broken_fibre() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), "--size", "5MB"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    lab, *_, sent_, intact = map(json.loads, done.stdout.splitlines())
+    assert sent_["status"] == 0 and intact["hosts"] == ["r2h1", "r3h1", "r4h1"]
+    assert not marked_processes(lab["id"])

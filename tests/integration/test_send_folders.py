@@ -1,0 +1,166 @@
+"""Folders and several files by `blast send`: whole at every receiver, whatever way they go, and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.targets import Targets
+from blast_transport.carriers.choices import Light
+from blast_transport.session.route import Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.store.file_target import FileTarget
+from blast_transport.store.folder_source import FolderSource
+from blast_transport.wire.messages import FOLDER
+from tests.support.folder_trees import names_in, seen, varied
+from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agent, agents, light
+
+BLAST = (str(Path(sys.executable).with_name("blast")), "send")
+
+
+def blast(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*BLAST, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+def to(*those: Agent) -> str:
+    return ",".join(f"{name}={host}:{port}" for name, host, port in (one.address for one in those))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return varied(tmp_path / "data")
+
+
+@pytest.mark.parametrize("way", ["pipeline", "unicast"])
+def test_a_folder_comes_whole_to_every_receiver(tmp_path: Path, folder: Path, way: str) -> None:
+    with agents(tmp_path, 3) as there:
+        done = blast(folder, "--to", to(*there), "--via", way)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("3 of 3 receivers have it, verified")
+        for one in there:
+            assert names_in(one.directory) == ["data"]
+            assert seen(one.directory / "data") == seen(folder)
+
+
+def test_a_folder_goes_by_light(tmp_path: Path, folder: Path) -> None:
+    by: Light = light()
+    with (
+        agents(tmp_path, 2) as there,
+        Sender([one.address for one in there], SenderSettings(LOOPBACK, MTU)) as sender,
+    ):
+        result = sender.transmit(FolderSource(folder), Route(by), Destination("data", FOLDER))
+        assert (result.complete, result.carriers) == (2, ("optical",))
+        for one in there:
+            assert seen(one.directory / "data") == seen(folder)
+
+
+def test_a_folder_that_is_there_is_left_as_it_is_and_another_name_does(tmp_path: Path, folder: Path) -> None:
+    with agent(tmp_path / "a") as there:
+        (there.directory / "data").mkdir()
+        (there.directory / "data" / "precious").touch()
+        refused = blast(folder, "--to", to(there), "--via", "pipeline")
+        assert refused.returncode == 1 and refused.stdout == "0 of 1 receivers have it\n"
+        assert "is left as it is: remove it there, or give another name with --as" in refused.stderr
+        assert names_in(there.directory / "data") == ["precious"]
+        assert blast(folder, "--to", to(there), "--via", "pipeline", "--as", "data-2").returncode == 0
+        assert seen(there.directory / "data-2") == seen(folder)
+
+
+def test_a_folder_that_is_stopped_never_looks_whole_and_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
+) -> None:
+    (folder / "large").write_bytes(os.urandom(24 << 20))
+    reached, go, write = threading.Event(), threading.Event(), FileTarget.write
+
+    def stuck(target: FileTarget, offset: int, *pieces: bytes) -> None:
+        if offset > 8 << 20:
+            reached.set()
+            go.wait(60)
+        write(target, offset, *pieces)
+
+    monkeypatch.setattr(FileTarget, "write", stuck)
+    with agent(tmp_path / "a") as there:
+        words = ["env", "--default-signal=INT", *BLAST, str(folder), "--to", to(there), "--via", "pipeline"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert reached.wait(60)
+                process.send_signal(signal.SIGINT)
+                _, said = process.communicate(timeout=60)
+            finally:
+                process.kill()
+        assert process.returncode == 130 and "the same command goes on from here" in said
+        go.set()
+        there.failed()
+        assert not (there.directory / "data").exists()
+        again = blast(folder, "--to", to(there), "--via", "pipeline", "--json")
+        assert again.returncode == 0, again.stderr
+        (transfer,) = json.loads(again.stdout.splitlines()[-1])["transfers"]
+        assert transfer["receivers"][0]["resumed_bytes"] > 0
+        assert seen(there.directory / "data") == seen(folder)
+        assert names_in(there.directory) == ["data"]
+
+
+def test_a_folder_that_changes_while_it_is_sent_is_not_taken_for_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
+) -> None:
+    targets = Targets.__call__
+
+    def changing(self: Targets, hello):  # type: ignore[no-untyped-def]
+        (folder / "sub" / "tool").write_bytes(b"something else")
+        return targets(self, hello)
+
+    monkeypatch.setattr(Targets, "__call__", changing)
+    with agent(tmp_path / "a") as there:
+        done = blast(folder, "--to", to(there), "--via", "unicast")
+        assert done.returncode == 1 and "was changed while it was sent" in done.stderr
+        there.failed()
+        assert not (there.directory / "data").exists()
+
+
+def test_several_files_follow_one_by_one_each_under_its_own_name(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(b"x" * 5000)
+    (tmp_path / "there").mkdir()
+    with agents(tmp_path / "there", 2) as there:
+        done = blast(folder / "a", tmp_path / "x.bin", folder, "--to", to(*there), "--via", "pipeline")
+        assert done.returncode == 0, done.stderr
+        assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["a", "x.bin", "data"]
+        for one in there:
+            assert (one.directory / "x.bin").read_bytes() == b"x" * 5000
+            assert (one.directory / "a").read_bytes() == (folder / "a").read_bytes()
+            assert seen(one.directory / "data") == seen(folder)
+
+
+def test_who_lacks_one_of_several_files_lacks_them(tmp_path: Path, folder: Path) -> None:
+    with agent(tmp_path / "a") as there:
+        (there.directory / "data").mkdir()
+        (there.directory / "data" / "x").touch()
+        lists = ["--ok-file", tmp_path / "ok", "--failed-file", tmp_path / "failed"]
+        done = blast(folder / "a", folder, "--to", to(there), "--via", "pipeline", *lists)
+        assert done.returncode == 3, done.stderr
+        assert (tmp_path / "ok").read_text() == ""
+        assert "data: " in (tmp_path / "failed").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["a", "-"], "standard input is sent alone"),
+        (["a", "empty", "--as", "x"], "is the name of one"),
+        (["a", "absent"], "cannot read absent: it is not there"),
+        (["a", "./a"], "two of them would be called a"),
+        ([".", "--command", "untar"], "a command is fed a stream"),
+        ([".", "--ssh", "--as", "/srv/x"], "say where it goes by --ssh-folder"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_sent(folder: Path, words: list[str], sentence: str) -> None:
+    command = [*BLAST, *words, "--to", "127.0.0.1:1", "--via", "pipeline"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "") and sentence in done.stderr and done.stderr.count("\n") == 1

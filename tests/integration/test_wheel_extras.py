@@ -1,0 +1,99 @@
+"""The built wheel with each extra, from the package registry into a new environment, does what the extra is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+INSTANCE = {
+    "racks": 4,
+    "ports_per_rack": 1,
+    "splitters": [{"ways": 4, "count": 1}],
+    "requests": [{"id": "a", "sender": 0, "receivers": [1, 2], "weight": 9}],
+}
+CHECK = "blast controller example-config > c.toml && blast controller check --config c.toml"
+WHAT_FOR = {
+    "": "blast --help && blast agent example-config && blast tl1 --help",
+    "arrays": """python -c '
+import numpy, blast_client.objects.encoding
+from blast_client import broadcast, receive
+'""",
+    "cluster": """python -c '
+import subprocess
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address=None) as cluster:
+        words = "blast sim flow sites --methods naive --compute recorded --json --scheduler".split()
+        subprocess.run([*words, cluster.scheduler_address], check=True)
+'""",
+    "controller": CHECK,
+    "etcd": f"{CHECK} && python -c 'import blast_controller.succession.by_etcd, grpc'",
+    "fast": "python -c 'import numba, blast_sim.fair.filling_numba' && blast sim flow sites --methods naive --json",
+    "figures": "blast figures balanced --out pictures && test -s pictures/balanced-sites.svg",
+    "lab": f"{CHECK} && blast lab --help",
+    "ryu": "BLAST_OPENFLOW_FRAMEWORK=ryu python -m blast_controller.openflow --help",
+    "sealed": """python -c '
+from blast_transport.blocks.sealing import Sealer, new_key
+sealer = Sealer(new_key())
+assert sealer.open(7, sealer.seal(7, b"light")) == b"light"
+'""",
+    "sim": "blast plan instance.json --exact --json && blast sim replay sample --policy paper",
+    "spark": "python -c 'import pyspark, blast_client.spark.broadcasts, blast_client.spark.received'",
+    "ssh": """python -c '
+import blast_transport.remote.shell
+from blast_client.node_sets import expanded
+assert expanded("node[1-3]") == ["node1", "node2", "node3"]
+'""",
+    "ssh-switches": f"{CHECK} && python -c 'import tl1_driver.ssh, tl1_driver.ssh_bridge'",
+}
+
+
+def run(command: str, folder: Path, **variables: str) -> None:
+    path = f"{folder}/venv/bin:{os.environ['PATH']}"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        ["bash", "-ec", command],
+        cwd=folder,
+        env={**environment, "PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(f"{ROOT}/scripts/build-wheel {folder}", folder)
+    (built,) = folder.glob("*.whl")
+    yield built
+
+
+def test_every_extra_is_tried() -> None:
+    assert set(WHAT_FOR) - {""} == set(EXTRAS) - {"dev"}
+
+
+@pytest.mark.parametrize("extra", WHAT_FOR, ids=lambda extra: extra or "no extra")
+def test_the_wheel_works_with(tmp_path: Path, wheel: Path, extra: str) -> None:
+    (tmp_path / "instance.json").write_text(json.dumps(INSTANCE))
+    run("python3.11 -m venv venv", tmp_path)
+    constraints = f"-c {ROOT}/requirements/constraints.txt"
+    if extra == "ryu":
+        # It builds only with an old setuptools, which pip can be told from 25.3 on.
+        (tmp_path / "build.txt").write_text("setuptools<68\n")
+        run("pip install --quiet 'pip>=25.3'", tmp_path)
+        constraints = "--build-constraint build.txt"
+    run(f"pip install --quiet {constraints} '{wheel}{f'[{extra}]' if extra else ''}'", tmp_path)
+    run("pip check", tmp_path)
+    run(WHAT_FOR[extra], tmp_path)

@@ -1,0 +1,210 @@
+"""A recording gives back every moment as it was noted then: over blocks, bases, reopening, crashes and trimming."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_controller.moments.encoder import Difference, Rows
+from blast_controller.recording import blocks, images, writer
+from blast_controller.recording.blocks import Block, BlockText, Stamp
+from blast_controller.recording.compression import Unreadable, packed, unpacked
+from blast_controller.recording.errors import RecordingFault
+from blast_controller.recording.images import apply_image, image_texts
+from blast_controller.recording.lines import from_lines, to_lines
+from blast_controller.recording.reader import Reader
+from blast_controller.recording.retention import Keep
+from blast_controller.recording.writer import RunFacts, Writer
+from tests.support.recording import taken
+
+KEEP = Keep()
+FACTS = RunFacts(1, "1.0", "here", "the controller has started")
+NAMES = st.sampled_from(
+    ["fabric", "unit/r1", "unit/r2", "tree/7", "request/a/k", "request/a/\n", "request/a/\\n", "warm"]
+)
+ROWS = st.text("abr12é\U0001f600", max_size=20).map(lambda text: f'{{"v":"{text}"}}')
+DIFFERENCES = st.dictionaries(NAMES, st.none() | ROWS, min_size=1, max_size=6)
+STEPS = st.integers(-4_000_000_000, 4_000_000_000)
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("moment"), DIFFERENCES, STEPS),
+        st.tuples(st.just("flush"), st.none(), st.just(0)),
+        st.tuples(st.just("copy"), st.none(), st.just(0)),
+        st.tuples(st.just("reopen"), st.none(), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+class Tape:
+    """A recording and, beside it, all that was given to it. `flushed` moments must survive a kill."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "recording.sqlite"
+        self.noted: list[tuple[Stamp, Rows]] = []
+        self.flushed = 0
+        self.copies: list[tuple[Path, int]] = []
+        self.rows: Rows = {}
+        self.stamp = Stamp(0, 1_000_000_000_000_000)
+        self.begin()
+
+    def begin(self) -> None:
+        self.writer = Writer(self.path, KEEP)
+        self.rows = {**self.rows, "fabric": "{}"}
+        self.writer.begin(self.stamp, self.rows, FACTS)
+        self.noted.append((self.stamp, dict(self.rows)))
+        self.flushed = len(self.noted)
+
+    def moment(self, difference: Difference, step: int) -> None:
+        self.stamp = Stamp(self.stamp.now + abs(step) // 1000, self.stamp.wall + step)
+        taken(difference, self.rows)
+        self.writer.append(self.stamp, difference)
+        self.noted.append((self.stamp, dict(self.rows)))
+
+    def flush(self, *_: object) -> None:
+        self.writer.flush(self.stamp.wall)
+        self.flushed = len(self.noted)
+
+    def copy(self, *_: object) -> None:
+        """As a kill leaves the files."""
+        there = self.path.with_name(f"copy{len(self.copies)}.sqlite")
+        for end in ("", "-wal"):
+            shutil.copy(f"{self.path}{end}", f"{there}{end}")
+        self.copies.append((there, self.flushed))
+
+    def reopen(self, *_: object) -> None:
+        """What was not flushed is lost, and its numbers come again."""
+        self.writer.close()
+        with_last = Reader(self.path)
+        kept = with_last.span().newest.sequence
+        with_last.close()
+        assert kept >= self.flushed
+        del self.noted[kept:]
+        self.begin()
+
+
+def check(path: Path, noted: list[tuple[Stamp, Rows]], least: int) -> None:
+    """Everything that is there is as it was noted, and so much is there at least."""
+    reader = Reader(path)
+    newest = reader.span().newest.sequence
+    assert least <= newest <= len(noted)
+    for sequence in range(1, newest + 1):
+        past = reader.moment(sequence)
+        stamp, rows = noted[sequence - 1]
+        assert (past.rows, round(past.now * 1e6)) == (rows, stamp.now)
+    walls = [stamp.wall for stamp, _ in noted[:newest]]
+    for wall in walls:
+        last = max(place for place, other in enumerate(walls) if other <= wall)
+        assert reader.at(wall / 1e6).rows == noted[last][1]
+    reader.close()
+
+
+@settings(max_examples=60)
+@given(ACTIONS)
+def test_every_moment_is_given_back_as_it_was(actions):
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
+        small.setattr(writer, "BLOCK_BYTES", 120)
+        small.setattr(writer, "MOST_PIECES", 5)
+        small.setattr(writer, "NETS_PER_BASE", 0.5)
+        small.setattr(writer, "TEXT_BYTES", 150)
+        small.setattr(images, "TEXT_BYTES", 60)
+        tape = Tape(Path(folder))
+        for action, difference, step in actions:
+            getattr(tape, action)(difference, step)
+        for path, flushed in tape.copies:
+            check(path, tape.noted, min(flushed, len(tape.noted)))
+        tape.writer.close()
+        check(tape.path, tape.noted, tape.flushed)
+
+
+@given(st.lists(st.text()))
+def test_names_are_lines_and_come_back(names):
+    lines = to_lines(names)
+    assert not any("\n" in line for line in lines) and from_lines(lines) == names
+
+
+@given(st.lists(st.tuples(DIFFERENCES, st.integers(0, 10**12), STEPS), min_size=1, max_size=20))
+def test_a_block_is_played_to_any_of_its_moments(moments):
+    rows: Rows = {}
+    text, noted, stamps = BlockText(), [], []
+    for difference, now, wall in moments:
+        stamps.append(Stamp(now, wall))
+        text.add(stamps[-1], difference, rows)
+        taken(difference, rows)
+        noted.append(dict(rows))
+    block = Block(unpacked(packed(text.text())), stamps[0])
+    assert block.stamps == stamps
+    for count, after in enumerate(noted, 1):
+        played: Rows = {}
+        block.play(played, count)
+        assert played == after
+
+
+@given(st.dictionaries(NAMES, ROWS), DIFFERENCES)
+def test_an_image_lets_rows_become_what_it_says(rows, difference):
+    found, wanted = dict(rows), dict(rows)
+    apply_image(image_texts(difference), found)
+    taken(difference, wanted)
+    assert found == wanted
+
+
+@given(st.data())
+def test_what_is_no_block_or_image_is_refused_or_read_but_never_fails(data):
+    """A good text with a piece of it replaced, or any text."""
+    good = BlockText()
+    good.add(Stamp(0, 0), {"unit/r1": '{"port:r1/5":1}', "tree/1": '{"a":1}'}, {})
+    good.add(Stamp(5, 9), {"unit/r1": None, "tree/1": '{"a":2}'}, {"unit/r1": "{}", "tree/1": '{"a":1}'})
+    text = data.draw(st.sampled_from([good.text(), next(image_texts({"a": "{}", "b": None})), "1 1\n0\n1\na\n"]))
+    begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+    spoilt = text[:begin] + data.draw(st.text("019 -\n{}\x01a\\", max_size=12)) + text[end:]
+    for read in (lambda: Block(spoilt, Stamp(0, 0)).play({}, 2), lambda: apply_image([spoilt], {})):
+        with suppress(Unreadable):
+            read()
+
+
+@given(st.binary(max_size=200), st.integers(0, 150), st.integers(0, 255))
+def test_bytes_that_are_not_packed_are_refused(anything, place, other):
+    good = bytearray(packed("one text or another " * 9))
+    place %= len(good)
+    same = good[place] == other
+    good[place] = other
+    for spoilt in (anything, bytes(good), bytes(good[:-1])):
+        try:
+            found = unpacked(spoilt)
+        except Unreadable:
+            continue
+        assert spoilt == bytes(good) and (same or found == "one text or another " * 9)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_file_with_any_byte_changed_is_read_or_refused_by_a_sentence(data):
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
+        small.setattr(writer, "BLOCK_BYTES", 300)
+        tape = Tape(Path(folder))
+        for number in range(40):
+            tape.moment({f"tree/{number % 7}": f'{{"n":{number}}}', "tree/9": f'{{"m":{number}}}'}, 1000)
+        tape.flush()
+        tape.writer.close()
+        content = bytearray(tape.path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        tape.path.write_bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2]))])
+        try:
+            reader = Reader(tape.path)
+            reader.span()
+            reader.activity(5, 0.0, 1e12)
+            for sequence in range(1, 42, 5):
+                reader.moment(sequence)
+        except RecordingFault as fault:
+            assert str(fault)
+
+
+def test_blocks_keep_times_to_the_microsecond():
+    assert blocks.stamp_of(1.0000014, 1_790_000_000.123456) == Stamp(1_000_001, 1_790_000_000_123_456)

@@ -1,0 +1,157 @@
+"""The table of a folder that is sent: what it may say, and that no link in it leads out."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
+from blast_transport.store import folder_table
+from blast_transport.store.folder_links import check_links
+from blast_transport.store.folder_table import HEAD_BYTES, MAGIC, Entry, Kind, Table, decode, encode, table_bytes
+
+REFUSED = (RemoteProtocolError, UnsafeNameError)
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+TARGETS = st.lists(NAMES | st.sampled_from(["..", ".", ""]), min_size=1, max_size=5).map("/".join).filter(bool)
+
+
+def file(path: str, **more: object) -> Entry:
+    return Entry(Kind.FILE, path, 0o644, 1, **more)
+
+
+def folder(path: str) -> Entry:
+    return Entry(Kind.FOLDER, path, 0o755, 1)
+
+
+def link(path: str, target: str) -> Entry:
+    return Entry(Kind.LINK, path, 0o777, 1, target=target)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    names = st.text(st.characters(categories=["L", "N", "P", "Zs"], exclude_characters="/"), min_size=1, max_size=8)
+    entries, folders = [], [""]
+    for name in draw(st.lists(names.filter(lambda n: n.isprintable() and n not in (".", "..")), unique=True)):
+        above = draw(st.sampled_from(folders))
+        path = f"{above}/{name}" if above else name
+        kind = draw(st.sampled_from(Kind))
+        mode, time = draw(st.integers(0, 0o777)), draw(st.integers(-(10**18), 10**18))
+        if kind is Kind.FOLDER:
+            folders.append(path)
+        size = draw(st.integers(0, 1 << 40)) if kind is Kind.FILE else 0
+        entries.append(Entry(kind, path, mode, time, size, name if kind is Kind.LINK else ""))
+    # A link to its own name beside it would be a circle.
+    return Table(draw(st.integers(0, 0o777)), tuple(replace(e, target="." if e.target else "") for e in entries))
+
+
+@given(tables())
+def test_a_table_is_read_back_as_it_was(table):
+    data = encode(table)
+    assert table_bytes(data[:HEAD_BYTES]) == len(data) - HEAD_BYTES
+    assert decode(data) == table
+
+
+@given(tables(), st.data())
+def test_a_table_that_is_cut_off_is_refused(table, data):
+    encoded = encode(table)
+    with pytest.raises(REFUSED):
+        decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [file("../a")],
+        [file("/a")],
+        [file("a/../../b")],
+        [file("a//b")],
+        [file("")],
+        [file(".")],
+        [file("a\nb")],
+        [file("a\0b")],
+        [file("a\x1b[2J")],
+        [file("x" * 256)],
+        [folder("/".join("a" * n)) for n in range(1, 66)],
+        [file("no/such/folder")],
+        [file("a"), file("a/b")],
+        [folder("a"), folder("a")],
+        [file("a"), link("a", "b")],
+        [folder("d"), link("d", "/etc"), file("d/passwd")],
+        [link("d", "."), file("d/passwd")],
+        [file("a/b"), folder("a")],
+        [Entry(Kind.FILE, "a", 0o4755, 1)],
+        [Entry(Kind.FOLDER, "a", 0o1777, 1)],
+        [Entry(Kind.FOLDER, "a", 0o755, 1, size=1)],
+        [Entry(Kind.FILE, "a", 0o755, 1, target="b")],
+        [Entry(Kind.LINK, "a", 0o777, 1)],
+        [Entry(Kind.FILE, "a", 0o644, 1 << 62 | 1)],
+        [link("a", "/etc/passwd")],
+        [link("a", "..")],
+        [link("a", "x" * 1025)],
+        [folder("d"), link("d/a", "../../b")],
+        [link("a", "."), link("b", "a/..")],
+        [link("a", "b"), link("b", "a")],
+        [file("\udcff")],
+    ],
+    ids=lambda entries: ascii(entries[-1].path)[:20] + ascii(entries[-1].target)[:12],
+)
+def test_what_leads_out_or_is_out_of_bounds_is_refused_on_both_sides(monkeypatch, entries):
+    table = Table(0o755, tuple(entries))
+    with pytest.raises(REFUSED) as refused:
+        encode(table)
+    assert str(refused.value).isprintable()
+    # A sender that does not look at it.
+    monkeypatch.setattr(folder_table, "check", lambda table: None)
+    with suppress(UnicodeEncodeError):
+        data = encode(table)
+        monkeypatch.undo()
+        with pytest.raises(REFUSED):
+            decode(data)
+
+
+def test_more_entries_than_there_may_be_are_refused(monkeypatch):
+    monkeypatch.setattr(folder_table, "MOST_ENTRIES", 2)
+    assert encode(Table(0, (file("a"), file("b"))))
+    with pytest.raises(REFUSED):
+        encode(Table(0, (file("a"), file("b"), file("c"))))
+
+
+@pytest.mark.parametrize(("entries", "size"), [(1 << 31, 100), (1, 1 << 31), (1000, 100)])
+def test_a_head_that_promises_too_much_is_refused_before_anything_is_read(entries, size):
+    with pytest.raises(RemoteProtocolError):
+        table_bytes(struct.pack("<8sHII", MAGIC, 0o755, entries, size))
+
+
+def test_what_is_no_folder_is_told_so():
+    with pytest.raises(RemoteProtocolError, match="no folder"):
+        table_bytes(bytes(HEAD_BYTES))
+
+
+@given(st.dictionaries(PATHS, TARGETS, max_size=5), st.sets(PATHS, max_size=4))
+def test_links_that_are_let_through_lead_nowhere_outside_as_the_system_follows_them(links, folders):
+    """In a folder where everything that may be there is made, as far as it can be."""
+    # Of a table that is taken, nothing is in a link.
+    links = {path: target for path, target in links.items() if not any(path.startswith(f"{one}/") for one in links)}
+    with suppress(UnsafeNameError), tempfile.TemporaryDirectory() as place:
+        check_links(links)
+        root = Path(place).resolve() / "outer" / "root"
+        root.mkdir(parents=True)
+        for path in sorted(folders - links.keys()):
+            with suppress(OSError):
+                (root / path).mkdir(parents=True)
+        for path, target in sorted(links.items()):
+            with suppress(OSError):
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).symlink_to(target)
+        for path in links:
+            if (root / path).is_symlink():
+                assert Path(os.path.realpath(root / path)).is_relative_to(root), path

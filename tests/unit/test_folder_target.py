@@ -1,0 +1,243 @@
+"""A folder being received: whole or not at all, and nothing outside of it, whatever its sender says."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.permissions import AllowedFolder, Permissions
+from blast_transport.agent.settings import DeviceSection, FolderSection, Settings
+from blast_transport.base.errors import NotAllowedError, StoreError, UnsafeNameError, WrongInputError
+from blast_transport.store import folder_table
+from blast_transport.store.file_target import FileRules, open_directory
+from blast_transport.store.folder_source import FolderSource
+from blast_transport.store.folder_table import Entry, Kind, Table, encode
+from blast_transport.store.folder_target import FolderTarget, _Unpacking
+from tests.support.folder_trees import names_in, seen, varied
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    place = tmp_path / "into"
+    place.mkdir()
+    return place
+
+
+def read(source: FolderSource) -> bytes:
+    view = memoryview(bytearray(source.size))
+    assert source.read(0, view) == source.size
+    return bytes(view)
+
+
+def target(into: Path, size: int, **more: object) -> FolderTarget:
+    return FolderTarget(open_directory(into), into, "data", size, "id", **more)
+
+
+def unpacked(into: Path, data: bytes, fsync: bool = False) -> None:
+    taking = target(into, len(data))
+    try:
+        taking.write(0, data)
+        taking.commit(len(data), fsync=fsync)
+    finally:
+        taking.discard(resumable=False)
+
+
+def unchecked(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> bytes:
+    """What a hostile sender says."""
+    with monkeypatch.context() as patched:
+        patched.setattr(folder_table, "check", lambda table: None)
+        return encode(Table(0o755, entries))
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_a_folder_comes_as_it_was(tmp_path, into, fsync):
+    folder = varied(tmp_path / "data")
+    unpacked(into, read(FolderSource(folder)), fsync)
+    assert seen(into / "data") == seen(folder)
+    assert names_in(into) == ["data"]
+
+
+def test_a_folder_with_nothing_in_it_is_one_too(tmp_path, into):
+    (tmp_path / "data").mkdir()
+    unpacked(into, read(FolderSource(tmp_path / "data")))
+    assert names_in(into / "data") == []
+
+
+def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "tool").write_text("x")
+    (folder / "tool").chmod(0o6755)
+    folder.chmod(0o3777)
+    unpacked(into, read(FolderSource(folder)))
+    assert stat.S_IMODE((into / "data" / "tool").stat().st_mode) == 0o755
+    assert stat.S_IMODE((into / "data").stat().st_mode) == 0o777
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [Entry(Kind.FILE, "../escaped", 0o644, 1)],
+        [Entry(Kind.LINK, "d", 0o777, 1, target="../.."), Entry(Kind.FILE, "d/escaped", 0o644, 1)],
+        [Entry(Kind.LINK, "d", 0o777, 1, target="/"), Entry(Kind.FOLDER, "d/escaped", 0o755, 1)],
+        [Entry(Kind.LINK, "escaped", 0o777, 1, target="/etc/passwd")],
+        [Entry(Kind.FILE, "a", 0o4755, 1)],
+        [Entry(Kind.FILE, "a", 0o644, 1, size=1)],
+    ],
+    ids=["dots", "through a link", "through an absolute link", "absolute link", "setuid", "more than came"],
+)
+def test_what_a_hostile_sender_says_leaves_nothing(monkeypatch, tmp_path, into, entries):
+    data = unchecked(monkeypatch, *entries)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StoreError, match="cannot make"):
+        unpacked(into, data)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_comes_and_is_no_folder_leaves_nothing(into):
+    for data in (b"", b"x" * 100, encode(Table(0o755, ()))[:-1]):
+        with pytest.raises(StoreError):
+            unpacked(into, data)
+    assert names_in(into) == []
+
+
+@pytest.mark.parametrize("made", [1, 3, 5])
+def test_one_that_cannot_be_made_to_its_end_leaves_nothing(monkeypatch, tmp_path, into, made):
+    folder = varied(tmp_path / "data")
+    data, calls, begin = read(FolderSource(folder)), [], _Unpacking._file
+
+    def failing(unpacking: _Unpacking, entry: Entry, offset: int) -> None:
+        calls.append(entry)
+        if len(calls) > made:
+            raise OSError(28, "No space left on device")
+        assert not (into / "data").exists()
+        begin(unpacking, entry, offset)
+
+    monkeypatch.setattr(_Unpacking, "_file" if made < 3 else "_close_folder", failing if made < 3 else no_space)
+    with pytest.raises(StoreError, match="No space"):
+        unpacked(into, data)
+    assert names_in(into) == []
+
+
+def no_space(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_what_came_in_the_meantime_under_its_name_is_left_as_it_is(tmp_path, into):
+    folder = varied(tmp_path / "data")
+    data = read(FolderSource(folder))
+    taking = target(into, len(data))
+    taking.write(0, data)
+    (into / "data").mkdir()
+    (into / "data" / "precious").touch()
+    with pytest.raises(StoreError, match="is there already, and is left as it is"):
+        taking.commit(len(data), fsync=False)
+    taking.discard(resumable=False)
+    assert names_in(into) == ["data"] and names_in(into / "data") == ["precious"]
+
+
+def test_an_empty_folder_under_its_name_gives_way(tmp_path, into):
+    (into / "data").mkdir()
+    unpacked(into, read(FolderSource(varied(tmp_path / "data"))))
+    assert (into / "data" / "a").is_file()
+
+
+def test_room_is_wanted_twice(monkeypatch, into):
+    asked = []
+    monkeypatch.setattr(
+        "blast_transport.store.file_target.FileTarget._check_room", lambda self, size: asked.append(size)
+    )
+    target(into, 1000).discard(resumable=False)
+    assert asked == [2000]
+
+
+def test_more_than_the_agent_takes_is_refused_before_it_comes(into):
+    with pytest.raises(StoreError, match="more than"):
+        target(into, 1000, rules=FileRules(most_bytes=999))
+
+
+def test_remains_of_an_agent_that_was_killed_while_it_unpacked_are_removed_in_a_day(into):
+    remains = into / ".blast-0123"
+    (remains / "sub").mkdir(parents=True)
+    fresh = into / ".blast-4567"
+    fresh.mkdir()
+    long_ago = time.time() - 90_000
+    os.utime(remains, (long_ago, long_ago))
+    target(into, 10).discard(resumable=False)
+    assert names_in(into) == [fresh.name]
+
+
+# ---------------------------------------------------------------------- what may be sent
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda folder: os.mkfifo(folder / "pipe"), "pipe is no file, folder or link"),
+        (lambda folder: (folder / "out").symlink_to("/etc/passwd"), "absolute path"),
+        (lambda folder: (folder / "out").symlink_to("../other"), "leads out of the folder"),
+        (lambda folder: (folder / "loop").symlink_to("loop"), "in a circle"),
+        (lambda folder: (folder / "new\nline").touch(), "cannot be printed"),
+        (lambda folder: Path(os.fsdecode(os.fsencode(folder) + b"/\xff")).touch(), "is not UTF-8"),
+    ],
+    ids=["pipe", "absolute", "outside", "circle", "line", "bytes"],
+)
+def test_what_cannot_be_sent_is_told_in_a_sentence(tmp_path, make, sentence):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    make(folder)
+    with pytest.raises(WrongInputError, match=sentence) as refused:
+        FolderSource(folder)
+    assert str(refused.value).isprintable() or "\udcff" in str(refused.value)
+
+
+def test_a_folder_too_deep_or_too_full_is_told_in_a_sentence(monkeypatch, tmp_path):
+    deep = tmp_path / "deep"
+    deep.joinpath(*("a" * 70)).mkdir(parents=True)
+    with pytest.raises(WrongInputError, match="64 parts"):
+        FolderSource(deep)
+    monkeypatch.setattr("blast_transport.store.folder_source.MOST_ENTRIES", 3)
+    with pytest.raises(WrongInputError, match="more than 3 entries"):
+        FolderSource(deep)
+
+
+def test_the_same_folder_is_the_same_content_until_something_in_it_changes(tmp_path):
+    folder = varied(tmp_path / "data")
+    first = FolderSource(folder).content
+    assert FolderSource(folder).content == first
+    (folder / "sub" / "tool").write_bytes(b"other")
+    assert FolderSource(folder).content != first
+
+
+# ---------------------------------------------------------------------- where it may go
+
+
+@pytest.fixture
+def permissions(into: Path) -> Permissions:
+    return Permissions(
+        Settings(folder=(FolderSection("in", into),), device=(DeviceSection("disk", Path("/dev/null")),))
+    )
+
+
+def test_a_folder_goes_below_a_folder_of_the_agent(permissions, into):
+    allowed = permissions.allow("folder", "data")
+    assert isinstance(allowed, AllowedFolder) and allowed.name == "data"
+    allowed.close()
+
+
+def test_a_folder_takes_nobody_s_place_and_no_device(permissions, into):
+    (into / "full").mkdir()
+    (into / "full" / "x").touch()
+    (into / "file").touch()
+    (into / "link").symlink_to("full")
+    with pytest.raises(NotAllowedError, match="is there already"):
+        permissions.allow("folder", "full")
+    for name in ("file", "link", "../x", "/x", "link/x"):
+        with pytest.raises(UnsafeNameError):
+            permissions.allow("folder", name)
+    with pytest.raises(NotAllowedError, match="is a device"):
+        permissions.allow("folder", "data", "disk")

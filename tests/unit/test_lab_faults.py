@@ -1,0 +1,102 @@
+"""What may be typed at a lab's prompt to break something, and what hosts of a lab are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mininet_topos.errors import PlanError
+from mininet_topos.fault_words import Denied, read_decibels, read_denied, read_fibre, read_rebooted, read_seconds
+from mininet_topos.faults import FaultDesk, fibre
+from mininet_topos.names import Names
+from mininet_topos.plan import LabPlan
+from mininet_topos.power import PowerModel
+from tl1_driver.emulator.agent import EmulatedSwitch
+
+PLAN = LabPlan(racks=4, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 2})
+
+
+def test_every_fibre_that_may_be_typed_is_one_of_the_lab():
+    legs = [f"{splitter.name}/{leg}" for splitter in PLAN.splitter_plans for leg in splitter.outputs]
+    typed = [["r3", "rx"], ["r3", "rx1"], ["r3", "rx2"], ["s1"], ["s2"], *([leg] for leg in legs)]
+    ports = [fibre(PLAN, read_fibre(PLAN, words)) for words in typed]
+    assert ports[0] == ports[1] and len(set(ports)) == len(typed) - 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "say which fibre"),
+        (["r3"], "say which fibre"),
+        (["r3", "tx"], "say which fibre"),
+        (["r3", "rx3"], "2 optical port"),
+        (["r3", "rx٣"], "2 optical port"),
+        (["r33", "rx"], "did you mean r3?"),
+        (["s1/1"], "has no leg '1'"),
+        (["s9"], "there is no 's9'"),
+        (["s1", "s2"], "say which fibre"),
+    ],
+)
+def test_what_is_no_fibre_is_told_in_a_sentence(words, sentence):
+    with pytest.raises(PlanError, match=sentence.replace("?", r"\?")):
+        read_fibre(PLAN, words)
+
+
+def test_what_the_switch_is_to_deny():
+    assert read_denied(PLAN, ["ocs1", "in", "3,4"]) == Denied(inputs=(3, 4))
+    assert read_denied(PLAN, ["ocs1", "out", "7"]) == Denied(outputs=(7,))
+    assert read_denied(PLAN, ["ocs1", "all"]) == Denied(everything=True)
+    assert read_denied(PLAN, ["ocs1", "none"]) == Denied()
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["ocs2", "all"], ["ocs1"], ["ocs1", "in"], ["ocs1", "in", "0"], ["ocs1", "in", "99"]]
+)
+def test_what_no_switch_can_deny_is_refused(words):
+    with pytest.raises(PlanError):
+        read_denied(PLAN, words)
+
+
+def test_times_and_decibels():
+    assert read_seconds(["ocs1", "500ms"]) == 0.5
+    assert read_decibels(["r3", "rx", "5dB"]) == 5.0
+    for words in ([], ["ocs1"], ["ocs1", "soon"], ["r1", "2s"], ["ocs1", "1", "2"]):
+        with pytest.raises(PlanError):
+            read_seconds(words)
+    with pytest.raises(PlanError):
+        read_decibels(["r3", "rx"])
+
+
+def test_what_may_be_rebooted():
+    assert [read_rebooted(PLAN, [name]) for name in ("r2", "r2h1", "ocs1", "controller")] == [
+        "r2", "r2h1", "ocs1", "controller",
+    ]  # fmt: skip
+    with pytest.raises(PlanError, match="did you mean controller"):
+        read_rebooted(PLAN, ["controler"])
+    with pytest.raises(PlanError, match="say what"):
+        read_rebooted(PLAN, [])
+
+
+def test_a_switch_denies_what_it_is_told_to_until_it_is_told_otherwise():
+    async def apply(removed, added) -> None:
+        return None
+
+    switch = EmulatedSwitch(PLAN.ocs_ports, PLAN.ocs_ports, apply=apply)
+    desk = FaultDesk(switch, PowerModel((), ()), Names("b000"), lambda lines: None)
+    assert desk._answer(b'{"denied": {"inputs": [3], "outputs": [], "everything": false}}') == {"done": True}
+    assert switch.faults.refused_inputs == {3} and not switch.faults.refuse_all
+    assert desk._answer(b'{"denied": {"inputs": [], "outputs": [7], "everything": true}}') == {"done": True}
+    assert (switch.faults.refused_inputs, switch.faults.refused_outputs) == (set(), {7}) and switch.faults.refuse_all
+    assert "refused" in desk._answer(b'{"denied": {"inputs": "x"}}')
+
+
+def test_hosts_know_each_other_beside_what_the_machine_knows():
+    from mininet_topos.equipped import environment, hosts_file, hosts_of
+
+    hosts = hosts_of(PLAN)
+    text = hosts_file("127.0.0.1 localhost\n\n", hosts)
+    assert text.startswith("127.0.0.1 localhost\n10.") and text.endswith("\n")
+    assert {line.split()[1] for line in text.splitlines()[1:]} == set(hosts) and len(hosts) == 8
+    told = environment("r1h1", "127.0.0.1:9090", Path("/run/secret"))
+    assert (told["BLAST_HOST"], told["BLAST_CONTROLLER"]) == ("r1h1", "127.0.0.1:9090")

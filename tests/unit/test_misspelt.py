@@ -1,0 +1,99 @@
+"""What somebody hears who mistypes a command, an option, one of its words, or a host."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_client import command, fabric_commands
+from blast_client.command import main
+from blast_client.nearest import did_you_mean, nearest
+from blast_client.unknown_hosts import meant
+from tests.support.declared_commands import declared_commands
+from tests.support.memory_controller import MemoryController, serving
+
+
+@pytest.fixture(autouse=True)
+def the_commands_of_this_tree(monkeypatch):
+    monkeypatch.setattr(command, "entry_points", lambda group: declared_commands() if group == command.GROUP else [])
+    monkeypatch.setattr(fabric_commands, "entry_points", lambda group: [])
+
+
+@pytest.fixture
+def controller(monkeypatch):
+    handler = MemoryController()
+    with serving(handler) as (_, host, port):
+        monkeypatch.setenv("BLAST_CONTROLLER", f"{host}:{port}")
+        yield handler
+
+
+@pytest.mark.parametrize(
+    ("words", "who", "sentence"),
+    [
+        (["statsu"], "blast", "there is no command 'statsu': did you mean status?"),
+        (["xyzzy"], "blast", "there is no command 'xyzzy' (`blast --help` tells more)"),
+        (["fabric", "shwo"], "blast fabric", "there is no command 'shwo': did you mean show?"),
+        (["lab", "pu"], "blast lab", "there is no command 'pu' (there are up, list, down,"),
+        (["status", "--limt", "3"], "blast status", "there is no option --limt: did you mean --limit?"),
+        (["status", "--limt=3"], "blast status", "there is no option --limt: did you mean --limit?"),
+        (["status", "--zzz"], "blast status", "there is no option --zzz ("),
+        (["status", "a", "b"], "blast status", "there is nothing that 'b' could be"),
+        (["send", "f", "--to", "a", "--via", "pipelin"], "blast send", "argument --via: there is no choice 'pipelin'"),
+        (["lab", "up", "--preset", "smal"], "blast lab up", "did you mean small?"),
+        (["--", "status"], "blast", "there is no command '--'"),
+    ],
+)
+def test_the_nearest_is_named(capsys, words, who, sentence):
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"{who}: ") and sentence in said and said.count("\n") == 1
+    assert f"`{who} --help`" in said
+
+
+def test_a_command_that_an_older_installation_does_not_have_is_told_so(monkeypatch, capsys):
+    monkeypatch.setattr(command, "entry_points", lambda group: [])
+    assert main(["status"]) == 2
+    assert "there is no command 'status'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sender", "receivers", "question"),
+    [
+        ("h11", "h21,h331", "did you mean h31 where it says h331?"),
+        ("H12", "h21", "did you mean h12 where it says H12?"),
+        ("h11", "h21,zebra", "no host is named zebra\n"),
+    ],
+)
+def test_a_request_for_a_host_that_there_is_not_is_told_the_nearest(controller, capsys, sender, receivers, question):
+    assert main(["request", "--from", sender, "--to", receivers, "--bytes", "1MB"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("blast: no host is named ") and question in said and said.count("\n") == 1
+
+
+def test_an_extension_by_a_host_that_there_is_not_is_told_the_nearest(controller, capsys):
+    main(["request", "--from", "h11", "--to", "h21", "--bytes", "1MB", "--key", "k", "--no-wait"])
+    assert main(["extend", "k", "--add", "h331"]) == 2
+    assert "; did you mean h31 where it says h331?\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", [[], ["--via", "optical"]])
+def test_what_is_sent_to_a_host_that_the_fabric_does_not_have_is_told_the_nearest(controller, capsys, tmp_path, way):
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    # Nobody listens at port 1.
+    assert main(["send", str(file), "--to", "h331=127.0.0.1:1", "--from", "h11", *way]) in (1, 2)
+    assert "no host is named h331; did you mean h31 where it says h331?" in capsys.readouterr().err
+
+
+def test_what_is_alike_in_nothing_is_not_named():
+    assert nearest("zebra", ["h1", "h2"]) is None and did_you_mean("zebra", ["h1"]) == ""
+
+
+def test_only_the_first_of_many_unknown_hosts_are_told():
+    assert meant([f"h{number}x" for number in range(50)], [f"h{number}" for number in range(50)]).count("where") == 3
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=100), max_size=20))
+def test_the_nearest_is_one_of_those_that_there_are(written, known):
+    assert nearest(written, known) in {None, *known}

@@ -1,0 +1,243 @@
+"""The flight recorder: what stays within bounds, what a fault does to it, and what is said of the past."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from blast_controller.core.model.events import DeviceDown, FinishAsked
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.snapshot.changes import EVERYTHING
+from blast_controller.moments.encoder import all_rows
+from blast_controller.recording import recorder as recording
+from blast_controller.recording import writer as writing
+from blast_controller.recording.blocks import Stamp
+from blast_controller.recording.errors import CannotKeep, Damaged, InUse, NewerRecording, NoRecording, NothingRecorded
+from blast_controller.recording.files import FORMAT
+from blast_controller.recording.past import Bucket
+from blast_controller.recording.reader import Reader
+from blast_controller.recording.recorder import Recorder
+from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Keep
+from blast_controller.recording.writer import RunFacts, Writer
+from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.waiting import eventually
+
+FACTS = RunFacts(3, "1.0", "here", "the controller has started")
+BEGIN = 1_790_000_000_000_000
+MIB = 1 << 20
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "recording.sqlite"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "INTERVAL", 0.01)
+    monkeypatch.setattr(recording, "AGAIN", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take less time to fill."""
+    monkeypatch.setattr(writing, "BLOCK_BYTES", 1 << 18)
+
+
+def begun(path: Path, keep: Keep | None = None, wall: int = BEGIN) -> Writer:
+    writer = Writer(path, keep or Keep())
+    writer.begin(Stamp(0, wall), {"fabric": "{}"}, FACTS)
+    return writer
+
+
+def fill(writer: Writer, moments: int, step: int = 1_000_000) -> None:
+    """Moments of 4 kB that cannot be made smaller than half of that."""
+    dice = random.Random(5)
+    for number in range(moments):
+        row = f'{{"n":"{dice.randbytes(2000).hex()}"}}'
+        writer.append(Stamp(number * step, BEGIN + number * step), {f"tree/{number % 20}": row})
+        writer.flush(BEGIN + number * step)
+
+
+# ------------------------------------------------------------------------------------------------ the file
+
+
+def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
+    most = MIB
+    writer = begun(path, Keep(bytes=most))
+    sizes = []
+    for _ in range(4):
+        fill(writer, 300)
+        sizes.append(sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")))
+    # A block more than is to be kept, and what the write-ahead log may have.
+    assert max(sizes[1:]) < most + 13 * MIB and writer.bytes <= most + MIB // 2
+    reader = Reader(path)
+    span = reader.span()
+    assert 1 < span.oldest.sequence < span.newest.sequence == 1201
+    assert reader.moment(span.oldest.sequence).rows
+    with pytest.raises(NothingRecorded, match="no moment 1 "):
+        reader.moment(1)
+
+
+def test_what_is_too_old_goes(path):
+    writer = begun(path, Keep(days=1.0))
+    fill(writer, 400, step=MICROSECONDS_PER_DAY // 100)
+    oldest = Reader(path).span().oldest
+    assert BEGIN / 1e6 + 2 * 86400 < oldest.wall < BEGIN / 1e6 + 3.5 * 86400
+
+
+def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
+    writer = begun(path, Keep(days=1.0))
+    fill(writer, 600, step=1000)
+    before = Reader(path).span().oldest
+    writer.begin(Stamp(0, BEGIN + 400 * MICROSECONDS_PER_DAY), {"fabric": "{}"}, FACTS)
+    after = Reader(path).span()
+    assert before.sequence < after.oldest.sequence < 500 and after.newest.sequence == 602
+
+
+def test_only_one_controller_writes_a_file(path):
+    writer = begun(path)
+    with pytest.raises(InUse, match="a file of its own"):
+        Writer(path, Keep())
+    writer.close()
+    Writer(path, Keep()).close()
+
+
+def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
+    with pytest.raises(NoRecording, match="no such file"):
+        Reader(path)
+    with pytest.raises(NoRecording, match="no file can be made"):
+        Writer(tmp_path / "nowhere" / "file", Keep())
+    path.write_bytes(b"anything else" * 1000)
+    for opened in (lambda: Reader(path), lambda: Writer(path, Keep())):
+        with pytest.raises(Damaged, match="move it"):
+            opened()
+    path.unlink()
+    begun(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    connection.close()
+    with pytest.raises(NewerRecording, match="or a later one"):
+        Reader(path)
+
+
+def test_runs_and_the_gaps_between_them_are_told(path):
+    writer = begun(path)
+    writer.flush(BEGIN + 5_000_000)
+    writer.close()
+    begun(path, wall=BEGIN + 65_000_000).close()
+    span = Reader(path).span()
+    assert [(run.epoch, run.first) for run in span.runs] == [(3, 1), (3, 2)]
+    assert span.gaps == ((BEGIN / 1e6 + 5, BEGIN / 1e6 + 65, FACTS.reason),)
+
+
+def test_a_clock_set_back_shows_what_was_shown_the_last_time_that_it_was_so_late(path):
+    writer = begun(path)
+    for number, second in enumerate((10, 20, 30, 5, 15, 25)):
+        writer.append(Stamp(number, BEGIN + second * 1_000_000), {"warm": f'{{"n":{number}}}'})
+    writer.flush(BEGIN)
+    reader = Reader(path)
+    wall = BEGIN / 1e6
+    assert [reader.at(wall + second).rows.get("warm") for second in (0, 4, 5, 9, 15, 24, 25, 31)] == [
+        None,
+        None,
+        *(f'{{"n":{number}}}' for number in (3, 3, 4, 4, 5, 5)),
+    ]
+    with pytest.raises(NothingRecorded):
+        reader.at(wall - 1)
+
+
+def test_activity_adds_up_to_all_that_happened(path):
+    writer = begun(path)
+    fill(writer, 500)
+    reader = Reader(path)
+    span = reader.span()
+    found = reader.activity(7, span.oldest.wall, span.newest.wall + 1)
+    assert sum(bucket.moments for bucket in found) == pytest.approx(501)
+    assert all(bucket.moments > 50 for bucket in found)
+    assert reader.activity(3, 0.0, 1.0) == [Bucket(0.0, 0.0)] * 3
+
+
+# ---------------------------------------------------------------------------------------------- the recorder
+
+
+def publish(recorder: Recorder, world: World) -> None:
+    recorder.on_published(world.core.snapshot, world.core.take_changes())
+
+
+def started(path: Path) -> tuple[Recorder, World]:
+    world = ready_world(make_fabric(4, [4]))
+    world.core.take_changes()
+    recorder = Recorder(path, Keep(), "1.0", "here")
+    recorder.on_published(world.core.snapshot, EVERYTHING)
+    recorder.start(7)
+    recorder.on_published(world.core.snapshot, EVERYTHING)
+    return recorder, world
+
+
+def test_what_is_published_is_recorded_from_the_start_on(path, soon):
+    recorder, world = started(path)
+    eventually(path.exists, "the file")
+    grant = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
+    publish(recorder, world)
+    lit = all_rows(world.core.snapshot)
+    eventually(lambda: not recorder.lag, "it to be taken")
+    world.handle(FinishAsked(key_of("k"), 0))
+    world.handle(DeviceDown(SwitchId("ocs1"), "cable pulled"))
+    publish(recorder, world)
+    recorder.stop()
+    assert recorder.fault is None and recorder.bytes > 0 and not recorder.merged
+    reader = Reader(path)
+    newest = reader.span().newest
+    assert reader.moment(newest.sequence).rows == all_rows(world.core.snapshot)
+    past = reader.moment(newest.sequence - 1)
+    assert past.rows == lit and f"tree/{grant.reservation}" in lit
+    assert past.run.epoch == 7 and past.run.reason == recording.STARTED
+
+
+def test_a_damaged_file_is_said_once_and_left_alone(path, soon, caplog):
+    path.write_bytes(b"x" * 5000)
+    with caplog.at_level(logging.INFO):
+        recorder, world = started(path)
+        eventually(lambda: recorder.fault is not None, "the fault")
+        before = recorder.fault
+        for _ in range(3):
+            publish(recorder, world)
+        path.unlink()
+        eventually(lambda: recorder.fault is None, "another try")
+        recorder.stop()
+    assert "not a whole recording" in before
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    (run,) = Reader(path).span().runs
+    assert run.reason.startswith("recording had paused")
+
+
+def test_a_full_disk_makes_a_gap_and_everything_is_whole_after_it(path, soon, monkeypatch):
+    recorder, world = started(path)
+    eventually(path.exists, "the file")
+    full = [True]
+    flush = Writer.flush
+
+    def fails(writer: Writer, wall: int) -> None:
+        if full[0]:
+            raise CannotKeep(path, "database or disk is full")
+        flush(writer, wall)
+
+    monkeypatch.setattr(Writer, "flush", fails)
+    world.granted(multicast("k", "r1h1", ["r2h1"]))
+    publish(recorder, world)
+    eventually(lambda: recorder.fault is not None, "the fault")
+    full[0] = False
+    eventually(lambda: recorder.fault is None, "room")
+    world.handle(FinishAsked(key_of("k"), 0))
+    publish(recorder, world)
+    recorder.stop()
+    reader = Reader(path)
+    span = reader.span()
+    (gap,) = span.gaps
+    assert "disk is full" in gap.reason and gap.after <= gap.until
+    assert reader.moment(span.newest.sequence).rows == all_rows(world.core.snapshot)

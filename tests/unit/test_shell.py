@@ -1,0 +1,133 @@
+"""What a shell completes, and the manual pages: made from the parsers that the commands have."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from blast_client import command
+from blast_client.command import main
+from blast_client.shell import command as shell_command
+from blast_client.shell import parsers
+from blast_client.shell.command import SHELLS
+from blast_client.shell.man_pages import man_pages
+from blast_client.shell.parsers import commands_of, every_parser, whole_parser
+from blast_client.summaries import SUMMARIES
+from blast_transport.base.extras import NotInstalled
+from tests.support.declared_commands import declared_commands
+
+ASKED = """
+source /dev/stdin <<<"$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); COMPREPLY=()
+_shtab_blast
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture(autouse=True)
+def the_commands_of_this_tree(monkeypatch):
+    monkeypatch.setattr(parsers, "entry_points", lambda group: declared_commands() if group == command.GROUP else [])
+
+
+@pytest.fixture
+def script(capsys):
+    def made(shell: str) -> str:
+        assert main(["completion", shell]) == 0
+        return capsys.readouterr().out
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["st"], {"status", "stand-down"}),
+        (["status", "--al"], {"--all"}),
+        (["lab", "do"], {"down"}),
+        (["send", "--via", "tr"], {"trees"}),
+        (["status", "--all", "--lim"], {"--limit"}),
+    ],
+)
+def test_bash_completes_commands_options_and_their_words(script, words, offered):
+    typed = ["bash", "-c", ASKED, "bash", script("bash"), "blast", *words]
+    assert set(subprocess.run(typed, capture_output=True, text=True, check=True).stdout.split()) == offered
+
+
+def test_bash_completes_names_of_files_where_an_option_wants_one(script, tmp_path):
+    (tmp_path / "model.bin").touch()
+    typed = ["bash", "-c", ASKED, "bash", script("bash"), "blast", "send", str(tmp_path / "mo")]
+    assert subprocess.run(typed, capture_output=True, text=True, check=True).stdout.split() == [
+        str(tmp_path / "model.bin")
+    ]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_s_script_knows_every_command_and_option(script, shell):
+    text = script(shell)
+    for parser in every_parser(whole_parser()):
+        for name in [*commands_of(parser), *parser._option_string_actions]:
+            # fish writes options without their dashes.
+            assert name.lstrip("-") in text, (parser.prog, name)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=text, text=True, check=True)
+
+
+def test_there_is_a_manual_page_of_each_command_with_all_of_its_options_and_examples():
+    pages, commands = man_pages(), commands_of(whole_parser())
+    assert set(pages) == {"blast.1", *(f"blast-{name}.1" for name in commands)}
+    for name, parser in commands.items():
+        page = pages[f"blast-{name}.1"].replace("\\-", "-")
+        assert f"blast-{name} - {SUMMARIES[name]}\n" in page
+        for each in every_parser(parser):
+            assert all(option in page for option in each._option_string_actions if option not in ("-h", "--help"))
+        for line in (parser.epilog or "").splitlines()[1:]:
+            assert line in page
+    assert all(f"blast {name}" in pages["blast.1"].replace("\\-", "-") for name in commands)
+
+
+def test_groff_has_nothing_against_the_pages(tmp_path):
+    if shutil.which("groff") is None:
+        pytest.skip("needs groff")
+    for name, page in man_pages().items():
+        words = ["groff", "-man", "-Tutf8", "-Kutf8", "-wall", "-z"]
+        said = subprocess.run(words, input=page, capture_output=True, text=True, check=True).stderr
+        assert "warning" not in said or "adjust" in said or "break" in said, (name, said)
+
+
+def test_pages_are_written_into_a_folder_that_need_not_be_there(tmp_path, capsys):
+    folder = tmp_path / "man" / "man1"
+    assert main(["man", str(folder)]) == 0
+    assert (folder / "blast-send.1").read_text().startswith(".TH BLAST")
+    assert str(len(list(folder.iterdir()))) in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["man", str(tmp_path / "file")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("blast: ") and said.count("\n") == 1 and "choose another folder" in said
+
+
+@pytest.mark.parametrize("words", [["completion", "bash"], ["man", "nowhere"]])
+def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch, capsys, words):
+    def missing(extra: str, *modules: str) -> None:
+        raise NotInstalled(f"{modules} not installed: {extra}")
+
+    monkeypatch.setattr(shell_command, "require", missing)
+    assert main(words) == 1
+    assert "not installed: shell" in capsys.readouterr().err
+
+
+def test_a_command_whose_extra_is_missing_is_not_offered(monkeypatch, script):
+    monkeypatch.setattr(
+        parsers, "entry_points", lambda group: [*declared_commands(), command_of("absent", "no_such_package:register")]
+    )
+    assert "absent" not in script("bash")
+
+
+def command_of(name: str, value: str):
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(name, value, command.GROUP)

@@ -1,0 +1,60 @@
+"""Tables of text: how wide they are, and what is shortened where they would be wider."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_client import terminal
+from blast_client.terminal import columns, fitted, fitted_in_the_middle, printable, table_width, width
+from blast_client.text_table import text_table
+
+CELLS = st.text(max_size=60)
+TABLES = st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1, max_size=5))
+
+
+@pytest.mark.parametrize(
+    ("text", "wide"), [("", 0), ("abc", 3), ("列車", 4), ("e\N{COMBINING ACUTE ACCENT}", 1), ("é", 1), ("😀", 2)]
+)
+def test_a_text_is_as_wide_as_a_terminal_shows_it(text, wide):
+    assert width(text) == wide
+
+
+def test_columns_stand_below_each_other_though_characters_are_wide():
+    assert text_table(["KEY", "N"], [["列車", "1"], ["ab", "2"]]) == "KEY   N\n列車  1\nab    2"
+
+
+def test_the_widest_column_gives_way_first_and_the_name_last():
+    table = text_table(["KEY", "TO", "NOTE"], [["a" * 30, "b" * 12, "c" * 50]], 70)
+    assert table.splitlines()[1] == f"{'a' * 30}  {'b' * 12}  {'c' * 23}…"
+    table = text_table(["KEY", "TO", "NOTE"], [["a" * 30 + "z", "b" * 12, "c" * 50]], 45)
+    assert table.splitlines()[1] == f"{'a' * 12}…{'a' * 11}z  {'b' * 7}…  {'c' * 7}…"
+
+
+@given(TABLES, st.integers(70, 120))
+def test_no_line_is_wider_than_it_may_be_and_nothing_in_it_moves_a_cursor(rows, most):
+    header = [f"H{number}" for number in range(len(rows[0]))]
+    lines = text_table(header, rows, most).split("\n")
+    assert len(lines) == len(rows) + 1
+    assert all(width(line) <= most and line.isprintable() for line in lines)
+
+
+@given(st.text(max_size=40), st.integers(1, 30))
+def test_what_is_shortened_fits(text, most):
+    text = printable(text)
+    assert width(fitted(text, most)) <= most and width(fitted_in_the_middle(text, most)) <= most
+
+
+@pytest.mark.parametrize("environment", ["", "0", "nonsense", "60"])
+def test_a_width_that_cannot_be_told_is_what_the_caller_says(monkeypatch, environment):
+    monkeypatch.setenv("COLUMNS", environment)
+    monkeypatch.setattr(terminal.os, "get_terminal_size", lambda number: (_ for _ in ()).throw(OSError()))
+    assert columns(sys.stdout, 80) == (60 if environment == "60" else 80)
+
+
+def test_no_terminal_is_so_narrow_that_nothing_is_left_of_a_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "3")
+    assert table_width() == 40
