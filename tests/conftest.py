@@ -86,6 +86,12 @@ def _rust_lacks() -> str | None:
     return None if _succeeds(str(scripts / "cargo"), "--version") else "needs Rust 1.85: scripts/setup test"
 
 
+def _browser_lacks() -> str | None:
+    from tests.support.browser import lacks
+
+    return lacks()
+
+
 def _prometheus_lacks() -> str | None:
     tools = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
     return None if all(map(shutil.which, tools)) else "needs Prometheus and Alertmanager: scripts/setup long"
@@ -106,6 +112,7 @@ LACKS = {
         "ryu": _ryu_lacks,
         "spark": _spark_lacks,
         "torch": _torch_lacks,
+        "browser": _browser_lacks,
     }.items()
 }
 

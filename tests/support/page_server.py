@@ -112,7 +112,7 @@ class PageServer:
         self._thread.start()
         started.wait()
         assert server.started
-        return f"http://127.0.0.1:{self.port}/"
+        return self.url
 
     def stop(self, goodbye: str | None = None) -> None:
         """End, as a controller that is stopped: streams end at once."""
@@ -143,6 +143,15 @@ class PageServer:
         snapshot = self.world.core.snapshot
         waiting, trees = snapshot.waiting_of(None), len(snapshot.trees)
         return {"wall": self.wall(), "waiting": waiting, "trees": trees, "granted": 0, "grantMs": None}
+
+    def tell_raw(self, name: str, value: Value) -> None:
+        """Any event."""
+        self._tell(_event(name, value))
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return f"http://127.0.0.1:{self.port}/"
 
     def drop_streams(self) -> None:
         """End every stream, as a broken connection does."""

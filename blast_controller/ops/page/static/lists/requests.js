@@ -20,7 +20,7 @@ const ORDERS = {
   key: (one, other) => one.key.localeCompare(other.key, undefined, { numeric: true }),
   way: (one, other) => one.sender.localeCompare(other.sender, undefined, { numeric: true }),
   progress: (one, other) => (progress(one) ?? -1) - (progress(other) ?? -1),
-  age: (one, other) => other.receivedAt - one.receivedAt,
+  age: (one, other) => other.arrival - one.arrival,
 };
 
 export function nameOf(row) {

@@ -1,15 +1,17 @@
 /** A long table of which only the rows in sight are in the page; arrow keys move, Enter chooses. */
 
-import { make, setAttribute } from "../base/dom.js";
+import { setAttribute } from "../base/dom.js";
 import { wantFrame } from "../base/frames.js";
 
 const ROW = 38;
+const HEAD = 28;
 const BEYOND = 3;
 
 export class VirtualList {
   /** `makeRow()` gives {node, fill(item)}; `choose(item)` is called for the row that is clicked or entered. */
   constructor(body, { makeRow, choose, keyOf }) {
     this.body = body;
+    this.grid = body.closest("[role=grid]");
     this.makeRow = makeRow;
     this.choose = choose;
     this.keyOf = keyOf;
@@ -17,13 +19,11 @@ export class VirtualList {
     this.rows = [];
     this.active = null;
     this.chosen = null;
-    this.room = make("div", { class: "room", role: "presentation" });
-    body.append(this.room);
     this.painter = () => this.paint();
-    body.addEventListener("scroll", () => this.show());
-    body.addEventListener("keydown", (event) => this.key(event));
+    this.grid.addEventListener("scroll", () => this.show());
+    this.grid.addEventListener("keydown", (event) => this.key(event));
     body.addEventListener("click", (event) => this.click(event));
-    new ResizeObserver(() => this.show()).observe(body);
+    new ResizeObserver(() => this.show()).observe(this.grid);
   }
 
   show(items = this.items) {
@@ -32,10 +32,10 @@ export class VirtualList {
   }
 
   paint() {
-    this.room.style.height = `${this.items.length * ROW}px`;
-    setAttribute(this.body.closest("[role=grid]"), "aria-rowcount", this.items.length + 1);
-    const first = Math.max(Math.floor(this.body.scrollTop / ROW) - BEYOND, 0);
-    const wanted = Math.ceil(this.body.clientHeight / ROW) + 2 * BEYOND;
+    this.body.style.height = `${this.items.length * ROW}px`;
+    setAttribute(this.grid, "aria-rowcount", this.items.length + 1);
+    const first = Math.max(Math.floor(this.grid.scrollTop / ROW) - BEYOND, 0);
+    const wanted = Math.ceil(this.grid.clientHeight / ROW) + 2 * BEYOND;
     const last = Math.min(first + wanted, this.items.length);
     while (this.rows.length < last - first) this.addRow();
     this.rows.forEach((row, place) => this.fill(row, first + place, last));
@@ -45,7 +45,7 @@ export class VirtualList {
   addRow() {
     const row = this.makeRow();
     row.node.id = `${this.body.id}-row-${this.rows.length}`;
-    this.room.append(row.node);
+    this.body.append(row.node);
     this.rows.push(row);
   }
 
@@ -59,7 +59,7 @@ export class VirtualList {
     setAttribute(row.node, "aria-rowindex", place + 2);
     setAttribute(row.node, "aria-selected", key === this.chosen ? "true" : "false");
     row.node.classList.toggle("active", key === this.active);
-    if (key === this.active) setAttribute(this.body, "aria-activedescendant", row.node.id);
+    if (key === this.active) setAttribute(this.grid, "aria-activedescendant", row.node.id);
     row.fill(item);
   }
 
@@ -77,16 +77,18 @@ export class VirtualList {
   goTo(place) {
     if (place < 0 || place >= this.items.length) return;
     this.active = this.keyOf(this.items[place]);
-    const [top, height] = [place * ROW, this.body.clientHeight];
-    // The room has its new height only when it is painted.
-    this.room.style.height = `${this.items.length * ROW}px`;
-    if (top < this.body.scrollTop) this.body.scrollTop = top;
-    if (top + ROW > this.body.scrollTop + height) this.body.scrollTop = top + ROW - height;
+    const [top, height] = [place * ROW, this.grid.clientHeight - HEAD];
+    // The body has its new height only when it is painted.
+    this.body.style.height = `${this.items.length * ROW}px`;
+    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
+    if (top + ROW > this.grid.scrollTop + height) this.grid.scrollTop = top + ROW - height;
     this.show();
   }
 
   key(event) {
-    const page = Math.max(Math.floor(this.body.clientHeight / ROW) - 1, 1);
+    // The heads of columns are buttons of their own.
+    if (event.target !== this.grid) return;
+    const page = Math.max(Math.floor((this.grid.clientHeight - HEAD) / ROW) - 1, 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     const place = this.placeOf(this.active);
     if (event.key === "Enter" || event.key === " ") {

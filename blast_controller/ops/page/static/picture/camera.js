@@ -7,7 +7,6 @@ const STEP = 1.25;
 const MARGIN = 8;
 /** Names are read from this scale on; hosts' names are smaller. */
 const DETAILS = [[0.72, "near"], [0.42, "middle"], [0, "far"]];
-const AT_REST_MS = 180;
 
 export class Camera {
   constructor(panel, world) {
@@ -15,7 +14,6 @@ export class Camera {
     this.world = world;
     this.size = { x: 0, y: 0, width: 1, height: 1 };
     this.moved = false;
-    this.restTimer = null;
     Object.assign(this, { x: 0, y: 0, scale: 1 });
     new ResizeObserver(() => (this.moved ? this.apply() : this.fit())).observe(panel);
     panel.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -89,10 +87,6 @@ export class Camera {
 
   move() {
     this.moved = true;
-    // While it moves the picture is a layer of its own, which need not be drawn again; at rest it is drawn sharp.
-    this.world.classList.add("moving");
-    clearTimeout(this.restTimer);
-    this.restTimer = setTimeout(() => this.world.classList.remove("moving"), AT_REST_MS);
     this.apply();
   }
 

@@ -3,6 +3,7 @@
 import { arrowPath, circuitPath, combPath, fibrePath } from "./paths.js";
 
 const EDGE = 8;
+const NEIGHBOURS = 40;
 
 export class Geometry {
   constructor(picture, wiring) {
@@ -59,8 +60,10 @@ export class Geometry {
     return { x: 0, y: top - EDGE, width: this.width, height: this.height - top + 2 * EDGE };
   }
 
-  allFibres() {
-    return [...this.intoSwitch.values(), ...this.outOfSwitch.values()].map(fibrePath).join("");
+  /** Paths of all fibres, some neighbours each: the browser passes over those that are not where it draws. */
+  *fibres() {
+    const all = [...this.intoSwitch.values(), ...this.outOfSwitch.values()].sort((one, other) => one.far[0] - other.far[0]);
+    for (const some of chunks(all)) yield some.map(fibrePath).join("");
   }
 
   /** The box at a point of the picture: {kind, name} or null. */
@@ -101,6 +104,10 @@ export class Geometry {
     if (ends.length === 0) return null;
     return [ends.reduce((sum, end) => sum + end.near[0], 0) / ends.length, ends[0].near[1] - 10];
   }
+}
+
+export function* chunks(all) {
+  for (let start = 0; start < all.length; start += NEIGHBOURS) yield all.slice(start, start + NEIGHBOURS);
 }
 
 function named(boxes) {

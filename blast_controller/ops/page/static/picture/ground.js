@@ -1,6 +1,7 @@
-/** What stands: fibres, switches, splitters and racks, drawn once. Boxes and fibres of a kind are one path each. */
+/** What stands: fibres, switches, splitters and racks, drawn once. Neighbours of a kind are one path. */
 
 import { draw } from "../base/dom.js";
+import { chunks } from "./geometry.js";
 import { label } from "./labels.js";
 import { boxPath } from "./paths.js";
 
@@ -25,10 +26,11 @@ export function groundPainter(group, geometry) {
 
 function* allPieces(geometry) {
   const { racks, splitters, switches } = geometry;
-  yield draw("path", { class: "switch", d: joined(switches) });
-  yield draw("path", { class: "fibre", d: geometry.allFibres() });
-  yield draw("path", { class: "box", d: joined(splitters) });
-  yield draw("path", { class: "box", d: joined(racks) });
+  for (const box of switches.values()) yield draw("path", { class: "switch", d: boxPath(box) });
+  for (const d of geometry.fibres()) yield draw("path", { class: "fibre", d });
+  for (const some of chunks([...splitters.values(), ...racks.values()])) {
+    yield draw("path", { class: "box", d: some.map(boxPath).join("") });
+  }
   for (const [name, box] of switches) yield switchLabel(name, box);
   for (const [name, box] of splitters) {
     yield label("name", `${name}  1:${box.ways}`, box.x + box.width / 2, box.y + 14, box.width - 8, 13);
@@ -37,10 +39,6 @@ function* allPieces(geometry) {
     yield label("name strong", name, box.x + box.width / 2, box.y + box.height / 2, box.width - 8, 13);
     if (geometry.hostsShown) yield* hosts(geometry.wiring.racks.get(name)?.hosts ?? [], box, geometry.hostsShown);
   }
-}
-
-function joined(boxes) {
-  return [...boxes.values()].map(boxPath).join("");
 }
 
 function switchLabel(name, box) {

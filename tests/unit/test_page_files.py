@@ -1,0 +1,91 @@
+"""The live page's files: what they name is there, and nothing in them takes markup. Its picture: all of the layout."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+
+import pytest
+
+from blast_client.fabric_layout import lay_out
+from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, page_files
+from blast_controller.ops.page.picture import picture
+from blast_controller.rpc.fabric_reading import FabricReading
+from tests.support.core import make_fabric, ready_world
+
+TAKES_MARKUP = (
+    r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|document\.write|DOMParser|\beval\(|srcdoc"
+)
+
+
+def text(name: str) -> str:
+    return page_files()[name].body.decode()
+
+
+def of_kind(suffix: str) -> list[str]:
+    return [name for name in page_files() if name.endswith(suffix)]
+
+
+def test_whatever_the_page_asks_for_is_served():
+    wanted = re.findall(r'(?:src|href)="static/([^"]+)"', text(PAGE))
+    assert "main.js" in wanted
+    assert not [name for name in wanted if name not in page_files()]
+    reached, left = set[str](), ["main.js"]
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            imports = re.findall(r'from "(\.[^"]+)"', text(name))
+            left += [posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) for target in imports]
+    assert reached == set(of_kind(".js"))
+
+
+def test_it_works_offline():
+    for name in [*of_kind(".css"), *of_kind(".html")]:
+        assert "//" not in text(name).replace("/*", ""), name
+    for name in of_kind(".js"):
+        assert not re.search(r"(?:fetch|EventSource|import)\(\s*[\"'`]\w+:", text(name)), name
+
+
+@pytest.mark.parametrize("name", [name for name in of_kind(".js") if not name.startswith("vendor/")])
+def test_no_script_takes_markup(name: str):
+    assert not re.search(TAKES_MARKUP, text(name))
+
+
+def test_the_page_has_neither_scripts_nor_styles_within_it():
+    markup = text(PAGE)
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:", markup)
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+
+
+def test_every_id_that_a_script_looks_for_is_in_the_page():
+    ids = set(re.findall(r'\bid="([^"]+)"', text(PAGE)))
+    wanted = {found for name in of_kind(".js") for found in re.findall(r'byId\("([^"]+)"\)', text(name))}
+    assert wanted and wanted <= ids
+
+
+def test_a_tag_is_of_what_is_in_the_file():
+    tags = {found.tag for found in page_files().values()}
+    assert len(tags) == len({found.body for found in page_files().values()})
+    assert all(re.fullmatch(r'"[0-9a-f]{32}"', tag) for tag in tags)
+    assert page_files()["main.js"].content_type.startswith("text/javascript")
+
+
+@pytest.mark.parametrize(("racks", "switches"), [(0, 1), (6, 2), (40, 1)])
+def test_the_picture_has_all_of_the_layout(racks: int, switches: int):
+    world = ready_world(make_fabric(racks, [4, 8], switches=switches))
+    layout = lay_out(FabricReading().read(world.core.snapshot, None))
+    told = json.loads(json.dumps(picture(layout)))
+    assert [rack["name"] for rack in told["racks"]] == list(world.fabric.racks)
+    assert {splitter["name"] for splitter in told["splitters"]} == set(world.fabric.splitters)
+    for name, fibres in (("intoSwitch", layout.into_switch), ("outOfSwitch", layout.out_of_switch)):
+        found = {(one["opticalSwitch"], one["port"]): one for one in told[name]}
+        assert found.keys() == fibres.keys()
+        for key, fibre in fibres.items():
+            assert found[key]["near"] == [fibre.near.x, fibre.near.y] and found[key]["far"] == [
+                fibre.far.x,
+                fibre.far.y,
+            ]
+            assert found[key].get("bends", []) == [[bend.x, bend.y] for bend in fibre.bends]
+    assert any("bends" in one for one in told["intoSwitch"]) == (racks > 16)
