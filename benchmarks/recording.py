@@ -203,14 +203,16 @@ def looked_at(week: Path) -> dict[str, float]:
     opened = time.perf_counter()
     reader.activity(1000, span.oldest.wall, span.newest.wall)
     bar = time.perf_counter()
-    dice, seeks = random.Random("seeks"), []
-    rows = 0
+    dice, rows = random.Random("seeks"), 0
+    seeks, processor = [], []
     for _ in range(SEEKS):
         at = dice.uniform(span.oldest.wall, span.newest.wall)
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.thread_time()
         rows = len(reader.at(at).rows)
         seeks.append(1000 * (time.perf_counter() - start))
+        processor.append(1000 * (time.thread_time() - busy))
     seeks.sort()
+    processor.sort()
     return {
         "file_bytes": week.stat().st_size,
         "days": round((span.newest.wall - span.oldest.wall) / 86_400, 2),
@@ -221,6 +223,8 @@ def looked_at(week: Path) -> dict[str, float]:
         "seek_p50_ms": round(seeks[SEEKS // 2], 1),
         "seek_p99_ms": round(seeks[SEEKS * 99 // 100 - 1], 1),
         "seek_most_ms": round(seeks[-1], 1),
+        "seek_processor_p50_ms": round(processor[SEEKS // 2], 1),
+        "seek_processor_p99_ms": round(processor[SEEKS * 99 // 100 - 1], 1),
     }
 
 
