@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from blast_controller.recording.past import Bucket
 
-Piece = tuple[int, int, int, int]
-"""The least and the most wall time, how many moments, and how many changes."""
+
+class Piece(NamedTuple):
+    """The least and the most wall time, how many moments, and how many changes."""
+
+    least: int
+    most: int
+    moments: int
+    changes: int
 
 
 def spread(pieces: Iterable[Piece], buckets: int, begin: int, end: int) -> list[Bucket]:

@@ -65,6 +65,9 @@ def typed_faults(path: Path) -> Iterator[None]:
         # The low byte is the kind of error, the rest its detail.
         kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
         raise _FAULTS.get(kind, CannotKeep)(path, str(error)) from error
+    except UnicodeDecodeError as error:
+        # Even what SQLite says of a damage may quote it.
+        raise Damaged(path, "a text in it is none") from error
     except PermissionError as error:
         raise NoRecording(path, error.strerror or str(error)) from error
     except OSError as error:

@@ -91,6 +91,7 @@ class Writer:
 
     def begin(self, stamp: Stamp, rows: Rows, facts: RunFacts) -> None:
         """A run begins with these rows."""
+        self._close_block(stamp.wall)
         self._run += 1
         with self._transaction():
             self._connection.execute(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_api.ttypes import MulticastRequest
 from blast_client import Client
 from tests.support.waiting import eventually
 
@@ -261,3 +262,28 @@ def test_no_secret_is_logged(manager, tmp_path):
         manager.signal(signal.SIGTERM)
         assert manager.process.wait(PATIENCE) == 0
     assert "open-sesame-7" not in manager.log.read_text()
+
+
+def test_what_it_showed_is_recorded_also_when_it_is_killed(manager):
+    recording = manager.config.with_name("recording.sqlite")
+    manager.write(('# file = "/var/lib/blast/recording.sqlite"', f'file = "{recording}"'))
+    thrift = manager.start()
+    with Client(thrift) as client:
+        client.submit(MulticastRequest("k", "r1h1", ["r2h1", "r3h1"], 10**9))
+
+    def past() -> dict[str, object]:
+        command = [BLAST, "journal", "at", "now", "--json", "--config", str(manager.config)]
+        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        return json.loads(told.stdout) if told.returncode == 0 else {"rows": {}}
+
+    found = eventually(
+        lambda: past() if "request/default/k" in past()["rows"] else None, "the request in the recording"
+    )
+    assert found["rows"]["request/default/k"]["state"] == "pending"
+    assert found["run"]["epoch"] == 1 and found["gap"] is None
+    manager.signal(signal.SIGKILL)
+    manager.process.communicate(timeout=PATIENCE)
+    assert past()["rows"] == found["rows"]
+    manager.start()
+    again = eventually(lambda: found if (found := past()).get("run", {}).get("epoch") == 2 else None, "the next run")
+    assert "request/default/k" in again["rows"] and again["run"]["instance"] == "127.0.0.1:0"

@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.core_machine import ACTIONS, OFTEN, TROUBLES, CoreMachine
@@ -26,10 +27,16 @@ MOST_SECONDS = 120
 Counts = Counter[tuple[str, str]]
 
 
-def episode(seed: int, counts: Counts, steps: int = STEPS, trace: bool = False) -> None:
+def episode(
+    seed: int,
+    counts: Counts,
+    steps: int = STEPS,
+    trace: bool = False,
+    make: Callable[[SeededDice, Counts], CoreMachine] = CoreMachine,
+) -> None:
     """Play one episode, which fails by an exception."""
     dice = SeededDice(seed)
-    machine = CoreMachine(dice, counts)
+    machine = make(dice, counts)
     machine.check()
     # Fewer kinds of action let each of them get further.
     left_out = dice.pick([1, 1, 3])

@@ -29,6 +29,10 @@ def changed(*replacements: tuple[str, str]) -> str:
         ([("client_grace_ms = 2_000", "client_grace_ms = 3_600_001")], ["client_grace_ms", "remember_ended_ms"]),
         ([("127.0.0.1:6653", "127.0.0.1:9090")], ["controller.thrift", "controller.openflow"]),
         ([("# in_memory = true", "in_memory = true")], ["journal.in_memory", "journal.file"]),
+        (
+            [('# file = "/var/lib/blast/recording.sqlite"', 'file = "/var/lib/blast/journal.sqlite"')],
+            ["journal.file", "recording.file"],
+        ),
         ([("loop_leaf = false", "loop_leaf = true"), ("directional = false", "directional = true")], ["loop_leaf"]),
         (
             [
