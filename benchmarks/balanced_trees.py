@@ -5,8 +5,9 @@ thousandth of its bound in a second; no other method is ever above the exact one
 
 Families by name and seed from `tests/support/balanced_families.py`. All times are wall time of one call in this
 process, of instances in memory; the first of all calls, which loads what is loaded once, is not counted. Each row tells
-the mean and the worst of its seeds; with 128 hosts the paper's method takes so long that it gets two of them. Only what does not
-depend on the machine decides the exit status: 1 where a gap is wider than claimed or a method is above the exact one.
+the mean and the worst of its seeds; with 128 hosts the paper's method takes so long that it gets two of them. Only what
+does not depend on the machine decides the exit status: 1 where a gap is wider than claimed or a method is above the
+exact one.
 
     .venv/bin/python benchmarks/balanced_trees.py [--quick] [--parts time,subset,quality] [--json]
 """
