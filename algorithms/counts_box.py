@@ -57,7 +57,23 @@ class CountsBox:
 
 
 def bits_of(vectors: int) -> Iterator[int]:
-    """The places that are set, lowest first."""
+    """The places that are set, lowest first.
+
+    Parameters
+    ----------
+    vectors : int
+        A set as bits.
+
+    Yields
+    ------
+    int
+        O(length of the integer) altogether.
+
+    Examples
+    --------
+    >>> list(bits_of(0b1010))
+    [1, 3]
+    """
     # Text is scanned once, where `x & -x` would copy the integer for every bit.
     for place, digit in enumerate(reversed(bin(vectors)[2:])):
         if digit == "1":

@@ -82,8 +82,40 @@ class Refusal:
 def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape | None = None) -> FittedTree | Refusal:
     """A tree from `pieces` over `switch` in which every margin holds, or which receiver and element bind.
 
-    `first` is the shape to try before all others (what `Catalogue.tree` or `splitter_tree.shallowest` gives); with
-    none the tree is the cheapest that there is. Each piece has a name of its own.
+    Parameters
+    ----------
+    ends : Ends
+        Sender and receivers, powers in dBm.
+    pieces : sequence of Piece
+        The splitters that are free; each has a name of its own.
+    switch : Passive
+        One pass through the optical switch, losses in dB.
+    first : Shape, optional
+        The shape to try before all others (what `Catalogue.tree` or `splitter_tree.shallowest` gives); with none the
+        tree is the cheapest that there is.
+
+    Returns
+    -------
+    FittedTree or Refusal
+        The refusal names the receiver that falls short even in the best tree.
+
+    Raises
+    ------
+    SolverFault
+        The integer programme failed.
+
+    Notes
+    -----
+    O(receivers log receivers) where the first tree serves everybody; else an integer programme over levels of light,
+    exponential in the worst case, of few variables where pieces are of few kinds.
+
+    Examples
+    --------
+    >>> from algorithms.power_budget import Light, exactly
+    >>> ports = [Transceiver(f"r{n}", Light(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
+    >>> tree = fit_tree(Ends(ports[0], tuple(ports[1:])), [Piece("s1", 4, exactly(7.0))], Passive("ocs", exactly(1.0)))
+    >>> [piece.name for piece in tree.pieces], tree.weakest.margin
+    (['s1'], 8.5)
     """
     if len(ends.receivers) == 1 and ends.loop_leaf and (circuit := _two_way(ends, switch)):
         return circuit
@@ -213,7 +245,23 @@ def _kinds(pieces: Sequence[Piece]) -> Mapping[Piece, list[Piece]]:
 
 
 def worst_of(pieces: Sequence[Piece]) -> Piece:
-    """The kind that promises no more than any of these pieces of one size does."""
+    """The kind that promises no more than any of these pieces of one size does.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        At least one, all with as many legs and like amplifiers.
+
+    Returns
+    -------
+    Piece
+        Without a name, losses in dB.
+
+    Examples
+    --------
+    >>> worst_of([Piece("a", 4, Loss(6.0, 6.5, 7.0)), Piece("b", 4, Loss(6.2, 6.4, 7.5))]).loss
+    Loss(best=6.0, typical=6.5, worst=7.5)
+    """
     loss = Loss(
         min(piece.loss.best for piece in pieces),
         max(piece.loss.typical for piece in pieces),

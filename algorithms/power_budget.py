@@ -61,12 +61,50 @@ class Loss:
 
 
 def exactly(loss: float) -> Loss:
-    """A loss that is known."""
+    """A loss that is known.
+
+    Parameters
+    ----------
+    loss : float
+        In dB, not below 0.
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    InvalidOptics
+        It is below 0 or not finite.
+
+    Examples
+    --------
+    >>> exactly(3.0)
+    Loss(best=3.0, typical=3.0, worst=3.0)
+    """
     return Loss(loss, loss, loss)
 
 
 def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Loss:
-    """The loss between two power monitors, each off by up to `error` dB of the reading between them."""
+    """The loss between two power monitors, each off by up to `error` dB of the reading between them.
+
+    Parameters
+    ----------
+    into, out_of : float
+        Power before and behind, in dBm.
+    error : float, optional
+        Of the difference, in dB.
+
+    Returns
+    -------
+    Loss
+        Never below 0.
+
+    Examples
+    --------
+    >>> measured(-3.0, -10.0, error=0.5)
+    Loss(best=6.5, typical=7.0, worst=7.5)
+    """
     reading = into - out_of
     return Loss(max(0.0, reading - error), max(0.0, reading), max(0.0, reading + error))
 
@@ -114,7 +152,25 @@ Element = Passive | Amplifier
 
 
 def through(light: Light, elements: Sequence[Element]) -> Light:
-    """The light behind a row of elements."""
+    """The light behind a row of elements.
+
+    Parameters
+    ----------
+    light : Light
+        In dBm, before the first.
+    elements : sequence of Passive or Amplifier
+        In the order in which the light passes them.
+
+    Returns
+    -------
+    Light
+        In dBm. O(elements).
+
+    Examples
+    --------
+    >>> through(Light(-1.0, 0.0, 1.0), [Passive("splitter", Loss(6.0, 6.5, 7.0)), Passive("fibre", exactly(1.0))])
+    Light(worst=-9.0, typical=-7.5, best=-6.0)
+    """
     for element in elements:
         light = element.after(light)
     return light
@@ -234,7 +290,30 @@ class Certificate:
 
 
 def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver) -> Certificate:
-    """What `receiver` gets from `sender` over the elements between their fibres."""
+    """What `receiver` gets from `sender` over the elements between their fibres.
+
+    Parameters
+    ----------
+    sender, receiver : Transceiver
+        Powers in dBm, losses in dB.
+    path : sequence of Passive or Amplifier
+        In the order in which the light passes them.
+
+    Returns
+    -------
+    Certificate
+        Both margins in dB; it `holds` where neither is below 0.
+
+    Notes
+    -----
+    O(elements). Worst cases are added end to end, without statistics.
+
+    Examples
+    --------
+    >>> port = Transceiver("r1", Light(-1.0, 0.0, 1.0), sensitivity=-20.0, overload=0.5)
+    >>> certify(port, [Passive("splitter", exactly(7.0))], port).sentence
+    'r1 has 6.5 dB to spare; r1 binds'
+    """
     row = (Passive(sender.name, sender.to_switch), *path, Passive(receiver.name, receiver.from_switch))
     light, source = sender.launch, sender.name
     overload, brightest = math.inf, sender.name

@@ -17,17 +17,48 @@ Leg = tuple[int, int]
 
 
 def splitters_needed(racks: int, ways: int) -> int:
-    """The paper's m_i: the least number of 1:`ways` splitters for a group of `racks` racks, sender's included."""
+    """The paper's m_i: the least number of splitters of one size for a group (Blast, section III-C).
+
+    Parameters
+    ----------
+    racks : int
+        Of the group, the sender's included.
+    ways : int
+        Legs of each splitter, the N of 1:N, from 2 on.
+
+    Returns
+    -------
+    int
+        ceil((racks - 2) / (ways - 1)), 0 for two racks.
+
+    Examples
+    --------
+    >>> [splitters_needed(racks, 4) for racks in (2, 3, 5, 6, 8, 9)]
+    [0, 1, 1, 2, 2, 3]
+    """
     return max(0, -((2 - racks) // (ways - 1)))
 
 
-def largest_group(ways: int, splitters: int) -> int:
-    """The paper's constraint 1: the most racks, sender's included, that `splitters` 1:`ways` splitters can join."""
-    return splitters * (ways + 1) - 2 * (splitters - 1)
-
-
 def most_leaves(pool: Mapping[int, int], most_splitters: int | None) -> int:
-    """The most leaves that one tree from `pool` (ways to count) can have."""
+    """The most leaves that one tree from `pool` can have.
+
+    Parameters
+    ----------
+    pool : mapping of int to int
+        Ways of a splitter to how many there are.
+    most_splitters : int, optional
+        The paper's k; None: no limit.
+
+    Returns
+    -------
+    int
+        1 + the sum of (ways - 1) over the largest splitters. O(n log n) for n splitters.
+
+    Examples
+    --------
+    >>> most_leaves({4: 2, 16: 1}, None), most_leaves({4: 2, 16: 1}, 1)
+    (22, 16)
+    """
     sizes = sorted((ways for ways, count in pool.items() for _ in range(count)), reverse=True)
     return 1 + sum(ways - 1 for ways in sizes[:most_splitters])
 
@@ -35,10 +66,34 @@ def most_leaves(pool: Mapping[int, int], most_splitters: int | None) -> int:
 def choose_splitters(
     leaves: int, pool: Mapping[int, int], most_splitters: int | None = None, open_legs: int = 1
 ) -> tuple[int, ...] | None:
-    """Sizes of the splitters to hang so that `open_legs` open legs become at least `leaves`, or None if impossible.
+    """Sizes of the splitters to hang so that `open_legs` open legs become at least `leaves`.
 
-    Takes the smallest size that covers the need at once, else the largest left; with one size this is the paper's
-    m. `pool` maps ways to the number available; at most `most_splitters` are taken (None: no limit).
+    Takes the smallest size that covers the need at once, else the largest left; with one size this is the paper's m.
+
+    Parameters
+    ----------
+    leaves : int
+        Ends that the tree must have.
+    pool : mapping of int to int
+        Ways of a splitter to how many there are.
+    most_splitters : int, optional
+        The paper's k; None: no limit.
+    open_legs : int, optional
+        Legs that hang open already; 1 is the root fibre.
+
+    Returns
+    -------
+    tuple of int, or None
+        The ways of each, or None where the pool cannot do it.
+
+    Notes
+    -----
+    O(splitters chosen * sizes). Blast, section III-C, constraint 1.
+
+    Examples
+    --------
+    >>> choose_splitters(7, {4: 3}), choose_splitters(7, {4: 1}), choose_splitters(7, {4: 3, 16: 1})
+    ((4, 4), None, (16,))
     """
     need = leaves - open_legs
     if need > 0 and open_legs == 0:
@@ -81,8 +136,31 @@ class Shape:
 def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
     """The tree of least depth: the largest splitters on top, each on the shallowest open leg, then the leaves.
 
-    All splitters are hung; the depth is the least possible where none of them is superfluous.
-    Raises ValueError when the splitters do not offer `leaves` legs.
+    Parameters
+    ----------
+    leaves : int
+        Ends that are needed.
+    ways : sequence of int
+        Of each splitter; all of them are hung.
+
+    Returns
+    -------
+    Shape
+        The depth is the least possible where no splitter is superfluous.
+
+    Raises
+    ------
+    ValueError
+        The splitters do not offer so many legs.
+
+    Notes
+    -----
+    O(sum of the ways).
+
+    Examples
+    --------
+    >>> shallowest(7, [4, 4])
+    Shape(ways=(4, 4), feeds=(None, (0, 0)), leaves=((0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)))
     """
     sizes = sorted(ways, reverse=True)
     open_legs: deque[Leg | None] = deque([None])

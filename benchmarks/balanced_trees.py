@@ -3,10 +3,11 @@
 in the same run; it is proven to 1e-9 up to 32 hosts and to 1e-3 above; multicast to half of 32 hosts is within a
 thousandth of its bound in a second; no other method is ever above the exact one.
 
-Families by name and seed from `algorithms/balanced/families.py`. All times are wall time of one call in this process,
-of instances in memory; the first of all calls, which loads what is loaded once, is not counted. Each row tells the mean
-and the worst of its seeds; with 128 hosts the paper's method takes so long that it gets two of them. Only what does not
-depend on the machine decides the exit status: 1 where a gap is wider than claimed or a method is above the exact one.
+Families by name and seed from `tests/support/balanced_families.py`. All times are wall time of one call in this
+process, of instances in memory; the first of all calls, which loads what is loaded once, is not counted. Each row tells
+the mean and the worst of its seeds; with 128 hosts the paper's method takes so long that it gets two of them. Only what
+does not depend on the machine decides the exit status: 1 where a gap is wider than claimed or a method is above the
+exact one.
 
     .venv/bin/python benchmarks/balanced_trees.py [--quick] [--parts time,subset,quality] [--json]
 """
@@ -21,16 +22,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import machine
 import pulp
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 from algorithms.balanced.balancing import balanced
 from algorithms.balanced.best_trees import best_trees
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
-from algorithms.balanced.families import FAMILIES, to_half
 from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.network import Network
 from algorithms.balanced.plan import Plan
@@ -38,6 +41,7 @@ from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import subset
 from algorithms.balanced.unshaped import unshaped
 from blast_sim.text import table
+from tests.support.balanced_families import FAMILIES, to_half
 
 Row = dict[str, Any]
 T = TypeVar("T")

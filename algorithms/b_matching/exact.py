@@ -28,7 +28,43 @@ class SolverFailed(Exception):
 def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimised:
     """The best selection found within `seconds`, proven optimal where `certified`.
 
-    Without a bound where a group has more than `covers.MOST_COVERS` minimal sets of splitters. Raises SolverFailed.
+    Parameters
+    ----------
+    groups : sequence of Group
+        Those that compete, in any order; the weights in any one unit.
+    feasibility : Feasibility
+        What is free: ports per vertex, splitters per size.
+        It stays as it is.
+    seconds : float
+        Wall time that the solver may take.
+
+    Returns
+    -------
+    Optimised
+        Without a bound where a group has more than `covers.MOST_COVERS` minimal sets of splitters.
+
+    Raises
+    ------
+    SolverFailed
+        The solver ends without a selection.
+
+    Notes
+    -----
+    Hypergraph b-matching is NP-hard: the time is exponential in the worst case. The integer programme of Blast, section
+    III-C, with one binary variable per option.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.feasibility import Feasibility
+    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> groups = [
+    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ... ]
+    >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
+    >>> best = exact(groups, free, 10.0)
+    >>> [group.name for group, splitters in best.selection], best.value, best.certified
+    (['wide'], 900.0, True)
     """
     choices = options(groups, feasibility)
     if not len(choices):

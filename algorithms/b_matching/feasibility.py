@@ -22,7 +22,23 @@ Choose = Callable[[int, Mapping[int, int]], Pieces | None]
 
 
 def by_count(most_splitters: int | None = None) -> Choose:
-    """Choose by the counting rule alone (the paper's constraint 1), at most `most_splitters` in a tree."""
+    """Choose by the counting rule alone (Blast, section III-C, constraint 1), at most `most_splitters` in a tree.
+
+    Parameters
+    ----------
+    most_splitters : int, optional
+        The paper's k; None: no limit.
+
+    Returns
+    -------
+    Choose
+        (leaves, pool of ways to counts) -> ways of the splitters to take, or None.
+
+    Examples
+    --------
+    >>> by_count()(3, {4: 2}), by_count()(5, {4: 2}), by_count(most_splitters=1)(5, {4: 2})
+    ((4,), (4, 4), None)
+    """
     return partial(choose_splitters, most_splitters=most_splitters)
 
 

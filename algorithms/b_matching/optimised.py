@@ -37,12 +37,60 @@ class Optimised:
 
 
 def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
-    """The weight of what is served."""
+    """The weight of what is served.
+
+    Parameters
+    ----------
+    selection : iterable of (Group, splitters)
+        As `greedy`, `optimiser` and `exact` give it.
+
+    Returns
+    -------
+    float
+        In the unit of the weights. O(n).
+
+    Examples
+    --------
+    >>> total([(Group("a", 3, 2, 1, 100.0), ()), (Group("b", 12, 2, 1, 50.0), ())])
+    150.0
+    """
     return sum(group.weight for group, _ in selection)
 
 
 def fill(selection: Selection, candidates: Iterable[Group], feasibility: Feasibility) -> Selection:
-    """`selection`, and behind it those `candidates` that still fit, in their order. `feasibility` stays as it is."""
+    """`selection`, and behind it those `candidates` that still fit, in their order.
+
+    Parameters
+    ----------
+    selection : list of (Group, splitters)
+        Who is served in any case; it must fit.
+    candidates : iterable of Group
+        In order of precedence; who is served already is passed over.
+    feasibility : Feasibility
+        What is free before `selection` is served. It stays as it is.
+
+    Returns
+    -------
+    list of (Group, splitters)
+        A new list.
+
+    Notes
+    -----
+    O(racks / 64) for each candidate that lacks a port, and a choice of splitters for each other.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.feasibility import Feasibility
+    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> groups = [
+    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ... ]
+    >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
+    >>> groups.append(Group("other", shared_ports(1, [2]), 2, 1, 50.0))
+    >>> [group.name for group, splitters in fill([(groups[1], ())], groups, free)]
+    ['pair', 'other']
+    """
     left = feasibility.copy()
     for group, pieces in selection:
         left.take(group, pieces)

@@ -45,9 +45,46 @@ BRANCH_UNTIL = 0.75
 def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimised:
     """The heaviest selection found while `spent()` stays below 1; the same for the same `Steps` and `rng`.
 
-    Never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget.
-    `feasibility` stays as it is. Everything returned was accepted by its `fit`. The bound holds for trees without a
-    splitter to spare, which is all that matters where trees are chosen by count.
+    Never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget. Everything
+    returned was accepted by the `fit` of `feasibility`.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        Those that compete, in any order; the weights in any one unit.
+    feasibility : Feasibility
+        What is free: ports per vertex, splitters per size.
+        It stays as it is.
+    spent : callable
+        The share of the effort that is used up: time, or `budget.Steps`.
+    rng : random.Random
+        Decides among equals, and what the local searches try.
+
+    Returns
+    -------
+    Optimised
+        Its bound holds for trees without a splitter to spare: all that matters where trees are chosen by count.
+
+    Notes
+    -----
+    The problem is NP-hard, and nothing but `spent` ends the search, except a proof. Between two looks at `spent` lie
+    one solution of the linear relaxation or some hundred steps of local search. How far from the optimum it ends is
+    measured by `benchmarks/allocation_quality.py`. The floor is that of Blast, section III-C.2.
+
+    Examples
+    --------
+    >>> import random
+    >>> from algorithms.b_matching.budget import Steps
+    >>> from algorithms.b_matching.feasibility import Feasibility
+    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> groups = [
+    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ... ]
+    >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
+    >>> found = optimise(groups, free, Steps(100), random.Random(0))
+    >>> [group.name for group, splitters in found.selection], found.value, found.bound
+    (['wide'], 900.0, 900.0)
     """
     floor = best_of(FLOOR, groups, feasibility)
     choices = options(groups, feasibility)
@@ -59,7 +96,12 @@ def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
 
 
 def warm_up() -> None:
-    """Load and start the solver once: the first solve of a process takes 0.2 s, the next ones are milliseconds."""
+    """Load and start the solver once: the first solve of a process takes 0.2 s, the next ones are milliseconds.
+
+    Examples
+    --------
+    >>> warm_up()
+    """
     optimise([Group(0, 1, 2, 1, 1.0)], Feasibility([1], {}), Steps(1), random.Random(0))
 
 

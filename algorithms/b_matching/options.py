@@ -61,7 +61,38 @@ class Options:
 
 
 def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
-    """All options of those `groups` that `feasibility` could serve alone and that are worth something."""
+    """All options of those `groups` that `feasibility` could serve alone and that are worth something.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        Those that compete, in any order; the weights in any one unit.
+    feasibility : Feasibility
+        What is free: ports per vertex, splitters per size.
+        It stays as it is.
+
+    Returns
+    -------
+    Options
+        `complete` says whether every minimal set of splitters is among them.
+
+    Notes
+    -----
+    O(groups * min(minimal sets of splitters, `covers.MOST_COVERS`)). The sets are found once for each number of leaves.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.feasibility import Feasibility
+    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> groups = [
+    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ... ]
+    >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
+    >>> choices = options(groups, free)
+    >>> choices.pieces, choices.weights, choices.complete
+    ([(4,), ()], [900.0, 100.0], True)
+    """
     sizes = tuple(sorted(ways for ways, count in feasibility.pool.items() if count > 0))
     supply = tuple(feasibility.pool[ways] for ways in sizes)
     owners, kinds = list[int](), list[tuple[Pieces, tuple[int, ...]]]()

@@ -23,9 +23,36 @@ class NoArborescence(ValueError):
 
 
 def minimum_arborescence(costs: Floats, root: int) -> list[int]:
-    """The parent of every vertex; `costs[i, j]` is that of the arc from i to j, infinite where there is none.
+    """The parent of every vertex in the tree from `root` to all vertices whose arcs cost least together.
 
-    Raises NoArborescence.
+    Parameters
+    ----------
+    costs : array of float, n x n
+        `costs[i, j]` is that of the arc from i to j, infinite where there is none; none below 0 is needed.
+    root : int
+        The vertex that reaches all others.
+
+    Returns
+    -------
+    list of int
+        n parents, that of the root is `plan.NOBODY` (-1).
+
+    Raises
+    ------
+    NoArborescence
+        Some vertex cannot be reached.
+
+    Notes
+    -----
+    O(n ** 2) operations on rows of numpy at most, O(n) of them in the usual case. Edmonds 1967; in the form of Gabow,
+    Galil, Spencer and Tarjan 1986, doi:10.1007/BF02579168.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inf = np.inf
+    >>> minimum_arborescence(np.array([[inf, 1.0, 5.0], [inf, inf, 1.0], [inf, 1.0, inf]]), 0)
+    [-1, 0, 1]
     """
     contraction = _Contraction(costs)
     settled = {root}

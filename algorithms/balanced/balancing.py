@@ -22,9 +22,36 @@ class NoRates(RuntimeError):
 
 
 def balanced(network: Network, solver: pulp.LpSolver | None = None) -> Plan:
-    """The best rates for the trees of FPFR; trees of rate 0 are left out. Raises NoRates.
+    """The best rates for the trees of FPFR; trees of rate 0 are left out.
 
-    `solver` None is HiGHS.
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    solver : pulp.LpSolver, optional
+        None is HiGHS.
+
+    Returns
+    -------
+    Plan
+        Without a bound.
+
+    Raises
+    ------
+    NoRates
+        The solver ends without an optimum.
+
+    Notes
+    -----
+    A linear programme of one variable per tree, at most n ** 2 of them (balanced multicasting, section 3.1).
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> round(balanced(network).rate, 6)
+    10.0
     """
     return balance(network, [tree for tree, _ in searches(network)], solver)
 

@@ -26,7 +26,37 @@ whole, and over a thin tree that takes seconds at every host."""
 def best_trees(network: Network, plan: Plan, most: int) -> Plan:
     """`plan` where it has no more than `most` trees, and otherwise the best one found that has not.
 
-    The bound stays that of the given plan: what is lost is what lies between. Raises SolverFault.
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    plan : Plan
+        The fastest tree first.
+    most : int
+        Trees that there may be, from 1 on.
+
+    Returns
+    -------
+    Plan
+        With the bound of the given plan: what is lost is what lies between.
+
+    Raises
+    ------
+    SolverFault
+        The linear programme failed.
+
+    Notes
+    -----
+    One linear programme for each tree that is left out. The best choice is NP-hard (balanced multicasting, section
+    2.3), and this is a heuristic.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> best_trees(network, Plan(((-1, 0, 1), (-1, 2, 0)), (5.0, 5.0)), 1).trees
+    ((-1, 0, 1),)
     """
     if len(plan.trees) <= most:
         return plan
@@ -35,7 +65,39 @@ def best_trees(network: Network, plan: Plan, most: int) -> Plan:
 
 
 def thinned(network: Network, plan: Plan, most: int) -> Plan:
-    """Leave out the tree that is used least, again and again. Raises SolverFault."""
+    """Leave out the tree that is used least, again and again.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    plan : Plan
+        The fastest tree first.
+    most : int
+        Trees that there may be.
+
+    Returns
+    -------
+    Plan
+        The others at their best rates, with the bound of the given plan.
+
+    Raises
+    ------
+    SolverFault
+        The linear programme failed.
+
+    Notes
+    -----
+    One linear programme for each tree that is left out.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> thinned(network, Plan(((-1, 0, 1), (-1, 2, 0)), (6.0, 4.0)), 1).trees
+    ((-1, 0, 1),)
+    """
     left = plan
     while len(left.trees) > most:
         # The fastest comes first.
@@ -44,7 +106,33 @@ def thinned(network: Network, plan: Plan, most: int) -> Plan:
 
 
 def without_thin(network: Network, plan: Plan) -> Plan:
-    """Leave out the trees that are too thin for a transfer to gain by them. Raises SolverFault."""
+    """Leave out the trees that are too thin for a transfer to gain by them: under `THIN` of the plan's rate.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    plan : Plan
+        The fastest tree first.
+
+    Returns
+    -------
+    Plan
+        With the bound of the given plan.
+
+    Raises
+    ------
+    SolverFault
+        The linear programme failed.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> len(without_thin(network, Plan(((-1, 0, 1), (-1, 2, 0)), (9.9999, 0.0001))).trees)
+    1
+    """
     return thinned(network, plan, sum(rate >= THIN * plan.rate for rate in plan.rates))
 
 

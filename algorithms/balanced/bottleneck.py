@@ -13,13 +13,61 @@ from algorithms.balanced.plan import NOBODY, Plan, Tree, highest_rate, pruned
 
 
 def bottleneck(network: Network) -> Plan:
-    """One tree over the widest paths, at the highest rate that access links leave it."""
+    """One tree over the widest paths, at the highest rate that access links leave it.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+
+    Returns
+    -------
+    Plan
+        One tree, without a bound.
+
+    Notes
+    -----
+    O(n ** 2). Balanced multicasting, section 2.3; Cohen and Kaempfer, INFOCOM 2001.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> bottleneck(network)
+    Plan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
+    """
     tree = widest_tree(network, np.where(network.widths > 0, network.rates, 0.0))
     return Plan((tree,), (highest_rate(network, tree),))
 
 
 def widest_tree(network: Network, widths: Floats) -> Tree:
-    """The tree to all receivers whose least of `widths` (n x n, 0 where there is no path) is as large as possible."""
+    """The tree to all receivers whose least of `widths` is as large as possible.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts, the root and the receivers among them.
+    widths : array of float, n x n
+        0 where there is no path.
+
+    Returns
+    -------
+    Tree
+        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+
+    Notes
+    -----
+    O(n ** 2): Prim's algorithm with the widest path first.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> widest_tree(network, network.widths)
+    (-1, 0, 0)
+    """
     parents = np.full(network.size, NOBODY)
     best = widths[network.root].copy()
     source = np.full(network.size, network.root)

@@ -27,7 +27,36 @@ Residual = defaultdict[int, defaultdict[int, float]]
 
 
 def cut_bound(network: Network) -> float:
-    """No plan to the receivers is faster than this. Raises SolverFault."""
+    """No plan to the receivers is faster than this.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+
+    Returns
+    -------
+    float
+        In the network's unit; the optimum itself where every host receives.
+
+    Raises
+    ------
+    SolverFault
+        The linear programme failed.
+
+    Notes
+    -----
+    One linear programme and a maximum flow for each receiver, as often as there are violated cuts. Edmonds,
+    Edge-disjoint branchings, 1973.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> round(cut_bound(network), 6)
+    10.0
+    """
     programme = CutProgramme(network)
     while not programme.finished:
         programme.tighten()

@@ -18,9 +18,39 @@ from algorithms.balanced.plan import Plan, Tree
 
 
 def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
-    """The plan of the highest rate, with a bound that proves it; `stop` ends the search with what is found by then.
+    """The plan of the highest rate, with a bound that proves it.
 
-    All hosts but the root must receive; for fewer there is `subset`. Raises SolverFault.
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+        All hosts but the root must receive; for fewer there is `subset`.
+    stop : callable, optional
+        Ends the search, when it says True, with what is found by then.
+
+    Returns
+    -------
+    Plan
+        Its `bound` equals its rate unless it was stopped.
+
+    Raises
+    ------
+    SolverFault
+        The linear programme failed.
+
+    Notes
+    -----
+    A minimum arborescence and a linear programme for each tree that is added: polynomial in theory (ellipsoid method),
+    some n steps in practice. Balanced multicasting, section 3.1, has all n ** (n - 2) trees in its programme.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> plan = exact(network)
+    >>> round(plan.rate, 6), round(plan.bound, 6)
+    (10.0, 10.0)
     """
     search = ExactSearch(network)
     search.improve()

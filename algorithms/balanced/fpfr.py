@@ -19,13 +19,59 @@ ROUNDING = 1e-12
 
 
 def fpfr(network: Network) -> Plan:
-    """The trees at the rates that they assume: together they may be more than access links carry."""
+    """The trees at the rates that they assume: together they may be more than access links carry.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+
+    Returns
+    -------
+    Plan
+        Without a bound.
+
+    Notes
+    -----
+    At most n ** 2 searches of O(n ** 2) each, since each uses up a path. Izmailov, Ganguly, Tu, GGF-10, 2004.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> fpfr(network).rates
+    (10.0, 10.0)
+    """
     found = list(searches(network))
     return Plan(tuple(tree for tree, _ in found), tuple(rate for _, rate in found))
 
 
 def searches(network: Network) -> Iterator[tuple[Tree, float]]:
-    """One tree after the other, with the rate that it reserves."""
+    """One tree after the other, with the rate that it reserves.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+
+    Yields
+    ------
+    (Tree, float)
+        The parents of all hosts, and the width of the narrowest path among what earlier trees have left.
+
+    Notes
+    -----
+    O(n ** 2) for each.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> next(searches(network))
+    ((-1, 0, 1), 10.0)
+    """
     left = np.where(network.widths > 0, network.rates, 0.0)
     while (tree := _search(network, left)) is not None:
         heads, tails = ends(tree)

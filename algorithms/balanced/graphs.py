@@ -12,7 +12,28 @@ from algorithms.balanced.plan import Tree, edges
 
 
 def from_graph(graph: nx.DiGraph[str], root: str, receivers: Collection[str] | None = None) -> NamedNetwork:
-    """The network of a graph: edges have a `rate`, nodes may have an `out` and an `in` capacity."""
+    """The network of a graph: edges have a `rate`, nodes may have an `out` and an `in` capacity.
+
+    Parameters
+    ----------
+    graph : networkx.DiGraph
+        Nodes are names; rates and capacities in any one unit.
+    root : str
+        Who has the data.
+    receivers : collection of str, optional
+        None: all but the root.
+
+    Returns
+    -------
+    NamedNetwork
+        Its `numbered()` is what algorithms take, and raises InvalidNetwork.
+
+    Examples
+    --------
+    >>> graph = nx.DiGraph([("a", "b", {"rate": 10.0})])
+    >>> from_graph(graph, "a").numbered().rates.tolist()
+    [[0.0, 10.0], [0.0, 0.0]]
+    """
     out, into = ({node: data[key] for node, data in graph.nodes(data=True) if key in data} for key in ("out", "in"))
     return NamedNetwork(list(graph), root, list(graph.edges(data="rate")), receivers, out, into)
 

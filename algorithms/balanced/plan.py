@@ -32,12 +32,44 @@ class Plan:
 
 
 def edges(tree: Tree) -> Iterator[tuple[int, int]]:
-    """The pairs of sender and receiver."""
+    """The pairs of sender and receiver.
+
+    Parameters
+    ----------
+    tree : Tree
+        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+
+    Yields
+    ------
+    (int, int)
+        O(n) altogether.
+
+    Examples
+    --------
+    >>> list(edges((-1, 0, 1)))
+    [(0, 1), (1, 2)]
+    """
     return ((parent, host) for host, parent in enumerate(tree) if parent != NOBODY)
 
 
 def children(tree: Tree) -> dict[int, list[int]]:
-    """Whom each host sends to, for hosts that send."""
+    """Whom each host sends to, for hosts that send.
+
+    Parameters
+    ----------
+    tree : Tree
+        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+
+    Returns
+    -------
+    dict of int to list of int
+        In O(n).
+
+    Examples
+    --------
+    >>> children((-1, 0, 0, 1))
+    {0: [1, 2], 1: [3]}
+    """
     found: dict[int, list[int]] = {}
     for parent, host in edges(tree):
         found.setdefault(parent, []).append(host)
@@ -45,7 +77,25 @@ def children(tree: Tree) -> dict[int, list[int]]:
 
 
 def ways(tree: Tree, root: int) -> Iterator[list[int]]:
-    """Ways from a host down to a leaf that pass every edge once, each host behind the one it receives from."""
+    """Ways from a host down to a leaf that pass every edge once, each host behind the one it receives from.
+
+    Parameters
+    ----------
+    tree : Tree
+        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+    root : int
+        Where the tree begins.
+
+    Yields
+    ------
+    list of int
+        O(n) altogether.
+
+    Examples
+    --------
+    >>> list(ways((-1, 0, 0, 1), 0))
+    [[0, 1, 3], [0, 2]]
+    """
     below = children(tree)
     starts = [[root, child] for child in reversed(below[root])]
     while starts:
@@ -68,7 +118,28 @@ def pruned(tree: Sequence[int], receivers: Collection[int]) -> Tree:
 
 
 def highest_rate(network: Network, tree: Tree) -> float:
-    """The rate of a tree that has the network to itself: of its edges the slowest, access links shared evenly."""
+    """The rate of a tree that has the network to itself: of its edges the slowest, access links shared evenly.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    tree : Tree
+        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+
+    Returns
+    -------
+    float
+        In the network's unit. O(n).
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> highest_rate(network, (-1, 0, 0)), highest_rate(network, (-1, 0, 1))
+    (5.0, 10.0)
+    """
     heads, tails = ends(tree)
     shares = network.out[tails] / np.bincount(tails, minlength=network.size)[tails]
     return float(np.minimum(np.minimum(network.rates[tails, heads], shares), network.into[heads]).min())
@@ -90,7 +161,32 @@ def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
 
 
 def kept_within(network: Network, plan: Plan) -> Plan:
-    """The plan with every limit kept: a solver exceeds it by its tolerance, and then who uses it gives in."""
+    """The plan with every limit kept: a solver exceeds it by its tolerance, and then who uses it gives in.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    plan : Plan
+        Rates that may be too much.
+
+    Returns
+    -------
+    Plan
+        The same trees, none faster than before.
+
+    Notes
+    -----
+    O(n ** 2 + trees * n).
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> kept_within(network, Plan(((-1, 0, 0),), (10.0,))).rates
+    (5.0,)
+    """
     # What goes over a path that carries nothing is infinitely too much.
     with np.errstate(divide="ignore"):
         on_paths, sent, received = (

@@ -72,7 +72,31 @@ class Resources:
 
 
 def resources(network: Network) -> Resources:
-    """The rows of a network."""
+    """The rows of a network.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+
+    Returns
+    -------
+    Resources
+        2n + n ** 2 limits.
+
+    Notes
+    -----
+    O(n ** 2).
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> rows = resources(network)
+    >>> rows.unit, rows.limits[:3].tolist()
+    (8.0, [1.25, inf, inf])
+    """
     heads, tails = ends(widest_tree(network, network.widths))
     unit = 2.0 ** math.floor(math.log2(network.widths[tails, heads].min()))
     limits = _limits(network) / unit

@@ -9,7 +9,30 @@ from algorithms.balanced.plan import NOBODY, Plan, Tree, highest_rate, pruned
 
 
 def semi_flat(network: Network) -> Plan:
-    """One tree, level by level: every host joins the parent that has the most left for one more child."""
+    """One tree, level by level: every host joins the parent that has the most left for one more child.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+
+    Returns
+    -------
+    Plan
+        One tree of least height, without a bound.
+
+    Notes
+    -----
+    O(n ** 2 * height). Balanced multicasting, section 4.1.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> semi_flat(network)
+    Plan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
+    """
     tree = semi_flat_tree(network)
     return Plan((tree,), (highest_rate(network, tree),))
 

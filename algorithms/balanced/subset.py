@@ -34,9 +34,38 @@ SPREAD = 0.3
 
 
 def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
-    """A plan to the receivers alone, with its bound; `stop` ends the search with what is found by then.
+    """A plan to the receivers alone, with its bound.
 
-    Raises SolverFault.
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+        Hosts that are neither root nor receiver may pass on.
+    stop : callable, optional
+        Ends the search, when it says True, with what is found by then.
+
+    Returns
+    -------
+    Plan
+        Rate / bound says how good it is for certain.
+
+    Raises
+    ------
+    SolverFault
+        The linear programme failed.
+
+    Notes
+    -----
+    A Steiner tree (heuristic, for the best one is NP-hard) and a linear programme for each tree that is added; the
+    bound is `cut_bound`.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 4.0), ("a", "relay", 6.0), ("relay", "b", 6.0)]
+    >>> plan = subset(NamedNetwork(["a", "b", "relay"], "a", links, receivers=["b"]).numbered())
+    >>> round(plan.rate, 6), round(plan.bound, 6)
+    (10.0, 10.0)
     """
     search = SubsetSearch(network)
     search.improve()

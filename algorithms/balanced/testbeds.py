@@ -41,7 +41,28 @@ WIDE_AREA = (52 * MEGABIT, 45.6 * MEGABIT)
 
 
 def gridlab(root: str) -> Network:
-    """The eight sites, one of which has data for all others. Raises UnknownHost."""
+    """The eight sites, one of which has data for all others.
+
+    Parameters
+    ----------
+    root : str
+        One of `SITES`.
+
+    Returns
+    -------
+    Network
+        Rates in bit/s, made up (see above).
+
+    Raises
+    ------
+    UnknownHost
+        There is no such site.
+
+    Examples
+    --------
+    >>> gridlab("brno").size
+    8
+    """
     if root not in SITES:
         raise UnknownHost(f"the root is {root!r}, which is not among the sites: {', '.join(SITES)}")
     place = SITES.index(root)
@@ -51,7 +72,25 @@ def gridlab(root: str) -> Network:
 
 
 def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
-    """The first two or three clusters with so many nodes each, named `leiden0`, `leiden1` and so on."""
+    """The first two or three clusters with so many nodes each, named `leiden0`, `leiden1` and so on.
+
+    Parameters
+    ----------
+    count : int
+        Clusters, 2 or 3.
+    nodes : int
+        Hosts in each of them.
+
+    Returns
+    -------
+    tuple of Cluster
+        What interfaces carry in bit/s.
+
+    Examples
+    --------
+    >>> [member.name for member in clusters(2, 2)[1].members]
+    ['leiden0', 'leiden1']
+    """
     return tuple(
         Cluster(name, tuple(Member(f"{name}{node}", INTERFACE, INTERFACE) for node in range(nodes)))
         for name in CLUSTERS[:count]
@@ -59,6 +98,24 @@ def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
 
 
 def das(count: int, nodes: int) -> NamedNetwork:
-    """These clusters as single hosts; the first has the data. Paths are there from each to the next only."""
+    """These clusters as single hosts; the first has the data. Paths are there from each to the next only.
+
+    Parameters
+    ----------
+    count : int
+        Clusters, 2 or 3.
+    nodes : int
+        Hosts in each of them.
+
+    Returns
+    -------
+    NamedNetwork
+        Rates in bit/s, a tenth of those of balanced multicasting, section 4.2.
+
+    Examples
+    --------
+    >>> float(das(2, 4).numbered().rates.max())
+    52000000.0
+    """
     links = list(zip(CLUSTERS[: count - 1], CLUSTERS[1:count], WIDE_AREA, strict=False))
     return as_hosts(clusters(count, nodes), CLUSTERS[0], links)

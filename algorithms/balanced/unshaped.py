@@ -17,7 +17,32 @@ ROUNDING = 1e-12
 
 
 def unshaped(network: Network, trees: Sequence[Tree]) -> Plan:
-    """These trees at the rates that they reach when all of them are used at once."""
+    """These trees at the rates that they reach when all of them are used at once.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit.
+    trees : sequence of Tree
+        Each the parents of all hosts.
+
+    Returns
+    -------
+    Plan
+        Rates that are max-min fair between streams, without a bound.
+
+    Notes
+    -----
+    As many rounds as there are different bottlenecks, each O(streams). Balanced multicasting, section 2.3.
+
+    Examples
+    --------
+    >>> from algorithms.balanced.named_network import NamedNetwork
+    >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
+    >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
+    >>> unshaped(network, [(-1, 0, 0)]).rates
+    (5.0,)
+    """
     pairs = [ends(tree) for tree in trees]
     heads = np.concatenate([heads for heads, _ in pairs])
     tails = np.concatenate([tails for _, tails in pairs])

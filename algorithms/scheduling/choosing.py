@@ -21,7 +21,37 @@ Served = Iterable[tuple[Contender, Pieces]]
 def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Chosen, ...]:
     """Whom to serve first; nobody where nothing better than the order of rank is found while `spent()` is below 1.
 
-    The switches are filled one after the other, each with its share of the effort.
+    Parameters
+    ----------
+    contention : Contention
+        Who could start and what is free on each switch.
+    spent : callable
+        The share of the effort that is used up: time, or `budget.Steps`. The switches are filled one after the other,
+        each with its share.
+    rng : random.Random
+        What the search draws from.
+
+    Returns
+    -------
+    tuple of Chosen
+        A preference: who gives out light looks again what is free.
+
+    Notes
+    -----
+    As `b_matching.optimiser.optimise`, for each switch.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.budget import Steps
+    >>> from algorithms.b_matching.feasibility import Feasibility
+    >>> from algorithms.b_matching.group import Group
+    >>> from algorithms.scheduling.contention import Contender
+    >>> def pair(name: str, ports: int, weight: float) -> Contender:
+    ...     return Contender((name, 0), "ocs1", Group((name, 0), ports, 2, 1, weight))
+    >>> ranked = (pair("middle", 0b0110, 3.0), pair("left", 0b0011, 2.0), pair("right", 0b1100, 2.0))
+    >>> contention = Contention(ranked, {"ocs1": Feasibility([1, 1, 1, 1], {})}, {})
+    >>> [chosen.name[0] for chosen in choose(contention, Steps(1000), random.Random(0))]
+    ['left', 'right']
     """
     in_order = [(contender, None) for contender in contention.contenders]
     better = contention.served([*_optimised(contention, spent, rng), *in_order])

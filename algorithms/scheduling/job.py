@@ -77,14 +77,56 @@ class Job:
 
 
 def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices: Vertices, tenant: str = "") -> Group:
-    """The group of a multicast of `seconds` at line rate from the first of `racks` to the others.
+    """The group of a multicast from the first of `racks` to the others.
 
     Its weight is the paper's volume, data times receivers, with racks as receivers and seconds as data.
+
+    Parameters
+    ----------
+    request : hashable
+        The group's name.
+    racks : sequence of int
+        The sender's first.
+    seconds : float
+        Of data at line rate.
+    vertices : Vertices
+        `group.shared_ports`, or what `group.directional_ports` gives.
+    tenant : str, optional
+        Whose allowance it uses.
+
+    Returns
+    -------
+    Group
+        Weight in rack-seconds.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.group import shared_ports
+    >>> multicast("a", [0, 2, 3], 1.5, shared_ports)
+    Group(name='a', ports=13, racks=3, leaves=2, weight=3.0, tenant='')
     """
     leaves = len(racks) - 1
     return Group(request, vertices(racks[0], racks[1:]), len(racks), leaves, seconds * leaves, tenant)
 
 
 def racks_of(ports: int, racks: int) -> list[int]:
-    """The racks behind a set of port vertices, by either numbering of `group`."""
+    """The racks behind a set of port vertices, by either numbering of `group`.
+
+    Parameters
+    ----------
+    ports : int
+        A bit for each vertex.
+    racks : int
+        How many the fabric has.
+
+    Returns
+    -------
+    list of int
+        In the order of the vertices.
+
+    Examples
+    --------
+    >>> racks_of(0b1100_0001, 4)
+    [0, 2, 3]
+    """
     return [vertex % racks for vertex in members(ports)]

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 import pytest
 
 from algorithms.balanced.exact import exact
-from algorithms.balanced.families import clustered, sparse, to_half
 from blast_client import command
 from blast_client.command import main
 from blast_sim import network_file, trees_command
@@ -21,6 +20,7 @@ from blast_sim.network_file import MOST_HOSTS, parse_network
 from blast_sim.trees_plan import HEURISTICS, LIMITED
 from blast_sim.wrong_input import WrongInput
 from tests.support.balanced import check
+from tests.support.balanced_families import clustered, sparse, to_half
 
 FIGURE_2 = {
     "hosts": ["root", "h1", "h2"],

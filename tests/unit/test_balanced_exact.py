@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from algorithms.balanced.cut_bound import cut_bound
 from algorithms.balanced.exact import ExactSearch, exact
-from algorithms.balanced.families import FAMILIES, tight
 from algorithms.balanced.network import Network
 from tests.support.balanced import all_trees, brute_force, check, figure_2, make, networks
+from tests.support.balanced_families import FAMILIES, tight
 
 OPTIMUM_OF_8 = 2.376440
 """Of `tight(8, 1)`, with all 262,144 trees in one linear programme."""

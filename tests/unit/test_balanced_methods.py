@@ -13,12 +13,12 @@ from algorithms.balanced.balancing import balance, balanced
 from algorithms.balanced.best_trees import best_trees, thinned
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
-from algorithms.balanced.families import FAMILIES
 from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.plan import NOBODY, edges, highest_rate, pruned, ways
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.unshaped import unshaped
 from tests.support.balanced import all_trees, brute_force, check, figure_2, living, make, networks
+from tests.support.balanced_families import FAMILIES
 
 
 def unshaped_fpfr(network):

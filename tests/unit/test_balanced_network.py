@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from algorithms.balanced.clusters import Cluster, Member, as_hosts, host_trees, steps
 from algorithms.balanced.exact import exact
-from algorithms.balanced.families import FAMILIES, to_half
 from algorithms.balanced.graphs import from_graph, tree_graph
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Disconnected, InvalidNetwork, UnknownHost
 from tests.support.balanced import check, make
+from tests.support.balanced_families import FAMILIES, to_half
 
 HOSTS = ["a", "b", "c"]
 LINKS = [("a", "b", 10), ("a", "c", 8), ("b", "c", 4), ("c", "b", 4)]

@@ -11,11 +11,11 @@ from algorithms.balanced.balancing import balanced
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.cut_bound import cut_bound
 from algorithms.balanced.exact import exact
-from algorithms.balanced.families import clustered, sparse, tight, to_half
 from algorithms.balanced.network import Disconnected
 from algorithms.balanced.steiner import improved, steiner_tree
 from algorithms.balanced.subset import GAP, subset
 from tests.support.balanced import brute_force, check, make, networks
+from tests.support.balanced_families import clustered, sparse, tight, to_half
 
 
 @settings(max_examples=60)

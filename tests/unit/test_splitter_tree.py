@@ -7,9 +7,14 @@ from functools import cache
 
 import pytest
 
-from algorithms.splitter_tree import choose_splitters, largest_group, most_leaves, shallowest, splitters_needed
+from algorithms.splitter_tree import choose_splitters, most_leaves, shallowest, splitters_needed
 
 LARGEST_COUNT = 6
+
+
+def largest_group(ways: int, splitters: int) -> int:
+    """The paper's constraint 1: the most racks, sender's included, that `splitters` 1:`ways` splitters can join."""
+    return splitters * (ways + 1) - 2 * (splitters - 1)
 
 
 @cache

@@ -1,0 +1,106 @@
+"""The reference of `algorithms/`, as it stands in its docstrings: examples run, and what others use says all of it."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLERS = ("blast_controller", "blast_sim", "mininet_topos")
+WITH_EXAMPLES = ["blast_transport.base.extras"]
+"""Modules of other packages whose docstrings have examples."""
+
+
+def modules() -> list[str]:
+    files = sorted((ROOT / "algorithms").rglob("*.py"))
+    return [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+
+
+def used_by_others() -> Iterator[tuple[str, str]]:
+    """(module, name) of what the packages around `algorithms` import from it."""
+    for file in (file for package in CALLERS for file in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "algorithms":
+                yield from ((str(node.module), alias.name) for alias in node.names)
+
+
+def imports_of(file: Path) -> set[str]:
+    imports = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom))
+    pairs = ((str(node.module), alias.name) for node in imports for alias in node.names)
+    return {one for module, name in pairs for one in (module, f"{module}.{name}")}
+
+
+def functions() -> list[tuple[str, str]]:
+    found = set()
+    for name, what in used_by_others():
+        # A module that is imported whole stands for all that it offers.
+        whole = f"{name}.{what}" in modules()
+        module = importlib.import_module(f"{name}.{what}" if whole else name)
+        public = [one for one, member in vars(module).items() if inspect.isfunction(member) and not one.startswith("_")]
+        found |= {(module.__name__, one) for one in (public if whole else [what])}
+    return sorted((name, what) for name, what in found if is_own_function(name, what))
+
+
+def is_own_function(name: str, what: str) -> bool:
+    member = getattr(importlib.import_module(name), what)
+    return inspect.isfunction(member) and member.__module__ == name
+
+
+def of(name: str, what: str) -> Callable[..., object]:
+    found: Callable[..., object] = getattr(importlib.import_module(name), what)
+    return found
+
+
+def reached() -> set[str]:
+    """The modules of `algorithms` that the packages around it import, by themselves or by others of these."""
+    found, waiting = set[str](), {one for name, what in used_by_others() for one in (name, f"{name}.{what}")}
+    known = set(modules())
+    while waiting:
+        module = waiting.pop()
+        if module in known - found:
+            found.add(module)
+            waiting |= imports_of(Path(str(importlib.import_module(module).__file__)))
+    return found
+
+
+def test_what_only_tests_use_is_in_the_tests() -> None:
+    """But for what researchers are told of: `docs/balanced.md` names the graphs of NetworkX."""
+    packages = {name for name in modules() if hasattr(importlib.import_module(name), "__path__")}
+    assert set(modules()) - packages - reached() == {"algorithms.balanced.graphs"}
+
+
+def test_there_are_functions_and_modules_to_look_at() -> None:
+    assert len(functions()) > 30 and len(modules()) > 60
+
+
+@pytest.mark.parametrize("name", [*modules(), *WITH_EXAMPLES])
+def test_every_example_gives_what_it_says(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize(("name", "what"), functions())
+def test_what_other_packages_call_says_what_goes_in_and_comes_out(name: str, what: str) -> None:
+    function = of(name, what)
+    text, signature = inspect.getdoc(function) or "", inspect.signature(function)
+    assert "\nExamples\n--------\n>>> " in text
+    for parameter in signature.parameters:
+        assert f"\n{parameter} : " in text or f", {parameter} : " in text or f"\n{parameter}, " in text, parameter
+    if signature.return_annotation != "None":
+        assert "\nReturns\n-------\n" in text or "\nYields\n------\n" in text
+
+
+@pytest.mark.parametrize(("name", "what"), functions())
+def test_the_reference_tells_of_no_parameter_that_is_not_there(name: str, what: str) -> None:
+    function = of(name, what)
+    _, found, rest = (inspect.getdoc(function) or "").partition("\nParameters\n----------\n")
+    section = rest.partition("\n\n")[0]
+    told = {
+        one for line in section.splitlines() if not line.startswith(" ") for one in line.partition(" : ")[0].split(", ")
+    }
+    assert not found or told == set(inspect.signature(function).parameters)
