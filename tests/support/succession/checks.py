@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.holdings import Holdings
 from blast_controller.store.rows import encode
+from tests.support.core_checks import check_desired
 from tests.support.core_invariants import Invariants
 from tests.support.core_light import LightWorld
 from tests.support.modelled_etcd import ModelledConnection
@@ -48,7 +48,7 @@ class AfterFaults(Invariants):
             (record.kind, record.key): encode(record.body) for record in journal.records()
         }
         holders = {e: str(r.id) for r in core.reservations for e in r.elements}
-        self.world.store._holdings = SimpleNamespace(holders=holders)
+        self.world.store._holdings = Holdings(holders)
         for name, switch in room.switches.items():
             self.world.switches[name].circuits = dict(switch.circuits)
         for datapath, tor in room.tors.items():
@@ -63,6 +63,7 @@ class AfterFaults(Invariants):
         self.i1_one_holder()
         self.i2_marks_are_journalled()
         self.i3_observed_is_desired()
+        check_desired(self.world)
         self.i4_one_end()
         self.i6_who_stays_is_served()
         self.i8_journal_is_the_state()
