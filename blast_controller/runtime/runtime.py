@@ -101,12 +101,21 @@ class OptimiserDriver(Protocol):
 class Look(NamedTuple):
     """What readers are shown, and the moment on the core's clock at which they look.
 
-    Where the controller stands by, it was so `stale` seconds ago at most.
+    Where the controller stands by, it was so `stale` seconds ago at most. Where several share a journal, `sequence` is
+    that of the latest entry that counts.
     """
 
     snapshot: Snapshot
     now: float
     stale: float | None = None
+    sequence: int | None = None
+
+
+class _Shown(NamedTuple):
+    """What readers in any thread are shown, at once or not at all."""
+
+    snapshot: Snapshot
+    sequence: int | None = None
 
 
 class Turn:
@@ -177,8 +186,7 @@ class Runtime:
     ) -> None:
         """`fatal` is called when nothing that the core knows may be trusted; `places` are for those who wait."""
         self.core = core
-        self.snapshot = core.snapshot
-        """What is durable, for readers in any thread."""
+        self._shown = _Shown(core.snapshot)
         self.waiting = WaitingRoom(places)
         self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
         self.store_fault: str | None = None
@@ -188,6 +196,8 @@ class Runtime:
         """Who tells of the controller that decides; None: this one does."""
         self.still_leads: Callable[[], bool] = lambda: True
         """Whether nobody else can decide yet, where this one does."""
+        self.sequence: Callable[[], int | None] = lambda: None
+        """The latest entry that is durable, where several controllers share the journal."""
         self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
@@ -201,6 +211,11 @@ class Runtime:
         self._inbox: Inbox[Callable[[], None] | None] = Inbox()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is durable, for readers in any thread."""
+        return self._shown.snapshot
+
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
         self._optical, self._forwarding = optical, forwarding
@@ -211,17 +226,17 @@ class Runtime:
         """Let a core that has seen nothing know, and let readers see, what was stored. Raises FabricError."""
         now = time.monotonic()
         core.load(loaded.records(), now)
-        self.snapshot = core.snapshot
+        self._shown = _Shown(core.snapshot, self.sequence())
         return core.begin(now)
 
     def look(self) -> Look:
         """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
-        standby, snapshot = self.standby, self.snapshot
+        standby, shown = self.standby, self._shown
         stale = None if standby is None else standby.age()
         if stale is None:
             # What is told as it is now must be so: nobody else may have changed it meanwhile.
             self.check_leads()
-        return Look(snapshot, time.monotonic(), stale)
+        return Look(shown.snapshot, time.monotonic(), stale, shown.sequence)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -230,10 +245,10 @@ class Runtime:
         for device in list(self.core.view.away):
             self.core.take(DeviceDown(device, "not looked at while the controller is holding"), now)
         self.core.load([], now)
-        self.snapshot = self.core.snapshot
+        self._shown = _Shown(self.core.snapshot)
         try:
             self.core.load(loaded.records(), now)
-            self.snapshot = self.core.snapshot
+            self._shown = _Shown(self.core.snapshot)
         except Exception:
             # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
             log.exception("what the journal holds could not be taken over, even to be looked at")
@@ -245,10 +260,13 @@ class Runtime:
         self.standby = standby
         self._thread.start()
 
-    def show(self, core: Core) -> None:
-        """Let readers see what a core knows that has only been loaded (on the runtime's thread only)."""
+    def show(self, core: Core, sequence: int) -> None:
+        """Let readers see what a core knows that has only been loaded, up to this entry of the journal.
+
+        On the runtime's thread only.
+        """
         if self.standby is not None:
-            self.core, self.snapshot = core, core.snapshot
+            self.core, self._shown = core, _Shown(core.snapshot, sequence)
 
     def abandon(self) -> None:
         """The journal is another controller's from now on: that it cannot be written is no failure any more."""
@@ -434,7 +452,8 @@ class Runtime:
         if self._undecided:
             self._conclude(time.monotonic())
         while self._written():
-            self.snapshot = self.core.snapshot
+            if self._decides:
+                self._shown = _Shown(self.core.snapshot, self.sequence())
             if not self._held_back:
                 return
             held_back, self._held_back = self._held_back, []

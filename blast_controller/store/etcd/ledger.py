@@ -18,14 +18,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from google.protobuf.message import DecodeError
-
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Term
+from blast_controller.store.etcd.loading import parsed
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import (
@@ -222,7 +221,7 @@ class Ledger:
         for number in range(self.head.staged):
             part = parts[number] if parts else self._part(number)
             with whole(self._keys):
-                self._led(list(_parsed(part).success))
+                self._led(list(parsed(part).success))
         head = replace(self.head, change=self.head.change + 1, staged=0)
         forgetting = self._fenced([put(self._keys.head, head.pack()), delete_all(self._keys.all_staged)])
         answer = self._connection.call(TXN, forgetting)
@@ -257,10 +256,3 @@ class Ledger:
 def _deposed(leader: Sequence[api.KeyValue]) -> Deposed:
     return Deposed(leader[0].value.decode() if leader else None)
 
-
-def _parsed(part: bytes) -> api.TxnRequest:
-    try:
-        request: api.TxnRequest = api.TxnRequest.FromString(part)
-    except DecodeError as error:
-        raise ValueError(f"a part of its latest commit: {error}") from error
-    return request

@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from blast_api import ttypes
+from blast_client.address import Address
+from blast_client.freshness import Freshness, Outdated
 from blast_controller.core.model.errors import NotLeader as CoreNotLeader
 from tests.support.linearizability import Operation
 from tests.support.succession.controller import Controller
@@ -184,6 +186,10 @@ class Operator(Client):
 class Reader(Client):
     """Looks at requests, mostly at controllers that stand by, now here, now there: what it sees never grows older."""
 
+    def __init__(self, room: Room, histories: Histories, name: str) -> None:
+        super().__init__(room, histories, name)
+        self.freshness = Freshness()
+
     def run(self) -> None:
         """Until it is told to end."""
         seen: dict[str, Reading] = {}
@@ -207,11 +213,16 @@ class Reader(Client):
         stale = (answer.staleMs or 0) / 1000
         # So it was at some time between so long ago and now.
         self.histories.note(key, looked(answer), begin - stale)
+        try:
+            self.freshness.of(answer, Address(controller.address, 9090))
+        except Outdated:
+            # As the library does: whoever is asked next may know more.
+            return
         reading = read(answer)
         assert reading is not None
         before = seen.get(key)
         if before is not None and (reading.told < before.told or (before.is_over and not reading.is_over)):
-            self.histories.faults.append(f"{self.name} saw {before} of {key} and then {reading} at {controller.address}")
+            self.histories.faults.append(f"{self.name} saw {before} of {key} and then {reading} (entry {answer.journalSequence}, {answer.staleMs} ms) at {controller.address}")
         seen[key] = reading
 
 
