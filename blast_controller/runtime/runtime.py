@@ -128,7 +128,7 @@ class Turn:
 
     def check_leads(self) -> None:
         """Raise NotLeader where the controller stands by."""
-        self._runtime.check_leads()
+        self._runtime.check_leads_now()
 
     @property
     def look(self) -> Look:
@@ -166,7 +166,7 @@ class Turn:
 
     def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
         """As `when_decided`; but while nothing can be written, of what was published before."""
-        return answer() if self._runtime.store_fault is not None else self.when_decided(answer)
+        return self._runtime.when_published(answer)
 
 
 class Runtime:
@@ -208,6 +208,8 @@ class Runtime:
         self._held_back: list[Callable[[], None]] = []
         self._write_again = 0.0
         self._undecided = self._abandoned = False
+        self._is_durable = False
+        """Whether what the present piece of work is answered by is durable, or was never to be."""
         self._inbox: Inbox[Callable[[], None] | None] = Inbox()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
@@ -279,6 +281,14 @@ class Runtime:
         if not self.still_leads():
             raise NotLeader(None)
 
+    def check_leads_now(self) -> None:
+        """As `check_leads`, of the present piece of work (on the runtime's thread only)."""
+        try:
+            self.check_leads()
+        except NotLeader:
+            self._is_durable = True
+            raise
+
     @property
     def _decides(self) -> bool:
         return self.holding is None and self.standby is None
@@ -329,10 +339,11 @@ class Runtime:
 
         Raises RequestError as `handle` does.
         """
-        self.check_leads()
+        self.check_leads_now()
         if self.holding is not None:
             raise Rejected("holding", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
+            self._is_durable = True
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
         self._hand_in(event)
 
@@ -341,6 +352,13 @@ class Runtime:
             self.core.take(event, time.monotonic())
         self._undecided = True
         self._observers.on_event(event, self.core)
+
+    def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
+        """As `Turn.when_published` (on the runtime's thread only)."""
+        if self.store_fault is None:
+            return self.when_decided(answer)
+        self._is_durable = True
+        return answer()
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
         """As `Turn.when_decided` (on the runtime's thread only)."""
@@ -403,10 +421,10 @@ class Runtime:
                 self.announced.notify(command.topic, command.content)
 
     def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
-        known = len(self._unwritten)
+        known, self._is_durable = len(self._unwritten), False
         settle = _run_into(outer, work, Turn(self))
-        if self.store_fault is not None and len(self._unwritten) == known and not self._undecided:
-            # It changed nothing that would have to be durable first: a refusal, or a look.
+        unchanged = len(self._unwritten) == known and not self._undecided
+        if self.store_fault is not None and unchanged and self._is_durable:
             settle()
         else:
             self._held_back.append(settle)

@@ -71,17 +71,28 @@ def check(history: Iterable[Operation[Call]], start: State, step: Next[State, Ca
         if done & wanted == wanted:
             return Verdict(True, [operations[number] for number in order])
         best = max(best, order, key=len)
-        for number in reversed(_possible(operations, done)):
-            for after in step(state, operations[number].call):
-                steps += 1
-                if steps > MOST_STEPS:
-                    raise TooLong(f"more than {MOST_STEPS} steps for {len(operations)} calls")
+        possible = [(number, list(step(state, operations[number].call))) for number in _possible(operations, done)]
+        steps += len(possible)
+        if steps > MOST_STEPS:
+            raise TooLong(f"more than {MOST_STEPS} steps for {len(operations)} calls")
+        for number, states in reversed(_choices(operations, possible, state)):
+            for after in states:
                 reached = (done | 1 << number, after)
                 if reached not in seen:
                     seen.add(reached)
                     stack.append((*reached, (*order, number)))
     left = [one for number, one in enumerate(operations) if number not in best and one.is_answered]
     return Verdict(False, [operations[number] for number in best], left[:10])
+
+
+def _choices(
+    operations: Sequence[Operation[Call]], possible: Sequence[tuple[int, list[State]]], state: State
+) -> Sequence[tuple[int, list[State]]]:
+    """What is to be tried: what changes nothing is done at once if it must be done, and left out if not."""
+    for number, states in possible:
+        if states == [state] and operations[number].is_answered:
+            return [(number, states)]
+    return [(number, states) for number, states in possible if states != [state]]
 
 
 def _possible(operations: Sequence[Operation[Call]], done: int) -> list[int]:

@@ -142,9 +142,10 @@ class Job(Client):
         others = [host for host in hosts if host != sender]
         receivers = room.dice.some(others, 3) or [others[0]]
         request = ttypes.MulticastRequest(key, sender, receivers, SIZE)
-        answer = self.anywhere(key, "submit", lambda found: Asked(read(found)), request)
+        while isinstance(answer := self.anywhere(key, "submit", asked, request), ttypes.Rejected):
+            self.pause(0.1, 0.5)
         if room.dice.rarely():
-            self.anywhere(key, "submit", lambda found: Asked(read(found)), request)
+            self.anywhere(key, "submit", asked, request)
         while (reading := read(answer)) is not None and not reading.is_over and not reading.grants:
             self.pause(0.02, 0.3)
             answer = self.anywhere(key, "status", looked, key)
@@ -162,12 +163,13 @@ class Job(Client):
         while True:
             answer = self.anywhere(key, "finish", finished, key, 0, None)
             if not isinstance(answer, ttypes.Rejected):
+                was_over = not isinstance(answer, ttypes.UnknownRequest)
                 break
             # It has lost its light, and waits for it again: nothing can be finished yet.
             self.pause(0.1, 0.5)
         answer = self.anywhere(key, "status", looked, key)
         reading = read(answer)
-        if reading is None or not reading.is_over:
+        if was_over and (reading is None or not reading.is_over):
             self.histories.faults.append(f"{key} was finished, and then it was {answer}")
 
 
@@ -239,6 +241,11 @@ def read(answer: Any) -> Reading | None:
     )
 
 
+def asked(answer: Any) -> Call | None:
+    """As a call of the history."""
+    return None if isinstance(answer, ttypes.Rejected) else Asked(read(answer))
+
+
 def looked(answer: Any) -> Call | None:
     """As a call of the history."""
     if isinstance(answer, ttypes.UnknownRequest):
@@ -250,4 +257,4 @@ def finished(answer: Any) -> Call | None:
     """As a call of the history: what was refused for another reason has changed nothing."""
     if isinstance(answer, ttypes.Ended):
         return RefusedToFinish()
-    return None if isinstance(answer, ttypes.Rejected) else Finished(read(answer))
+    return None if isinstance(answer, ttypes.Rejected | ttypes.UnknownRequest) else Finished(read(answer))
