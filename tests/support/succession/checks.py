@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.holdings import Holdings
@@ -89,6 +91,23 @@ def check_clients(histories: Histories) -> None:
     for key, operations in histories.of.items():
         found = verdict(operations)
         assert found.is_linearizable, f"{key}: {found}"
+
+
+def check_late_writes(room: Room, told: Sequence[tuple[float, str]]) -> None:
+    """What an older leader's late command has made was taken away, and a line of the log says so.
+
+    Unless it was asked for anew before anybody has looked.
+    """
+    for at, circuit in room.came_late:
+        lines = [line for moment, line in told if moment >= at and f"{circuit.input} to {circuit.output}" in line]
+        again = [
+            written
+            for switch in room.switches.values()
+            for written in switch.written
+            if written.at > at and circuit in written.connected
+        ]
+        assert lines or again, f"{circuit} came late at {at:.3f}, and nobody says that it was taken away"
+    room.came_late.clear()
 
 
 def check_ends(room: Room) -> None:

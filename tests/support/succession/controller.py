@@ -214,7 +214,7 @@ def simulated(room: Room) -> Iterator[None]:
 
     def client(host: str, *_: Any, **__: Any) -> ModelledClient:
         here = controller()
-        way = OpticalWay(here.to_devices, room.late_or_soon, room.soon, lambda: here.led)
+        way = OpticalWay(here.to_devices, room.late_or_soon, room.soon, lambda: here.led, room.note_write)
         return ModelledClient(scheduler, scheduler.process, room.switches[host], way)
 
     names: list[tuple[Any, str, Any]] = [(module, name, overlays[name]) for module, uses in _USES.items() for name in uses]

@@ -109,7 +109,9 @@ class ModelledClient:
         def act() -> None:
             self._switch.disconnect(disconnected)
             self._switch.connect(connected)
-            self._switch.written.append(Written(self._scheduler.now, generation, connected, disconnected))
+            written = Written(self._scheduler.now, generation, connected, disconnected)
+            self._switch.written.append(written)
+            self._way.note(written, self._switch)
 
         await self._ask(act)
 
@@ -156,4 +158,5 @@ class OpticalWay:
     latency: Callable[[], float]
     quick: Callable[[], float]
     generation: Callable[[], int]
+    note: Callable[[Written, ModelledSwitch], None]
     timeout: float = 2.0

@@ -18,9 +18,10 @@ from tests.support.modelled_etcd import ModelledEtcd
 from tests.support.succession.controller import Controller
 from tests.support.succession.forwarding import BACKOFF, SILENCE, ModelledSession
 from tests.support.succession.network import Members
-from tests.support.succession.optical import ModelledSwitch
+from tests.support.succession.optical import ModelledSwitch, Written
 from tests.support.succession.scheduler import Process, Scheduler
 from tests.support.succession.tor import ModelledTor
+from tl1_driver.circuits import Circuit
 
 ANSWER_WITHIN = 1.0
 AUDIT = 5.0
@@ -53,6 +54,7 @@ class Room:
         self.controllers = [Controller(self, number) for number in range(dice.pick([2, 3]))]
         self.leaders: list[tuple[int, Controller, int]] = []
         self.late_writes = False
+        self.came_late: list[tuple[float, Circuit]] = []
         self.is_frozen = False
         self.most_bytes = dice.pick([ledger.MOST_BYTES, ledger.MOST_BYTES, 3000])
         self._walls: dict[Controller, float] = {}
@@ -87,6 +89,15 @@ class Room:
             for one in found
             if one.daemon is not None and one.daemon.runtime.standby is None and one.daemon._may_write()
         ]
+
+    def note_write(self, written: Written, switch: ModelledSwitch) -> None:
+        """A switch has carried out a command: remember what an older leader's has made that nobody wants."""
+        leading = self.leading
+        if len(leading) != 1 or leading[0].led <= written.generation or leading[0].daemon is None:
+            return
+        layouts = (layout for r in leading[0].daemon.runtime.core.reservations for layout in r.layouts)
+        wanted = {(c.input, c.output) for layout in layouts for c in layout.circuits if c.switch == switch.name}
+        self.came_late += [(written.at, circuit) for circuit in written.connected if circuit not in wanted]
 
     def soon(self) -> float:
         """Seconds of a message between machines of a room."""

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from blast_controller.ops.logging import FIELDS
 from blast_controller.store.etcd import ledger
-from tests.support.succession.checks import AfterFaults, check_clients, check_devices, check_ends
+from tests.support.succession.checks import AfterFaults, check_clients, check_devices, check_ends, check_late_writes
 from tests.support.succession.clients import Histories, Job, Reader
 from tests.support.succession.controller import Controller, simulated
 from tests.support.succession.faults import FAULTS, Fault, Heal, phases
@@ -31,6 +32,7 @@ class Simulation:
         self.readers = [Reader(self.room, self.histories, f"reader{number}") for number in range(2)]
         self._counts, self._say = counts, say
         self._was_late = False
+        self._undone: list[tuple[float, str]] = []
 
     def play(self, rounds: int) -> None:
         """Fails by an exception."""
@@ -123,6 +125,8 @@ class Simulation:
     def _check_all(self) -> None:
         (leader,) = self.room.leading
         check_ends(self.room)
+        check_late_writes(self.room, self._undone)
+        self._undone.clear()
         check_devices(self.room)
         AfterFaults(self.room, leader).check_all()
         check_clients(self.histories)
@@ -143,33 +147,37 @@ class Simulation:
 
     @contextmanager
     def _logged(self) -> Iterator[None]:
-        """What the controllers log is told too."""
-        log, handler = logging.getLogger("blast_controller"), _Telling(self)
-        before = log.level, log.propagate
-        log.addHandler(handler)
-        log.setLevel(logging.WARNING)
-        log.propagate = False
+        """What the controllers log is heard, and goes nowhere else."""
+        handler, logs = _Hearing(self._heard), [logging.getLogger(name) for name in ("blast_controller", "blast")]
+        before = [(log, log.level, log.propagate) for log in logs]
+        for log in logs:
+            log.addHandler(handler)
+            log.setLevel(logging.WARNING)
+            log.propagate = False
         try:
             yield
         finally:
-            log.removeHandler(handler)
-            log.setLevel(before[0])
-            log.propagate = before[1]
+            for log, level, propagate in before:
+                log.removeHandler(handler)
+                log.setLevel(level)
+                log.propagate = propagate
 
-
-class _Telling(logging.Handler):
-    def __init__(self, simulation: Simulation) -> None:
-        super().__init__()
-        self._simulation = simulation
-
-    def emit(self, record: logging.LogRecord) -> None:
-        scheduler = self._simulation.room.scheduler
+    def _heard(self, record: logging.LogRecord) -> None:
+        scheduler = self.room.scheduler
         if scheduler.process.ended:
             # Its threads end where they stand, and say nothing of that.
             return
-        self._simulation._say(f"{scheduler.now:.3f} {scheduler.process.name}: {record.getMessage()}")
+        if getattr(record, FIELDS, {}).get("event") == "late_write":
+            self._undone.append((scheduler.now, record.getMessage()))
+        self._say(f"{scheduler.now:.3f} {scheduler.process.name}: {record.getMessage()}")
         if record.exc_info and record.exc_info[1] is not None:
-            self._simulation._say(logging.Formatter().formatException(record.exc_info))
+            self._say(logging.Formatter().formatException(record.exc_info))
+
+
+class _Hearing(logging.Handler):
+    def __init__(self, heard: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self.emit = heard  # type: ignore[method-assign]
 
 
 def _runtime(controller: Controller):  # noqa: ANN202
