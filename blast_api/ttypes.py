@@ -1102,11 +1102,13 @@ class RequestStatus(object):
      - parts
      - latestSequence: Sequence number of the latest event, 0 if none.
      - staleMs: Only of a controller that stands by: so many milliseconds ago, at most, this was so.
+     - journalSequence: Where several controllers share a journal: all up to this entry of it is told of. An answer of one that stands by
+    with a smaller number than an earlier answer had is older than that one.
 
     """
 
 
-    def __init__(self, key=None, tenant=None, state=None, sender=None, receivers=None, bytes=None, ageMs=None, parts=None, latestSequence=None, staleMs=None,):
+    def __init__(self, key=None, tenant=None, state=None, sender=None, receivers=None, bytes=None, ageMs=None, parts=None, latestSequence=None, staleMs=None, journalSequence=None,):
         self.key = key
         self.tenant = tenant
         self.state = state
@@ -1117,6 +1119,7 @@ class RequestStatus(object):
         self.parts = parts
         self.latestSequence = latestSequence
         self.staleMs = staleMs
+        self.journalSequence = journalSequence
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1188,6 +1191,11 @@ class RequestStatus(object):
                     self.staleMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.I64:
+                    self.journalSequence = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1243,6 +1251,10 @@ class RequestStatus(object):
         if self.staleMs is not None:
             oprot.writeFieldBegin('staleMs', TType.I64, 10)
             oprot.writeI64(self.staleMs)
+            oprot.writeFieldEnd()
+        if self.journalSequence is not None:
+            oprot.writeFieldBegin('journalSequence', TType.I64, 11)
+            oprot.writeI64(self.journalSequence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1498,14 +1510,16 @@ class RequestPage(object):
      - requests
      - nextCursor: Give this to the next call; absent on the last page.
      - staleMs: As in RequestStatus.
+     - journalSequence: As in RequestStatus.
 
     """
 
 
-    def __init__(self, requests=None, nextCursor=None, staleMs=None,):
+    def __init__(self, requests=None, nextCursor=None, staleMs=None, journalSequence=None,):
         self.requests = requests
         self.nextCursor = nextCursor
         self.staleMs = staleMs
+        self.journalSequence = journalSequence
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1537,6 +1551,11 @@ class RequestPage(object):
                     self.staleMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.journalSequence = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1561,6 +1580,10 @@ class RequestPage(object):
         if self.staleMs is not None:
             oprot.writeFieldBegin('staleMs', TType.I64, 3)
             oprot.writeI64(self.staleMs)
+            oprot.writeFieldEnd()
+        if self.journalSequence is not None:
+            oprot.writeFieldBegin('journalSequence', TType.I64, 4)
+            oprot.writeI64(self.journalSequence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2864,11 +2887,12 @@ class FabricStatus(object):
      - warm: For operators, and where trees are kept lit at all.
      - staticTrees: Where there are any.
      - staleMs: As in RequestStatus; of devices a controller that stands by knows nothing.
+     - journalSequence: As in RequestStatus.
 
     """
 
 
-    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None, staleMs=None,):
+    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None, staleMs=None, journalSequence=None,):
         self.racks = racks
         self.splitters = splitters
         self.opticalSwitches = opticalSwitches
@@ -2879,6 +2903,7 @@ class FabricStatus(object):
         self.warm = warm
         self.staticTrees = staticTrees
         self.staleMs = staleMs
+        self.journalSequence = journalSequence
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2975,6 +3000,11 @@ class FabricStatus(object):
                     self.staleMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.I64:
+                    self.journalSequence = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3042,6 +3072,10 @@ class FabricStatus(object):
         if self.staleMs is not None:
             oprot.writeFieldBegin('staleMs', TType.I64, 10)
             oprot.writeI64(self.staleMs)
+            oprot.writeFieldEnd()
+        if self.journalSequence is not None:
+            oprot.writeFieldBegin('journalSequence', TType.I64, 11)
+            oprot.writeI64(self.journalSequence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4604,6 +4638,7 @@ RequestStatus.thrift_spec = (
     (8, TType.LIST, 'parts', (TType.STRUCT, [PartStatus, None], False), None, ),  # 8
     (9, TType.I64, 'latestSequence', None, None, ),  # 9
     (10, TType.I64, 'staleMs', None, None, ),  # 10
+    (11, TType.I64, 'journalSequence', None, None, ),  # 11
 )
 all_structs.append(Extension)
 Extension.thrift_spec = (
@@ -4627,6 +4662,7 @@ RequestPage.thrift_spec = (
     (1, TType.LIST, 'requests', (TType.STRUCT, [RequestStatus, None], False), None, ),  # 1
     (2, TType.STRING, 'nextCursor', 'UTF8', None, ),  # 2
     (3, TType.I64, 'staleMs', None, None, ),  # 3
+    (4, TType.I64, 'journalSequence', None, None, ),  # 4
 )
 all_structs.append(Explanation)
 Explanation.thrift_spec = (
@@ -4737,6 +4773,7 @@ FabricStatus.thrift_spec = (
     (8, TType.STRUCT, 'warm', [WarmStatus, None], None, ),  # 8
     (9, TType.LIST, 'staticTrees', (TType.STRUCT, [StaticTreeStatus, None], False), None, ),  # 9
     (10, TType.I64, 'staleMs', None, None, ),  # 10
+    (11, TType.I64, 'journalSequence', None, None, ),  # 11
 )
 all_structs.append(Version)
 Version.thrift_spec = (

@@ -37,6 +37,7 @@ from blast_client.calls import (
 )
 from blast_client.errors import NotLeader, NotYet, as_answer, refuse_ended
 from blast_client.failover import Controllers, Search, parse_addresses
+from blast_client.freshness import Freshness
 from blast_client.giving_back import AsyncGranted, abandon_async
 from blast_client.methods import AsyncMethods
 from blast_client.states import with_states
@@ -70,6 +71,7 @@ class AsyncClient(AsyncMethods):
         check_seconds(timeout)
         self._timeout = timeout
         self._over = False
+        self._freshness = Freshness()
         self._token = token
         self._tls = tls.context() if tls else None
         self._server_name = tls.server_name if tls else None
@@ -209,7 +211,8 @@ class AsyncClient(AsyncMethods):
         try:
             # wait_for of Python 3.11 forgets a cancellation that comes with the answer.
             async with asyncio.timeout(seconds):
-                return with_states(await connection.call(method, arguments))
+                answer = await connection.call(method, arguments)
+            return self._freshness.of(with_states(answer), connection.address)
         except TimeoutError as error:
             raise NoAnswerInTime(connection.address, seconds) from error
         except _ClosedHere as error:

@@ -37,6 +37,7 @@ from blast_client.calls import (
 )
 from blast_client.errors import Denied, NotLeader, NotYet, Unsupported, as_answer, refuse_ended
 from blast_client.failover import Controllers, Search, parse_addresses
+from blast_client.freshness import Freshness
 from blast_client.giving_back import Granted, abandon
 from blast_client.methods import Methods
 from blast_client.states import with_states
@@ -67,6 +68,7 @@ class Client(Methods):
         self._controllers = Controllers(parse_addresses(address))
         check_seconds(timeout)
         self._timeout = timeout
+        self._freshness = Freshness()
         self._hurry_until: float | None = None
         self._asked = self._over = False
         self._token = token
@@ -227,7 +229,7 @@ class Client(Methods):
         self._asked = True
         try:
             answer: T = getattr(self._thrift, method.__name__)(*arguments)
-            return with_states(answer)
+            return self._freshness.of(with_states(answer), self.address)
         except TTransportException as error:
             self.close()
             if isinstance(error.inner, ssl.SSLError) and not isinstance(error.inner, ssl.SSLEOFError):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from blast_client.address import Address, BadAddress, parse_address
 from blast_client.calls import ClientClosed, ControllerUnreachable, NotReached
 from blast_client.errors import NotLeader
+from blast_client.freshness import Outdated
 
 ANSWER_WITHIN = 1.0
 """Seconds for an answer that may be had of another controller: one that is stopped keeps its connections."""
@@ -67,8 +68,11 @@ class Search:
     def pause_after(self, error: ControllerUnreachable | NotLeader, address: Address, now: float) -> float | None:
         """Move on from `address`, which this came of; the seconds to wait before asking again, None to give up."""
         undone = self._safe or isinstance(error, NotReached | NotLeader)
-        if len(self._controllers) == 1 or now >= self._end or not undone or isinstance(error, ClientClosed):
+        if now >= self._end or not undone or isinstance(error, ClientClosed):
             return None
+        if len(self._controllers) == 1:
+            # It will hear of what was told before.
+            return PAUSE if isinstance(error, Outdated) else None
         self._controllers.move(address, error.address if isinstance(error, NotLeader) else None)
         self._asked_in_vain += 1
         return 0.0 if self._asked_in_vain % len(self._controllers) else PAUSE

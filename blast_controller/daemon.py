@@ -220,13 +220,14 @@ class Daemon:
     def _show(self, loaded: Loaded) -> None:
         core = _core(self._config)
         core.load(loaded.records(), time.monotonic())
-        self.runtime.call(lambda turn: self.runtime.show(core)).result()
+        self.runtime.call(lambda turn: self.runtime.show(core, loaded.sequence)).result()
 
     def _lead(self, loaded: Loaded) -> None:
         """Nobody else leads: do so."""
         assert self._succession is not None and self._openflow is not None
         forwarding, core, self.epoch = self._openflow, _core(self._config), loaded.epoch
-        self.runtime.still_leads = self._may_write
+        succession = self._succession
+        self.runtime.still_leads, self.runtime.sequence = self._may_write, lambda: succession.sequence
         self._loaded = loaded
         self.on_epoch(loaded.epoch)
         self._succession.stop_following()

@@ -171,6 +171,11 @@ struct RequestStatus {
   9: required i64 latestSequence
   /** Only of a controller that stands by: so many milliseconds ago, at most, this was so. */
   10: optional i64 staleMs
+  /**
+   * Where several controllers share a journal: all up to this entry of it is told of. An answer of one that stands by
+   * with a smaller number than an earlier answer had is older than that one.
+   */
+  11: optional i64 journalSequence
 }
 
 /** What to change of a pending or active request; at least one field. Refused whole, or done whole. */
@@ -204,6 +209,8 @@ struct RequestPage {
   2: optional string nextCursor
   /** As in RequestStatus. */
   3: optional i64 staleMs
+  /** As in RequestStatus. */
+  4: optional i64 journalSequence
 }
 
 /** Feature "explain". */
@@ -351,6 +358,8 @@ struct FabricStatus {
   9: optional list<StaticTreeStatus> staticTrees
   /** As in RequestStatus; of devices a controller that stands by knows nothing. */
   10: optional i64 staleMs
+  /** As in RequestStatus. */
+  11: optional i64 journalSequence
 }
 
 /** What a server is and serves. */

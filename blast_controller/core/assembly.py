@@ -40,6 +40,7 @@ from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.policy.tree_planner import TreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
+from blast_controller.core.rollout.late_writes import LateWrites
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.reconciliation import Reconciliation
 from blast_controller.core.rollout.reservations import Reservations
@@ -59,7 +60,8 @@ class Assembly:
         self.table = table = RequestTable(orders, outbox, timers)
         addresses = GroupAddresses(settings.group_network)
         self.reservations = reservations = Reservations(inventory, addresses, links, outbox)
-        self.reconciliation = Reconciliation(reservations, outbox)
+        self.probes, self.late = ProbeCircuits(fabric, inventory, outbox), LateWrites(outbox)
+        self.reconciliation = Reconciliation(reservations, outbox, self.probes, self.late)
         # Who gets light, and which.
         budget, quota = LightBudget(fabric), Quota(orders.limits)
         self.agenda, self.optimising = Agenda(), Optimising(orders, outbox, timers)
@@ -71,7 +73,7 @@ class Assembly:
         plan = LightPlan(inventory, planner, budget, kept.tree_for)
         self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimising, Light(budget, plan))
         # What becomes of parts.
-        self.appointments = appointments = Appointments(timers, orders)
+        self.appointments = appointments = Appointments(timers, orders, self.late)
         self.quarantine = Quarantine(inventory, self.warm, outbox, self.agenda, table)
         missing = MissingLight(inventory, links, self.quarantine, table, reservations)
         repair = LightRepair(missing, self.layouts, table, reservations, appointments)
@@ -96,8 +98,7 @@ class Assembly:
         self.request_deadlines = RequestDeadlines(table, reservations, self.views, endings, orders)
         self.light_deadlines = LightDeadlines(reservations, self.watch, self.lifecycle)
         # What compares devices, fibres and the disk with that.
-        self.probes = ProbeCircuits(fabric, inventory, outbox)
-        self.auditor = Auditor(fabric, inventory, self.reconciliation, outbox, self.probes)
+        self.auditor = Auditor(fabric, inventory, self.reconciliation, outbox)
         self.fibres = FibreCheck(fabric, inventory, self.probes, outbox, appointments)
         self.writer = JournalWriter(table, reservations)
         self.reader = JournalReader(fabric, inventory, table, reservations, self.writer)
@@ -105,5 +106,5 @@ class Assembly:
         # What is told of all that.
         holdings = Holdings(inventory, reservations, table)
         policy = Policy(self.dispatcher, self.agenda, quota, self.warm)
-        self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibres, self.probes))
+        self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibres, self.probes, self.late))
         self.explainer = Explainer(holdings, orders, self.limits, TreeSizes(budget, orders), self.dispatcher)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.layout import Step
 from blast_controller.core.model.commands import Announce, ReadDevice
@@ -12,6 +11,7 @@ from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import CircuitsObserved, TableObserved
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import Device, device_name
+from blast_controller.core.rollout.late_writes import NOBODY
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.reconciliation import Reconciliation, Seen
 
@@ -55,19 +55,11 @@ class _Round:
 class Auditor:
     """One round at a time; its report is announced under its number."""
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        inventory: Inventory,
-        reconciliation: Reconciliation,
-        outbox: Outbox,
-        probes: ProbeCircuits,
-    ) -> None:
+    def __init__(self, fabric: Fabric, inventory: Inventory, reconciliation: Reconciliation, outbox: Outbox) -> None:
         self._fabric = fabric
         self._inventory = inventory
         self._reconciliation = reconciliation
         self._outbox = outbox
-        self._probes = probes
         self._round: _Round | None = None
         self.number = 0
 
@@ -146,7 +138,7 @@ class Auditor:
     def _foreign(self, seen: Seen) -> frozenset[CrossConnect]:
         if not isinstance(seen.device, str):
             return frozenset()
-        return seen.circuits - self._reconciliation.circuits(seen.device) - self._probes.circuits(seen.device)
+        return self._reconciliation.foreign(seen.device, seen.circuits)
 
     def _conclude(self) -> None:
         if self._round is not None and not self._round.unread:
@@ -156,12 +148,13 @@ class Auditor:
 
 def describe(reservation: int, step: Step) -> list[str]:
     """A step's commands in words."""
-    words = [f"reservation {reservation}: delete {c.input} to {c.output} on {c.switch}" for c in step.disconnect]
-    words += [f"reservation {reservation}: connect {c.input} to {c.output} on {c.switch}" for c in step.connect]
+    whose = "late write" if reservation == NOBODY else f"reservation {reservation}"
+    words = [f"{whose}: delete {c.input} to {c.output} on {c.switch}" for c in step.disconnect]
+    words += [f"{whose}: connect {c.input} to {c.output} on {c.switch}" for c in step.connect]
     for verb, forwards in (("remove", step.remove), ("add", step.add)):
         for datapath, found in forwards.items():
             words += [
-                f"reservation {reservation}: {verb} the rule for {f.group} from port {f.in_port} to "
+                f"{whose}: {verb} the rule for {f.group} from port {f.in_port} to "
                 f"{', '.join(map(str, f.outputs)) or 'nowhere'} on {datapath:016x}"
                 for f in found
             ]

@@ -6,7 +6,7 @@ An application event that is refused raises a RequestError and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from blast_controller.core.assembly import Assembly
 from blast_controller.core.deadlines import Deadlines, Handlers
@@ -44,7 +44,7 @@ from blast_controller.core.model.events import (
     VerifyAsked,
     WithdrawAsked,
 )
-from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
@@ -52,6 +52,7 @@ from blast_controller.core.model.requests import MulticastRequest, Part, Request
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimiserLate, ProbeDue, QuotaLook
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
+from blast_controller.core.rollout import late_writes
 from blast_controller.core.rollout.reconciliation import Seen
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
@@ -142,6 +143,9 @@ class Core:
 
     def begin(self, now: float) -> list[Command]:
         """What is to be done about what was loaded."""
+        # Whoever decided before may have said all that to switches, and some of it only just now.
+        self._note_late([c for r in self.reservations for layout in r.layouts for c in layout.circuits], now)
+        self._note_late([c for circuits in self._parts.probes.present.values() for c in circuits], now)
         for reservation in [r for r in self.reservations if r.state is not ReservationState.LIT]:
             self._lifecycle.act_on(self._reservations.completed(reservation), now)
         return self.conclude(now)
@@ -154,6 +158,8 @@ class Core:
             if record.kind == probe_circuits.KIND and record.body is not None:
                 switch = SwitchId(record.key)
                 self._parts.probes.adopt(switch, record.body, self._parts.reconciliation.circuits(switch))
+            elif record.kind == late_writes.KIND and record.body is not None:
+                self._parts.late.adopt(SwitchId(record.key), record.body, now)
         self._parts.resumption.resume(now)
         self._parts.appointments.audit(now)
         self._publisher.publish(self.requests, self._reservations.live, self.settings)
@@ -346,16 +352,33 @@ class Core:
 
     def _take_reading(self, seen: Seen, now: float) -> None:
         """Plan around what is not ours, and repair what differs from what is wanted."""
+        if isinstance(seen.device, str):
+            self._parts.late.take_reading(seen.device, seen.circuits, now)
         self._auditor.note_foreign(seen)
         self._lifecycle.act_on(self._parts.reconciliation.reconcile(seen), now)
 
     def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
+        if isinstance(event, StepFailed) and isinstance(event.device, str):
+            # Whether it was done, or is still to be, nobody knows.
+            self._note_late(self._circuits_of(event.reservation, event.device), now)
         if event.reservation == PROBER:
             self._fibres.on_answer(event, now)
             self._decision_due = True
         elif outcomes := self._reservations.answered(event):
             self._lifecycle.act_on(outcomes, now)
             self._decision_due = True
+
+    def _circuits_of(self, number: int, switch: SwitchId) -> list[CrossConnect]:
+        if number == PROBER:
+            return list(self._parts.probes.circuits(switch))
+        reservation = self._reservations.live.get(number)
+        layouts = reservation.layouts if reservation is not None else ()
+        return [circuit for layout in layouts for circuit in layout.circuits if circuit.switch == switch]
+
+    def _note_late(self, circuits: Sequence[CrossConnect], now: float) -> None:
+        if circuits:
+            self._parts.late.note(circuits, now)
+            self._parts.appointments.audit_soon(now)
 
     def _on_port_changed(self, event: PortChanged, now: float) -> None:
         self._lifecycle.act_on(self._parts.watch.on_port_changed(event, now), now)

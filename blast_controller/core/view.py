@@ -22,6 +22,7 @@ from blast_controller.core.policy.dark_reserve import DarkReserve
 from blast_controller.core.policy.dispatcher import Dispatcher
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.warm_trees import WarmCounts, WarmTrees
+from blast_controller.core.rollout.late_writes import LateWrites
 from blast_controller.core.rollout.reservation import Reservation
 
 
@@ -42,6 +43,7 @@ class Checks:
     auditor: Auditor
     fibres: FibreCheck
     probes: ProbeCircuits
+    late: LateWrites
 
 
 class View:
@@ -65,6 +67,10 @@ class View:
     def holders(self) -> Mapping[ElementId, int]:
         """The number of the reservation that holds each element; PROBER where a check of the fibres does."""
         return self._inventory.holders
+
+    def late_circuits(self, switch: SwitchId) -> Set[CrossConnect]:
+        """What was ours and may still come to be on a switch, although nobody may want it."""
+        return self._checks.late.circuits(switch)
 
     @property
     def group_addresses(self) -> Set[str]:

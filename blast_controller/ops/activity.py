@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import singledispatch
 
+from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import (
     DeviceDown,
     DeviceUp,
@@ -19,6 +20,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.identifiers import DatapathId, SwitchId, device_name
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, RequestKey
+from blast_controller.core.rollout.late_writes import NOBODY
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger("blast.activity")
@@ -108,6 +110,16 @@ def _grant_fields(grant: Grant) -> Mapping[str, object]:
 
 
 # ---------------------------------------------------------------------------------------------------- devices
+
+
+def late_line(command: SetCircuits) -> Line | None:
+    """What is taken off a switch because it came there late; None where there is nothing of the kind."""
+    late = [circuit for change in command.changes if change.reservation == NOBODY for circuit in change.disconnect]
+    if not late:
+        return None
+    name, told = device_name(command.switch), ", ".join(f"{c.input} to {c.output}" for c in late)
+    message = f"{name} has made cross-connects that an earlier controller or session sent it: {told} taken away again"
+    return Line(logging.WARNING, "late_write", message, {"device": name, "circuits": told})
 
 
 @singledispatch

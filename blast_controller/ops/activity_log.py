@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.commands import Command, Publish
+from blast_controller.core.model.commands import Command, Publish, SetCircuits
 from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.snapshot.changes import Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.ops.activity import DriftWatch, Line, device_line, request_line, tell
+from blast_controller.ops.activity import DriftWatch, Line, device_line, late_line, request_line, tell
 
 
 class ActivityLog:
@@ -26,6 +26,8 @@ class ActivityLog:
         """What whoever waits for a request is told, too: it has left the core and is in force."""
         if isinstance(command, Publish):
             tell(request_line(command.request, command.event))
+        elif isinstance(command, SetCircuits):
+            tell(late_line(command))
 
     def on_decision(self, seconds: float) -> None:
         """Daily routine."""

@@ -172,6 +172,7 @@ def status(
         parts=[_part(request.current.key, part, reasons(part), now, most_margins) for part in request.parts],
         latestSequence=request.told,
         staleMs=stale(look),
+        journalSequence=look.sequence,
     )
 
 

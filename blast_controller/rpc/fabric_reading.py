@@ -30,9 +30,7 @@ class FabricReading:
         self._splitters: _Kept[str, ttypes.SplitterStatus]
         self._trees: _Kept[int, ttypes.LightTreeStatus]
 
-    def read(
-        self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = (), stale_ms: int | None = None
-    ) -> ttypes.FabricStatus:
+    def read(self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = ()) -> ttypes.FabricStatus:
         """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
         with self._lock:
             self._renew(snapshot)
@@ -52,7 +50,6 @@ class FabricReading:
             warnings=list(warnings) or None,
             warm=_warm(snapshot.warm) if tenant is None and snapshot.warm is not None else None,
             staticTrees=_static_trees(snapshot) or None,
-            staleMs=stale_ms,
         )
 
     def _renew(self, snapshot: Snapshot) -> None:

@@ -83,4 +83,4 @@ def page(look: Look, query: PageQuery) -> Page:
             hosts += len(request.current.receivers) + len(request.parts)
             waiting += request.waiting
     told = [convert.status(request, look, lambda part: part.reason, most_margins=1) for request in found]
-    return Page(ttypes.RequestPage(told, cursor, convert.stale(look)), found, waiting)
+    return Page(ttypes.RequestPage(told, cursor, convert.stale(look), look.sequence), found, waiting)

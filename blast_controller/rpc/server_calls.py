@@ -47,7 +47,9 @@ def fabric(desk: Desk, connection: Connection) -> ttypes.FabricStatus:
     """Racks, splitters, switches and light trees."""
     tenant = desk.gate.identity(connection).only_tenant
     look = desk.runtime.look()
-    return desk.fabric.read(look.snapshot, tenant, desk.condition.warnings(), convert.stale(look))
+    told = desk.fabric.read(look.snapshot, tenant, desk.condition.warnings())
+    told.staleMs, told.journalSequence = convert.stale(look), look.sequence
+    return told
 
 
 def elements(desk: Desk, connection: Connection) -> list[ttypes.ElementStatus]:

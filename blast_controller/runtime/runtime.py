@@ -102,12 +102,21 @@ class OptimiserDriver(Protocol):
 class Look(NamedTuple):
     """What readers are shown, and the moment on the core's clock at which they look.
 
-    Where the controller stands by, it was so `stale` seconds ago at most.
+    Where the controller stands by, it was so `stale` seconds ago at most. Where several share a journal, `sequence` is
+    that of the latest entry that counts.
     """
 
     snapshot: Snapshot
     now: float
     stale: float | None = None
+    sequence: int | None = None
+
+
+class _Shown(NamedTuple):
+    """What readers in any thread are shown, at once or not at all."""
+
+    snapshot: Snapshot
+    sequence: int | None = None
 
 
 class Turn:
@@ -120,7 +129,7 @@ class Turn:
 
     def check_leads(self) -> None:
         """Raise NotLeader where the controller stands by."""
-        self._runtime.check_leads()
+        self._runtime.check_leads_now()
 
     @property
     def look(self) -> Look:
@@ -158,7 +167,7 @@ class Turn:
 
     def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
         """As `when_decided`; but while nothing can be written, of what was published before."""
-        return answer() if self._runtime.store_fault is not None else self.when_decided(answer)
+        return self._runtime.when_published(answer)
 
 
 class Runtime:
@@ -178,8 +187,7 @@ class Runtime:
     ) -> None:
         """`fatal` is called when nothing that the core knows may be trusted; `places` are for those who wait."""
         self.core = core
-        self.snapshot = core.snapshot
-        """What is durable, for readers in any thread."""
+        self._shown = _Shown(core.snapshot)
         self.waiting = WaitingRoom(places)
         self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
         self.store_fault: str | None = None
@@ -189,6 +197,8 @@ class Runtime:
         """Who tells of the controller that decides; None: this one does."""
         self.still_leads: Callable[[], bool] = lambda: True
         """Whether nobody else can decide yet, where this one does."""
+        self.sequence: Callable[[], int | None] = lambda: None
+        """The latest entry that is durable, where several controllers share the journal."""
         self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
@@ -199,8 +209,15 @@ class Runtime:
         self._held_back: list[Callable[[], None]] = []
         self._write_again = 0.0
         self._undecided = self._abandoned = False
+        self._is_durable = False
+        """Whether what the present piece of work is answered by is durable, or was never to be."""
         self._inbox: Inbox[Callable[[], None] | None] = Inbox()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is durable, for readers in any thread."""
+        return self._shown.snapshot
 
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
@@ -212,30 +229,30 @@ class Runtime:
         """Let a core that has seen nothing know, and let readers see, what was stored. Raises FabricError."""
         now = time.monotonic()
         core.load(loaded.records(), now)
-        self._show_all_of(core)
+        self._show_all_of(core, self.sequence())
         return core.begin(now)
 
-    def _show_all_of(self, core: Core) -> None:
-        """Let readers see what a core knows that was not shown before."""
+    def _show_all_of(self, core: Core, sequence: int | None = None) -> None:
+        """Let readers see what a core knows that was not shown before, up to this entry of the journal."""
         core.take_changes()
-        self.snapshot = core.snapshot
-        self._observers.on_published(self.snapshot, EVERYTHING)
+        self._shown = _Shown(core.snapshot, sequence)
+        self._observers.on_published(core.snapshot, EVERYTHING)
 
     def _publish(self) -> None:
         """Let readers see what is durable now."""
-        self.snapshot = self.core.snapshot
+        self._shown = _Shown(self.core.snapshot, self.sequence())
         changes = self.core.take_changes()
         if changes != NOTHING:
-            self._observers.on_published(self.snapshot, changes)
+            self._observers.on_published(self._shown.snapshot, changes)
 
     def look(self) -> Look:
         """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
-        standby, snapshot = self.standby, self.snapshot
+        standby, shown = self.standby, self._shown
         stale = None if standby is None else standby.age()
         if stale is None:
             # What is told as it is now must be so: nobody else may have changed it meanwhile.
             self.check_leads()
-        return Look(snapshot, time.monotonic(), stale)
+        return Look(shown.snapshot, time.monotonic(), stale, shown.sequence)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -259,11 +276,14 @@ class Runtime:
         self.standby = standby
         self._thread.start()
 
-    def show(self, core: Core) -> None:
-        """Let readers see what a core knows that has only been loaded (on the runtime's thread only)."""
+    def show(self, core: Core, sequence: int) -> None:
+        """Let readers see what a core knows that has only been loaded, up to this entry of the journal.
+
+        On the runtime's thread only.
+        """
         if self.standby is not None:
             self.core = core
-            self._show_all_of(core)
+            self._show_all_of(core, sequence)
 
     def abandon(self) -> None:
         """The journal is another controller's from now on: that it cannot be written is no failure any more."""
@@ -275,6 +295,14 @@ class Runtime:
             raise NotLeader(self.standby.leader())
         if not self.still_leads():
             raise NotLeader(None)
+
+    def check_leads_now(self) -> None:
+        """As `check_leads`, of the present piece of work (on the runtime's thread only)."""
+        try:
+            self.check_leads()
+        except NotLeader:
+            self._is_durable = True
+            raise
 
     @property
     def _decides(self) -> bool:
@@ -326,10 +354,11 @@ class Runtime:
 
         Raises RequestError as `handle` does.
         """
-        self.check_leads()
+        self.check_leads_now()
         if self.holding is not None:
             raise Rejected("holding", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
+            self._is_durable = True
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
         self._hand_in(event)
 
@@ -338,6 +367,13 @@ class Runtime:
             self.core.take(event, time.monotonic())
         self._undecided = True
         self._observers.on_event(event, self.core)
+
+    def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
+        """As `Turn.when_published` (on the runtime's thread only)."""
+        if self.store_fault is None:
+            return self.when_decided(answer)
+        self._is_durable = True
+        return answer()
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
         """As `Turn.when_decided` (on the runtime's thread only)."""
@@ -400,10 +436,10 @@ class Runtime:
                 self.announced.notify(command.topic, command.content)
 
     def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
-        known = len(self._unwritten)
+        known, self._is_durable = len(self._unwritten), False
         settle = _run_into(outer, work, Turn(self))
-        if self.store_fault is not None and len(self._unwritten) == known and not self._undecided:
-            # It changed nothing that would have to be durable first: a refusal, or a look.
+        unchanged = len(self._unwritten) == known and not self._undecided
+        if self.store_fault is not None and unchanged and self._is_durable:
             settle()
         else:
             self._held_back.append(settle)
@@ -449,7 +485,8 @@ class Runtime:
         if self._undecided:
             self._conclude(time.monotonic())
         while self._written():
-            self._publish()
+            if self._decides:
+                self._publish()
             if not self._held_back:
                 return
             held_back, self._held_back = self._held_back, []

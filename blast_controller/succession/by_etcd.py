@@ -51,6 +51,11 @@ class EtcdSuccession:
         term = self._leadership.term
         return 0 if term is None else term.revision
 
+    @property
+    def sequence(self) -> int:
+        """That of the latest entry that we have written, or found when we came to lead."""
+        return self.store.sequence
+
     def still_leads(self) -> bool:
         """Whether no other can lead yet; looks at the clock only."""
         return self._leadership.still_leads()

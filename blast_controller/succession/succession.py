@@ -30,6 +30,10 @@ class Succession(Protocol):
     def generation(self) -> int:
         """The number of our time as the leader: larger than that of any leader before; 0 while we do not lead."""
 
+    @property
+    def sequence(self) -> int:
+        """That of the latest entry that we have written, or found when we came to lead."""
+
     def still_leads(self) -> bool:
         """Whether no other can lead yet; looks at the clock only."""
 

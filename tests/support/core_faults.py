@@ -268,7 +268,7 @@ class DeviceFaults(Invariants):
             return
         circuit = CrossConnect(switch.name, dice.pick(inputs), dice.pick(outputs))
         mine = {c for r in self.reservations() for x in r.layouts for c in x.circuits}
-        if circuit in mine | self.journal.probe_circuits():
+        if circuit in mine | self.journal.probe_circuits() | self.journal.late_circuits():
             return
         rivals = {c for c in switch.held if c.input == circuit.input or c.output == circuit.output}
         if rivals & switch.foreign:

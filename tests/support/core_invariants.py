@@ -104,7 +104,7 @@ class Invariants:
     def own_what_is_journalled(self) -> None:
         """A switch knows no owners: a stranger's circuit between the very ports of a journalled one is ours by that."""
         ours = {c for reservation in self.journal.reservations() for x in reservation.layouts for c in x.circuits}
-        ours |= self.journal.probe_circuits()
+        ours |= self.journal.probe_circuits() | self.journal.late_circuits()
         for switch in self.world.switches.values():
             switch.foreign -= ours
 
@@ -224,7 +224,7 @@ class Invariants:
                 ]
                 assert set(forward.outputs) <= {port for some in allowed for port in some}
         ours = {c for reservation in live.values() for x in reservation.layouts for c in x.circuits}
-        ours |= self.journal.probe_circuits()
+        ours |= self.journal.probe_circuits() | self.journal.late_circuits()
         for switch in self.world.switches.values():
             assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
 
@@ -426,6 +426,8 @@ class Invariants:
         live = {str(r.id): encode({**reservation_body(r), "step": 0}) for r in self.core.reservations}
         assert {key: without_step(text) for key, text in self.journal.rows("reservation").items()} == live
         assert self.journal.quarantined() == self.core.view.quarantined
+        late = {c for name in self.world.fabric.switches for c in self.core.view.late_circuits(name)}
+        assert self.journal.late_circuits() == late
         journalled = self.journal.probe_circuits()
         for circuits in self.core.view.probe_circuits.values():
             assert circuits <= journalled, "a fibre check uses circuits that a crash would forget"

@@ -35,6 +35,8 @@ class DirectRuntime:
     def check_leads(self) -> None:
         """It is alone."""
 
+    check_leads_now = check_leads
+
     def look(self) -> Look:
         return Look(self.core.snapshot, self.world.now)
 
@@ -43,6 +45,10 @@ class DirectRuntime:
 
     def take(self, event: Event) -> None:
         self.world.handle(event)
+
+    def when_published(self, answer) -> Future:
+        """What is decided is published."""
+        return self.when_decided(answer)
 
     def when_decided(self, answer) -> Future:
         """At once: here every event is decided on when it comes."""

@@ -42,7 +42,14 @@ class Journal:
 
     def probe_circuits(self) -> set[CrossConnect]:
         """What a check of the fibres may have made."""
-        rows = self.rows("probe")
+        return self._circuits("probe")
+
+    def late_circuits(self) -> set[CrossConnect]:
+        """What may still come late to a switch, and is then taken away."""
+        return self._circuits("late")
+
+    def _circuits(self, kind: str) -> set[CrossConnect]:
+        rows = self.rows(kind)
         return {CrossConnect(switch, *pair) for switch, text in rows.items() for pair in json.loads(text)["circuits"]}
 
 

@@ -15,6 +15,7 @@ from blast_controller.core.model.timers import (
     Timers,
 )
 from blast_controller.core.policy.quota import LOOK_AGAIN
+from blast_controller.core.rollout.late_writes import LOOK, LateWrites
 from blast_controller.core.rollout.outcomes import Stuck
 from blast_controller.core.rollout.reservation import Reservation
 
@@ -22,17 +23,24 @@ from blast_controller.core.rollout.reservation import Reservation
 class Appointments:
     """However often it is arranged, there is one audit and one look at quota at most."""
 
-    def __init__(self, timers: Timers, orders: StandingOrders) -> None:
-        self._timers, self._orders = timers, orders
+    def __init__(self, timers: Timers, orders: StandingOrders, late: LateWrites) -> None:
+        self._timers, self._orders, self._late = timers, orders, late
         self._audit_at: float | None = None
         self._quota_look_due = False
 
     def audit(self, now: float) -> None:
         """Have devices read again, if that is ordered; an earlier appointment is off."""
         every = self._orders.settings.reconcile_every
+        if every is not None and self._late:
+            every = min(every, LOOK)
         self._audit_at = None if every is None else now + every
         if self._audit_at is not None:
             self._timers.add(self._audit_at, AuditDue(self._audit_at))
+
+    def audit_soon(self, now: float) -> None:
+        """Something may come late to a switch: be there when it does."""
+        if self._audit_at is not None and self._audit_at > now + LOOK:
+            self.audit(now)
 
     def is_kept(self, audit: AuditDue) -> bool:
         """Whether it is still to be: a later one may have taken its place."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.light.forwarding import Forwards
 from blast_controller.core.light.layout import Holding, Step, everything, step_between
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, SwitchId
+from blast_controller.core.rollout.late_writes import NOBODY, LateWrites
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.outcomes import Outcome
 from blast_controller.core.rollout.reservation import Reservation
@@ -44,9 +46,11 @@ class Seen:
 class Reconciliation:
     """Brings devices to what the live reservations want of them; nothing that is not ours is touched."""
 
-    def __init__(self, reservations: Reservations, outbox: Outbox) -> None:
+    def __init__(self, reservations: Reservations, outbox: Outbox, probes: ProbeCircuits, late: LateWrites) -> None:
         self._reservations = reservations
         self._outbox = outbox
+        self._probes = probes
+        self._late = late
 
     def differences(self, seen: Seen) -> list[tuple[int, Step]]:
         """What a device that holds what was seen would have to do, by reservation; nothing that is not ours is touched.
@@ -75,7 +79,18 @@ class Reconciliation:
             if step.devices:
                 found.append((reservation.id, step))
         found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
+        if isinstance(seen.device, str) and (late := self._come_late(seen.device, seen.circuits)):
+            found.append((NOBODY, Step(late, (), {}, {})))
         return found
+
+    def _come_late(self, switch: SwitchId, present: frozenset[CrossConnect]) -> tuple[CrossConnect, ...]:
+        """What was ours once, and is there although nobody wants it."""
+        late = present & self._late.circuits(switch)
+        return tuple(sorted(late - self.circuits(switch) - self._probes.circuits(switch))) if late else ()
+
+    def foreign(self, switch: SwitchId, present: frozenset[CrossConnect]) -> frozenset[CrossConnect]:
+        """What is on a switch and was never ours."""
+        return present - self.circuits(switch) - self._probes.circuits(switch) - self._late.circuits(switch)
 
     def begin_session(self, device: Device) -> None:
         """A device is there anew, with what was found on it: what it was asked before that is no longer waited for.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import DamagedInEtcd
 from blast_controller.store.etcd.history import EtcdHistory, checked_head
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.loading import load
@@ -31,9 +32,20 @@ class FollowedJournal:
         return Seen(leader[0].value.decode(), leader[0].create_revision, sequence)
 
     def state(self) -> Loaded:
-        """All that is in it, as it was at one moment. Raises StoreFault."""
-        found = self._history.head()
-        return Loaded(found[0].epoch if found else 0, load(self._connection, self._keys).bodies, found is None)
+        """All that is in it, as it was at one moment; what counts and is yet to be carried out, too. Raises StoreFault."""
+        keys = self._keys
+        staged = api.RangeRequest(key=keys.all_staged.first, range_end=keys.all_staged.end)
+        answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(keys.head)), reading(staged)]))
+        heads, parts = (list(one.response_range.kvs) for one in answer.responses)
+        if not heads:
+            return Loaded(0, {}, True)
+        head = checked_head(keys, heads[0].value)
+        if len(parts) < head.staged:
+            raise DamagedInEtcd(keys.prefix, f"of the {head.staged} parts of its latest commit {len(parts)} are there")
+        # What was staged for a commit that came to nothing may lie behind those that count.
+        counting = [part.value for part in parts[: head.staged]]
+        state = load(self._connection, keys, answer.header.revision, counting)
+        return Loaded(head.epoch, state.bodies, False, head.sequence)
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:
         """As `Store.journal`."""

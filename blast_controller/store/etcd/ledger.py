@@ -3,8 +3,8 @@
 **What does not fit into one transaction** (a megabyte, or 3,600 operations) is staged: its parts are put under
 `staged/`, where they mean nothing; then one transaction writes the head, which says how many there are. From there on
 the change counts. Only then are the parts carried out, each in a transaction of its own, and at last the head forgets
-them. All of a part can be carried out twice. Whoever comes to lead in between carries out what the head names, and
-drops what it does not: all of a change is there, or none.
+them. All of a part can be carried out twice, but not later than that: these transactions compare the head, too. Whoever
+comes to lead in between carries out what the head names, and drops what it does not: all of a change is there, or none.
 
 **Where no answer comes** the change may be written now, later or never. Looking is not enough, since the request may
 still be on its way. The same transaction is sent again, before anything else is written: of any number of them one at
@@ -18,14 +18,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from google.protobuf.message import DecodeError
-
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Term
+from blast_controller.store.etcd.loading import parsed
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import (
@@ -222,7 +221,7 @@ class Ledger:
         for number in range(self.head.staged):
             part = parts[number] if parts else self._part(number)
             with whole(self._keys):
-                self._led(list(_parsed(part).success))
+                self._led(list(parsed(part).success))
         head = replace(self.head, change=self.head.change + 1, staged=0)
         forgetting = self._fenced([put(self._keys.head, head.pack()), delete_all(self._keys.all_staged)])
         answer = self._connection.call(TXN, forgetting)
@@ -246,21 +245,18 @@ class Ledger:
         return value
 
     def _led(self, operations: Sequence[api.RequestOp]) -> None:
-        """Carry out what may be carried out twice, while this controller leads."""
-        request = api.TxnRequest(compare=[self._leads], success=operations, failure=[reading(get(self._keys.leader))])
-        answer = self._connection.call(TXN, request)
+        """Carry out what may be carried out twice, while this controller leads and the head is as it is now.
+
+        A request without an answer is sent again, and the first may arrive when later changes have long been written.
+        """
+        answer = self._connection.call(TXN, self._fenced(operations))
         if not answer.succeeded:
-            self._over = _deposed(list(answer.responses[0].response_range.kvs))
+            leader = list(answer.responses[0].response_range.kvs)
+            if self._is_ours(leader):
+                raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+            self._over = _deposed(leader)
             raise self._over
 
 
 def _deposed(leader: Sequence[api.KeyValue]) -> Deposed:
     return Deposed(leader[0].value.decode() if leader else None)
-
-
-def _parsed(part: bytes) -> api.TxnRequest:
-    try:
-        request: api.TxnRequest = api.TxnRequest.FromString(part)
-    except DecodeError as error:
-        raise ValueError(f"a part of its latest commit: {error}") from error
-    return request

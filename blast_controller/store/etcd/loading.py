@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
 
 from blast_controller.core.model.records import Body
 from blast_controller.store.etcd.connection import Connection
@@ -30,12 +32,17 @@ class State:
     holders: dict[str, str] = field(default_factory=dict)
 
 
-def load(connection: Connection, keys: Keys) -> State:
-    """Raises DamagedInEtcd, StoreFault."""
+def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[bytes] = ()) -> State:
+    """As it was at `revision` (0: now), with these parts of a commit carried out. Raises DamagedInEtcd, StoreFault."""
     state = State()
     with whole(keys):
-        for kv in pages(connection, keys.states):
-            thing, body = to_thing(number_of(kv.key), kv.value)
+        values = {bytes(kv.key): kv.value for kv in pages(connection, keys.states, revision)}
+        for part in parts:
+            _carry_out(parsed(part).success, values)
+        for key in sorted(values):
+            if not keys.states.first <= key < keys.states.end:
+                continue
+            thing, body = to_thing(number_of(key), values[key])
             name = (thing.kind, thing.key)
             if name in state.firsts or thing.elements & state.holders.keys():
                 raise DamagedInEtcd(keys.prefix, f"the {thing.kind} {thing.key!r} is there twice, or what it holds is")
@@ -43,6 +50,28 @@ def load(connection: Connection, keys: Keys) -> State:
             state.firsts[name] = thing.first
             state.holders.update(dict.fromkeys(thing.elements, thing.key))
     return state
+
+
+def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) -> None:
+    """What a part of a commit does to keys; done twice it is the same."""
+    for operation in operations:
+        match operation.WhichOneof("request"):
+            case "request_put":
+                values[operation.request_put.key] = operation.request_put.value
+            case "request_delete_range":
+                # A commit names each key that goes.
+                values.pop(operation.request_delete_range.key, None)
+            case _:
+                _carry_out(operation.request_txn.success, values)
+
+
+def parsed(part: bytes) -> api.TxnRequest:
+    """A part of a commit. Raises ValueError."""
+    try:
+        request: api.TxnRequest = api.TxnRequest.FromString(part)
+    except DecodeError as error:
+        raise ValueError(f"a part of its latest commit: {error}") from error
+    return request
 
 
 def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:

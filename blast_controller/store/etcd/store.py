@@ -65,6 +65,8 @@ class EtcdStore:
         on_commit: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self.last_commit_seconds = 0.0
+        self.sequence = 0
+        """That of the latest entry that a commit, or the opening, has written."""
         self._leadership = leadership
         self._policy = policy
         self._on_commit = on_commit
@@ -112,8 +114,8 @@ class EtcdStore:
         # It is no row of the state. What a commit has staged that came to nothing goes with it.
         entry = Delta({}, {}, entry.entries)
         ledger.write(Change(entry.after(ledger.head), [*entry.operations(keys), delete_all(keys.all_staged)]))
-        self._opened = opened
-        return Loaded(term.epoch, state.bodies, found is None)
+        self._opened, self.sequence = opened, ledger.head.sequence
+        return Loaded(term.epoch, state.bodies, found is None, self.sequence)
 
     def _opened_with(self, term: Term, ledger: Ledger, state: State) -> _Opened:
         keys, policy = self._leadership.keys, self._policy
@@ -142,6 +144,7 @@ class EtcdStore:
                 if rows:
                     opened.ledger.write(self._change(opened, rows, at))
             opened.ledger.told()
+            self.sequence = opened.ledger.head.sequence
             self.last_commit_seconds = time.perf_counter() - started
         self._on_commit(self.last_commit_seconds)
 

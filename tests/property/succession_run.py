@@ -1,0 +1,84 @@
+"""Many rounds of faults of several controllers: `python -m tests.property.succession_run --rounds 10000 --jobs 2`.
+
+Every episode of some rounds has a seed of its own, so that a failure names the one command that shows it again. At the
+end comes a table of how often each fault met each phase.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.property.long_run import bound_episodes, table
+from tests.support.succession.simulation import Counts, Simulation
+
+ROUNDS = 4
+"""Of an episode."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One episode's counts, how many grants its clients had, and how it failed if it did."""
+
+    seed: int
+    counts: Counts
+    granted: int
+    calls: int
+    failure: str | None = None
+
+
+def play(seed: int, rounds: int = ROUNDS, say: Callable[[str], None] = lambda line: None) -> Played:
+    """An episode whose failure is kept for the report."""
+    counts: Counts = Counter()
+    simulation = Simulation(seed, counts, say)
+    failure = None
+    try:
+        simulation.play(rounds)
+    except Exception:  # noqa: BLE001 every failure is wanted, not only the first
+        failure = traceback.format_exc()
+    histories = simulation.histories
+    return Played(seed, counts, histories.granted, sum(map(len, histories.of.values())), failure)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so much time at the latest")
+    parser.add_argument("--seed", type=int, default=0, help="of the first episode")
+    parser.add_argument("--jobs", type=int, default=1, help="processes to share the work")
+    parser.add_argument("--trace", action="store_true", help="play one episode and print all that happens")
+    options = parser.parse_args()
+    if options.trace:
+        found = play(options.seed, say=lambda line: print(line, flush=True))
+        print(found.failure or "no failure")
+        return 1 if found.failure else 0
+    counts: Counts = Counter()
+    started, rounds, granted, calls, failures = time.monotonic(), 0, 0, 0, 0
+    seeds = range(options.seed, options.seed + -(-options.rounds // ROUNDS))
+    with multiprocessing.Pool(options.jobs, bound_episodes) as pool:
+        for played in pool.imap_unordered(play, seeds, chunksize=5):
+            rounds += ROUNDS
+            counts += played.counts
+            granted, calls = granted + played.granted, calls + played.calls
+            if played.failure:
+                failures += 1
+                print(played.failure)
+                print(f"failed: python -m tests.property.succession_run --trace --seed {played.seed}", flush=True)
+            if rounds % (100 * ROUNDS) == 0:
+                print(f"{rounds} rounds, {failures} failures", file=sys.stderr, flush=True)
+            if time.monotonic() - started > options.seconds:
+                break
+    took = time.monotonic() - started
+    print(f"{rounds} rounds of faults, {granted} grants, {calls} calls checked, {took:.0f} s, {failures} failures")
+    print(table(counts))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""The modelled etcd answers as the real one does, whatever is asked of both; and Blast's store does not tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, put, reading
+from tests.support import etcd_server
+from tests.support.etcd_server import Controllers, EtcdServer
+from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd
+
+NUMBERS = st.integers(0, 4)
+LONG = 600
+"""Seconds of a lease: it does not run out while a test looks on."""
+
+
+class AtOnce:
+    """A network on which nothing takes any time."""
+
+    def now(self) -> float:
+        return 0.0
+
+    def pause(self, seconds: float) -> None:
+        raise AssertionError("there is nothing to wait for")
+
+    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
+        return act()
+
+    def wait_for_change(self, until: float) -> None:
+        raise AssertionError("there is nothing to wait for")
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory):
+    if reason := etcd_server.lacks():
+        pytest.skip(reason)
+    with EtcdServer(tmp_path_factory.mktemp("etcd")).running() as server:
+        yield server
+
+
+class Side:
+    """One of the two: revisions and leases are told as numbers of their own, from its first."""
+
+    def __init__(self, connection: Connection | ModelledConnection, keys: Any) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._leases: list[int] = []
+        self._base = connection.call(RANGE, get(keys.head)).header.revision
+
+    def do(self, step: tuple) -> object:
+        """What it answers, in words that both sides share."""
+        try:
+            return self._told(getattr(self, step[0])(*step[1:]))
+        except StoreFault as fault:
+            return type(fault).__name__
+
+    def transaction(self, compares: list, success: list, failure: list) -> api.TxnResponse:
+        request = api.TxnRequest(
+            compare=[self._compare(*one) for one in compares],
+            success=[self._operation(one) for one in success],
+            failure=[self._operation(one) for one in failure],
+        )
+        return self._connection.call(TXN, request)
+
+    def range(self, first: int, limit: int, back: int, count_only: bool) -> api.RangeResponse:
+        revision = 0 if back == 0 else max(1, self._revision() - back + 1)
+        span = self._keys.states
+        return self._connection.call(
+            RANGE,
+            api.RangeRequest(
+                key=self._key(first), range_end=span.end, limit=limit, revision=revision, count_only=count_only
+            ),
+        )
+
+    def grant(self) -> api.LeaseGrantResponse:
+        answer = self._connection.call(GRANT, api.LeaseGrantRequest(TTL=LONG))
+        self._leases.append(answer.ID)
+        return answer
+
+    def revoke(self, number: int) -> api.LeaseRevokeResponse:
+        return self._connection.call(REVOKE, api.LeaseRevokeRequest(ID=self._lease(number)))
+
+    def keep_alive(self, number: int) -> api.LeaseKeepAliveResponse:
+        return self._connection.first(KEEP_ALIVE, api.LeaseKeepAliveRequest(ID=self._lease(number)))
+
+    def compact(self, back: int) -> api.CompactionResponse:
+        return self._connection.call(COMPACT, api.CompactionRequest(revision=self._revision() - back))
+
+    def forget(self) -> int:
+        """Have it forget all that was before now, which earlier examples may have done in part; the revision now."""
+        self._connection.call(TXN, api.TxnRequest(success=[put(self._keys.head, b"here")]))
+        self._base = self._revision()
+        self._connection.call(COMPACT, api.CompactionRequest(revision=self._base))
+        return self._base
+
+    # ------------------------------------------------------------------------------------------------------- inside
+
+    def _key(self, number: int) -> bytes:
+        return self._keys.state(number)
+
+    def _revision(self) -> int:
+        return int(self._connection.call(RANGE, get(self._keys.head)).header.revision)
+
+    def _lease(self, number: int) -> int:
+        # Where there is none yet, one that nobody has.
+        return self._leases[number % len(self._leases)] if self._leases else 12345
+
+    def _compare(self, kind: str, number: int, is_right: bool) -> api.Compare:
+        found = self._connection.call(RANGE, get(self._key(number))).kvs
+        if kind == "created":
+            return created_at(self._key(number), (found[0].create_revision if found else 0) + (not is_right))
+        return changed_at(self._key(number), (found[0].mod_revision if found else 0) + (not is_right))
+
+    def _operation(self, step: tuple) -> api.RequestOp:
+        match step:
+            case ("put", number, text, None):
+                return put(self._key(number), text.encode())
+            case ("put", number, text, lease):
+                return put(self._key(number), text.encode(), self._lease(lease))
+            case ("delete", number):
+                return delete(self._key(number))
+            case ("delete all",):
+                return delete_all(self._keys.states)
+            case ("get", number):
+                return reading(get(self._key(number)))
+            case ("nested", some):
+                return api.RequestOp(request_txn=api.TxnRequest(success=[self._operation(one) for one in some]))
+        raise AssertionError(step)
+
+    def _told(self, answer: Any) -> object:
+        match answer:
+            case api.RangeResponse():
+                revision = answer.header.revision
+                return ("range", self._at(revision), answer.count, answer.more, [self._kv(kv) for kv in answer.kvs])
+            case api.TxnResponse():
+                return ("txn", self._at(answer.header.revision), answer.succeeded, self._responses(answer))
+            case api.LeaseGrantResponse():
+                return ("grant", answer.TTL, self._at(answer.header.revision))
+            case api.LeaseKeepAliveResponse():
+                return ("kept", answer.TTL)
+        return (type(answer).__name__, self._at(answer.header.revision))
+
+    def _responses(self, answer: api.TxnResponse) -> list:
+        told = []
+        for one in answer.responses:
+            match one.WhichOneof("response"):
+                case "response_range":
+                    told.append([self._kv(kv) for kv in one.response_range.kvs])
+                case "response_delete_range":
+                    told.append(one.response_delete_range.deleted)
+                case "response_txn":
+                    told.append((one.response_txn.succeeded, self._responses(one.response_txn)))
+                case other:
+                    told.append(other)
+        return told
+
+    def _kv(self, kv: api.KeyValue) -> tuple:
+        lease = self._leases.index(kv.lease) if kv.lease else None
+        key = kv.key.rpartition(b"/")[2]
+        return key, kv.value, self._at(kv.create_revision), self._at(kv.mod_revision), kv.version, lease
+
+    def _at(self, revision: int) -> int:
+        return revision - self._base
+
+
+PUTS = st.tuples(st.just("put"), NUMBERS, st.sampled_from(["a", "b", ""]), st.none() | st.integers(0, 2))
+SIMPLE = PUTS | st.tuples(st.just("delete"), NUMBERS) | st.just(("delete all",)) | st.tuples(st.just("get"), NUMBERS)
+OPERATIONS = st.lists(SIMPLE | st.tuples(st.just("nested"), st.lists(SIMPLE, max_size=3)), max_size=4)
+COMPARES = st.lists(st.tuples(st.sampled_from(["created", "changed"]), NUMBERS, st.booleans()), max_size=2)
+STEPS = st.lists(
+    st.tuples(st.just("transaction"), COMPARES, OPERATIONS, OPERATIONS)
+    | st.tuples(st.just("transaction"), st.just([]), st.lists(PUTS, min_size=1, max_size=2), st.just([]))
+    | st.tuples(st.just("range"), NUMBERS, st.integers(0, 3), st.integers(0, 6), st.booleans())
+    | st.just(("grant",))
+    | st.tuples(st.just("revoke"), st.integers(0, 2))
+    | st.tuples(st.just("keep_alive"), st.integers(0, 2))
+    | st.tuples(st.just("compact"), st.integers(0, 3)),
+    min_size=3,
+    max_size=25,
+)
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_both_answer_the_same(etcd, steps):
+    controllers = Controllers(etcd, etcd.keys())
+    try:
+        real = Side(controllers.connection(), controllers.keys)
+        modelled = ModelledEtcd(lambda: 0.0, revision=real.forget())
+        modelled.keys.compacted = modelled.keys.revision
+        model = Side(ModelledConnection(modelled, AtOnce()), controllers.keys)
+        for step in steps:
+            assert model.do(step) == real.do(step), step
+    finally:
+        controllers.close()

@@ -1,0 +1,1 @@
+"""Several controllers, their etcd, devices and clients in one process, on a virtual clock, for tests of succession."""

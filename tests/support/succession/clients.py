@@ -1,0 +1,262 @@
+"""Clients: some ask for light and give it back whoever leads, some only look on, at whichever controller."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from blast_api import ttypes
+from blast_client.address import Address
+from blast_client.freshness import Freshness, Outdated
+from blast_controller.core.model.errors import NotLeader as CoreNotLeader
+from tests.support.linearizability import Operation
+from tests.support.succession.controller import Controller
+from tests.support.succession.history import Asked, Call, Finished, Looked, Reading, RefusedToFinish
+from tests.support.succession.room import NoAnswer, Room
+from tests.support.succession.scheduler import Process
+
+STATE = ttypes.PartState
+FINAL = {STATE.DONE, STATE.WITHDRAWN, STATE.EXPIRED, STATE.FAILED}
+SIZE = 10**9
+
+
+class Elsewhere(Exception):
+    """This one does not lead; another may be known to."""
+
+    def __init__(self, address: str | None) -> None:
+        super().__init__(address)
+        self.address = address
+
+
+class Client:
+    """Asks one controller after the other. `histories` are of all clients, by key."""
+
+    def __init__(self, room: Room, histories: Histories, name: str) -> None:
+        self.room, self.histories, self.name = room, histories, name
+        self.process = Process(name)
+        self.connections: dict[Process, Any] = {}
+        self.at = room.dice.number(0, len(room.controllers) - 1)
+        self.is_told_to_end = False
+
+    def start(self) -> None:
+        """Begin."""
+        self.room.scheduler.spawn(self.process, self.run)
+
+    def run(self) -> None:
+        """What it does."""
+        raise NotImplementedError
+
+    def pause(self, least: float, most: float) -> None:
+        """Let time pass."""
+        scheduler = self.room.scheduler
+        scheduler.wait(scheduler.now + least + (most - least) * self.room.dice.number(0, 1000) / 1000)
+
+    def ask(self, controller: Controller, method: str, *arguments: object) -> Any:
+        """Raises NoAnswer, Elsewhere, and what the controller says."""
+        process = controller.process
+        if process is None:
+            self.pause(0.001, 0.002)
+            raise NoAnswer(is_surely_not_done=True)
+        connection = self.connections.setdefault(process, self.room.connection())
+        try:
+            return self.room.call(controller, connection, method, *arguments)
+        except (ttypes.NotLeader, CoreNotLeader) as refusal:
+            raise Elsewhere(refusal.address) from None
+
+    def move(self, address: str | None) -> None:
+        """To the leader, if it is known, or the next."""
+        known = [one.number for one in self.room.controllers if one.address == address]
+        self.at = known[0] if known else (self.at + 1) % len(self.room.controllers)
+
+    def anywhere(self, key: str, method: str, to_call: Callable[[Any], Call], *arguments: object) -> Any:
+        """Ask until whoever leads answers; every try is a call of the history."""
+        while True:
+            begin, controller = self.room.scheduler.now, self.room.controllers[self.at]
+            try:
+                answer = self.ask(controller, method, *arguments)
+            except NoAnswer as fault:
+                if not fault.is_surely_not_done:
+                    self.histories.note(key, self.unanswered(method), begin, math.inf)
+                self.move(None)
+            except Elsewhere as fault:
+                self.move(fault.address)
+            except (ttypes.Ended, ttypes.Rejected, ttypes.UnknownRequest) as refusal:
+                self.histories.note(key, to_call(refusal), begin)
+                return refusal
+            else:
+                stale = getattr(answer, "staleMs", None)
+                # Of one that stands by: so it was at some time between so long ago and now.
+                self.histories.note(key, to_call(answer), begin - (stale or 0) / 1000)
+                if stale is None:
+                    return answer
+                self.move(None)
+            self.pause(0.01, 0.2)
+
+    @staticmethod
+    def unanswered(method: str) -> Call | None:
+        """What a call without an answer may have done."""
+        return {"submit": Asked(None), "finish": Finished(None)}.get(method)
+
+
+class Histories:
+    """Calls by key; `faults` are what no history is needed for."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self.of: defaultdict[str, list[Operation[Call]]] = defaultdict(list)
+        self.faults: list[str] = []
+        self.granted = 0
+
+    def note(self, key: str, call: Call | None, begin: float, end: float | None = None) -> None:
+        """A call is over, or given up."""
+        if call is not None:
+            self.of[key].append(Operation(call, begin, self._room.scheduler.now if end is None else end))
+
+
+class Job(Client):
+    """Asks for light, holds it for a while, gives it back, and looks what has become of it."""
+
+    def run(self) -> None:
+        """Until it is told to end; what it has begun it ends."""
+        count = 0
+        while not self.is_told_to_end:
+            if self.room.is_frozen:
+                self.pause(0.1, 0.2)
+                continue
+            count += 1
+            self.once(f"{self.name}-{count}")
+            self.pause(0.0, 0.5)
+        self.is_done = True
+
+    is_done = False
+    holds: str | None = None
+
+    def once(self, key: str) -> None:
+        """One request from its beginning to its end."""
+        room = self.room
+        hosts = sorted(room.fabric.hosts)
+        sender = room.dice.pick(hosts)
+        others = [host for host in hosts if host != sender]
+        receivers = room.dice.some(others, 3) or [others[0]]
+        request = ttypes.MulticastRequest(key, sender, receivers, SIZE)
+        while isinstance(answer := self.anywhere(key, "submit", asked, request), ttypes.Rejected):
+            self.pause(0.1, 0.5)
+        if room.dice.rarely():
+            self.anywhere(key, "submit", asked, request)
+        while (reading := read(answer)) is not None and not reading.is_over and not reading.grants:
+            self.pause(0.02, 0.3)
+            answer = self.anywhere(key, "status", looked, key)
+        if reading is not None and reading.grants:
+            self.histories.granted += 1
+            self.holds = key
+            self.pause(0.05, 1.0)
+            while room.is_frozen:
+                self.pause(0.1, 0.2)
+            self.holds = None
+        self.finish(key)
+
+    def finish(self, key: str) -> None:
+        """Give it back, and see it over."""
+        while True:
+            answer = self.anywhere(key, "finish", finished, key, 0, None)
+            if not isinstance(answer, ttypes.Rejected):
+                was_over = not isinstance(answer, ttypes.UnknownRequest)
+                break
+            # It has lost its light, and waits for it again: nothing can be finished yet.
+            self.pause(0.1, 0.5)
+        answer = self.anywhere(key, "status", looked, key)
+        reading = read(answer)
+        if was_over and (reading is None or not reading.is_over):
+            self.histories.faults.append(f"{key} was finished, and then it was {answer}")
+
+
+class Operator(Client):
+    """Asks one thing of one controller, once."""
+
+    def __init__(self, room: Room, histories: Histories, controller: Controller, method: str) -> None:
+        super().__init__(room, histories, "operator")
+        self._controller, self._method = controller, method
+
+    def run(self) -> None:
+        with suppress(NoAnswer, Elsewhere, ttypes.Rejected):
+            self.ask(self._controller, self._method)
+
+
+class Reader(Client):
+    """Looks at requests, mostly at controllers that stand by, now here, now there: what it sees never grows older."""
+
+    def __init__(self, room: Room, histories: Histories, name: str) -> None:
+        super().__init__(room, histories, name)
+        self.freshness = Freshness()
+
+    def run(self) -> None:
+        """Until it is told to end."""
+        seen: dict[str, Reading] = {}
+        while not self.is_told_to_end:
+            self.pause(0.05, 0.4)
+            keys = list(self.histories.of)[-6:]
+            if keys:
+                self.look(self.room.dice.pick(keys), seen)
+
+    def look(self, key: str, seen: dict[str, Reading]) -> None:
+        """Ask one of them."""
+        begin = self.room.scheduler.now
+        controller = self.room.dice.pick(self.room.controllers)
+        try:
+            answer = self.ask(controller, "status", key)
+        except (NoAnswer, Elsewhere):
+            return
+        except ttypes.UnknownRequest:
+            self.histories.note(key, Looked(None), begin)
+            return
+        stale = (answer.staleMs or 0) / 1000
+        # So it was at some time between so long ago and now.
+        self.histories.note(key, looked(answer), begin - stale)
+        try:
+            self.freshness.of(answer, Address(controller.address, 9090))
+        except Outdated:
+            # As the library does: whoever is asked next may know more.
+            return
+        reading = read(answer)
+        assert reading is not None
+        before = seen.get(key)
+        if before is not None and (reading.told < before.told or (before.is_over and not reading.is_over)):
+            self.histories.faults.append(
+                f"{self.name} saw {before} of {key} and then {reading} (entry {answer.journalSequence}, {answer.staleMs} ms) at {controller.address}"
+            )
+        seen[key] = reading
+
+
+def read(answer: Any) -> Reading | None:
+    """What a status says."""
+    if not isinstance(answer, ttypes.RequestStatus):
+        return None
+    grants = [part.grant for part in answer.parts if part.grant is not None and part.state == STATE.ACTIVE]
+    return Reading(
+        answer.latestSequence,
+        answer.state in FINAL,
+        answer.state == STATE.DONE,
+        tuple((grant.reservation, grant.groupAddress) for grant in grants),
+    )
+
+
+def asked(answer: Any) -> Call | None:
+    """As a call of the history."""
+    return None if isinstance(answer, ttypes.Rejected) else Asked(read(answer))
+
+
+def looked(answer: Any) -> Call | None:
+    """As a call of the history."""
+    if isinstance(answer, ttypes.UnknownRequest):
+        return Looked(None)
+    return Looked(read(answer))
+
+
+def finished(answer: Any) -> Call | None:
+    """As a call of the history: what was refused for another reason has changed nothing."""
+    if isinstance(answer, ttypes.Ended):
+        return RefusedToFinish()
+    return None if isinstance(answer, ttypes.Rejected | ttypes.UnknownRequest) else Finished(read(answer))

@@ -1,0 +1,204 @@
+"""Threads of several processes that take turns on a virtual clock: the same seed, the same course of events.
+
+A thread is a greenlet. It runs until it waits; time passes only while all wait. A process can be paused, and goes on
+later with its clock ahead; and it can end, with which all of its threads end where they stand and do nothing more.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+MOST_AT_ONCE = 200_000
+"""Turns without any time passing: from there on somebody goes round in circles."""
+
+
+@dataclass(eq=False)
+class Process:
+    """`name` says whose it is; `wall` is by how much its wall clock is wrong."""
+
+    name: str
+    paused: bool = False
+    ended: bool = False
+    wall: float = 0.0
+    threads: list[VirtualThread] = field(default_factory=list)
+    deferred: list[Callable[[], None]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Wake:
+    """One wait of a thread: over once, by whoever comes first."""
+
+    thread: VirtualThread
+    is_over: bool = False
+    by_event: bool = False
+
+
+class VirtualThread:
+    """One greenlet of a process."""
+
+    def __init__(self, scheduler: Scheduler, process: Process, target: Callable[[], None]) -> None:
+        self.process = process
+        self.done = False
+        self._scheduler = scheduler
+        self._target = target
+        self.greenlet = greenlet(self._run, scheduler.hub)
+        self.joined: list[Wake] = []
+
+    def _run(self) -> None:
+        try:
+            self._target()
+        except GreenletExit:
+            pass
+        except BaseException as error:  # noqa: BLE001 - told by the run
+            self._scheduler.failures.append(error)
+        finally:
+            self.done = True
+            for wake in self.joined:
+                self._scheduler.wake(wake)
+
+
+class Scheduler:
+    """The clock, and whose turn it is. `jitter` draws how much later than wished a thread goes on."""
+
+    def __init__(self, jitter: Callable[[], float] = lambda: 0.0) -> None:
+        self.now = 1000.0
+        self.hub = getcurrent()
+        self.failures: list[BaseException] = []
+        self.world = Process("the world")
+        self._jitter = jitter
+        self._order = itertools.count()
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._current: VirtualThread | None = None
+
+    @property
+    def process(self) -> Process:
+        """Whose turn it is."""
+        return self.world if self._current is None else self._current.process
+
+    # ------------------------------------------------------------------------------------------------------- agenda
+
+    def at(self, moment: float, act: Callable[[], None]) -> None:
+        """Do something later, on nobody's thread."""
+        heapq.heappush(self._agenda, (moment, next(self._order), act))
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        """As `at`, from now."""
+        self.at(self.now + seconds, act)
+
+    def run(self, until: float, is_done: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass until then, or until something is so, which is asked after every turn."""
+        turns = 0
+        while self._agenda and not is_done():
+            moment = self._agenda[0][0]
+            if moment > until:
+                break
+            turns = 0 if moment > self.now else turns + 1
+            assert turns < MOST_AT_ONCE, "somebody goes round in circles"
+            self.now = max(self.now, moment)
+            heapq.heappop(self._agenda)[2]()
+            if self.failures:
+                raise self.failures[0]
+        else:
+            return
+        self.now = max(self.now, until)
+
+    # ------------------------------------------------------------------------------------------------------ threads
+
+    def spawn(self, process: Process, target: Callable[[], None]) -> VirtualThread:
+        """Start a thread."""
+        thread = VirtualThread(self, process, target)
+        process.threads.append(thread)
+        if len(process.threads) % 64 == 0:
+            process.threads = [one for one in process.threads if not one.done]
+        self.after(self._jitter(), lambda: self._turn(thread))
+        return thread
+
+    def wait(self, until: float | None = None) -> bool:
+        """Wait for `wake`, which is given to whoever is to call it by `waiting`; False when the time was over first."""
+        wake = self.waiting()
+        if until is not None:
+            self.at(until + self._jitter(), lambda: self._over(wake))
+        return self.sleep(wake)
+
+    def waiting(self) -> Wake:
+        """A wait of the thread whose turn it is, which is about to `sleep`."""
+        assert self._current is not None, "only threads wait"
+        return Wake(self._current)
+
+    def timed(self, wake: Wake, until: float | None) -> None:
+        """Let a wait be over then, at the latest."""
+        if until is not None:
+            self.at(until + self._jitter(), lambda: self._over(wake))
+
+    def sleep(self, wake: Wake) -> bool:
+        """Wait; whether somebody has woken us."""
+        self.check_alive()
+        self.hub.switch()
+        self.check_alive()
+        return wake.by_event
+
+    def check_alive(self) -> None:
+        """End here where the process has ended."""
+        if self._current is not None and self._current.process.ended:
+            raise GreenletExit
+
+    def wake(self, wake: Wake) -> None:
+        """Something has happened that a thread waits for."""
+        if not wake.is_over:
+            wake.is_over = wake.by_event = True
+            self.after(self._jitter(), lambda: self._turn(wake.thread))
+
+    def _over(self, wake: Wake) -> None:
+        if not wake.is_over:
+            wake.is_over = True
+            self._turn(wake.thread)
+
+    def _turn(self, thread: VirtualThread) -> None:
+        process = thread.process
+        if process.ended or thread.done:
+            return
+        if process.paused:
+            process.deferred.append(lambda: self._turn(thread))
+            return
+        before, self._current = self._current, thread
+        try:
+            thread.greenlet.switch()
+        finally:
+            self._current = before
+
+    # ---------------------------------------------------------------------------------------------------- processes
+
+    def pause(self, process: Process) -> None:
+        """Stop it where it is."""
+        process.paused = True
+
+    def go_on(self, process: Process) -> None:
+        """Let it go on; what it should have done meanwhile it does now."""
+        process.paused = False
+        deferred, process.deferred = process.deferred, []
+        for turn in deferred:
+            self.after(self._jitter(), turn)
+
+    def end(self, process: Process) -> None:
+        """End it; if it is one of its own threads that says so, that one must end by itself."""
+        process.ended = True
+        if self._current is None:
+            self._reap(process)
+        else:
+            # A greenlet that ends goes to the hub, whoever has ended it.
+            self.after(0.0, lambda: self._reap(process))
+
+    def _reap(self, process: Process) -> None:
+        threads, process.threads = process.threads, []
+        for thread in threads:
+            if not thread.done:
+                self._current = thread
+                try:
+                    thread.greenlet.throw(GreenletExit)
+                finally:
+                    self._current = None

@@ -1,0 +1,195 @@
+"""An episode: rounds of faults under load, after each of which all must be well again."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from blast_controller.ops.logging import FIELDS
+from blast_controller.store.etcd import ledger
+from tests.support.succession.checks import AfterFaults, check_clients, check_devices, check_ends, check_late_writes
+from tests.support.succession.clients import Histories, Job, Reader
+from tests.support.succession.controller import Controller, simulated
+from tests.support.succession.faults import FAULTS, Fault, Heal, phases
+from tests.support.succession.room import AUDIT, Room
+
+Counts = Counter[tuple[str, str]]
+LATEST = 6.5
+"""Seconds after which what is late has arrived."""
+QUIET = 0.3
+"""Seconds without any movement."""
+
+
+class Simulation:
+    """One room made of a seed; `counts` says how often each fault met each phase, `say` is told what happens."""
+
+    def __init__(self, seed: int, counts: Counts, say: Callable[[str], None] = lambda line: None) -> None:
+        self.room = Room(seed)
+        self.histories = Histories(self.room)
+        self.jobs = [Job(self.room, self.histories, f"job{number}") for number in range(3)]
+        self.readers = [Reader(self.room, self.histories, f"reader{number}") for number in range(2)]
+        self._counts, self._say = counts, say
+        self._was_late = False
+        self._undone: list[tuple[float, str]] = []
+
+    def play(self, rounds: int) -> None:
+        """Fails by an exception."""
+        with simulated(self.room), self._logged(), _small(self.room.most_bytes):
+            try:
+                self._begin()
+                for number in range(rounds):
+                    self._say(f"{self.room.scheduler.now:.3f} round {number}")
+                    self._round()
+                self._end()
+            finally:
+                for process in (*self.room.of_process, *(one.process for one in (*self.jobs, *self.readers))):
+                    self.room.scheduler.end(process)
+
+    def _begin(self) -> None:
+        self.room.begin()
+        for client in (*self.jobs, *self.readers):
+            client.start()
+        self.room.settle(self._is_led, "one controller to lead at the start")
+
+    def _round(self) -> None:
+        room, dice = self.room, self.room.dice
+        room.is_frozen = False
+        wanted = self.histories.granted + dice.number(0, 2)
+        room.scheduler.run(room.scheduler.now + 3.0, lambda: self.histories.granted >= wanted)
+        last = 0.0
+        for _ in range(dice.pick([1, 1, 2, 3])):
+            begins, lasts = dice.number(0, 1500) / 1000, dice.pick([50, 300, 1500, 4000]) * dice.number(50, 100) / 1e5
+            last = max(last, begins + lasts)
+            room.scheduler.after(begins, self._fault(dice.pick(FAULTS), lasts))
+        room.scheduler.run(room.scheduler.now + last + dice.number(0, 1000) / 1000)
+        self._check()
+
+    def _fault(self, fault: Fault, seconds: float) -> Callable[[], None]:
+        def begin() -> None:
+            room = self.room
+            for phase in phases(room):
+                self._counts[phase, fault.__name__] += 1
+            leading = [one.address for one in room.leading]
+            self._say(f"{room.scheduler.now:.3f} {fault.__name__} for {seconds:.3f} s, {leading} lead")
+            self._was_late = self._was_late or fault.__name__ == "late_writes"
+            heal = fault(room)
+            room.scheduler.after(seconds, lambda: self._heal(fault, heal))
+
+        return begin
+
+    def _heal(self, fault: Fault, heal: Heal) -> None:
+        self._say(f"{self.room.scheduler.now:.3f} {fault.__name__} is over")
+        heal()
+
+    # ----------------------------------------------------------------------------------------------------- checks
+
+    def _check(self) -> None:
+        room = self.room
+        room.settle(self._is_led, "one controller to lead after the faults")
+        room.is_frozen = True
+        self._let_what_is_late_come()
+        self._settle_down("with grants")
+        self._check_all()
+
+    def _end(self) -> None:
+        """All is given back, and nothing is left anywhere."""
+        room = self.room
+        room.is_frozen = False
+        for client in (*self.jobs, *self.readers):
+            client.is_told_to_end = True
+        room.settle(lambda: all(job.is_done for job in self.jobs), "all requests to be over")
+        self._let_what_is_late_come()
+        room.settle(lambda: self._is_led() and not self._reservations(), "the last light to go")
+        self._settle_down("at the end")
+        self._check_all()
+        assert not any(switch.circuits for switch in room.switches.values()), "light is left"
+        assert not any(tor.held for tor in room.tors.values()), "rules are left"
+
+    def _let_what_is_late_come(self) -> None:
+        if self._was_late:
+            self._was_late = False
+            self.room.scheduler.run(self.room.scheduler.now + LATEST + 2 * AUDIT)
+
+    def _settle_down(self, when: str) -> None:
+        since = [self.room.scheduler.now]
+
+        def is_quiet() -> bool:
+            if not self._is_quiet():
+                since[0] = self.room.scheduler.now
+            return self.room.scheduler.now - since[0] > QUIET
+
+        self.room.settle(is_quiet, f"quiet {when}")
+
+    def _check_all(self) -> None:
+        (leader,) = self.room.leading
+        check_ends(self.room)
+        check_late_writes(self.room, self._undone)
+        self._undone.clear()
+        check_devices(self.room)
+        AfterFaults(self.room, leader).check_all()
+        check_clients(self.histories)
+
+    def _is_led(self) -> bool:
+        return len(self.room.leading) == 1 and all(one.is_up for one in self.room.controllers)
+
+    def _is_quiet(self) -> bool:
+        if not self._is_led():
+            return False
+        runtime = _runtime(self.room.leading[0])
+        core = runtime.core
+        is_waiting = runtime._unwritten or runtime._held_back or core.view.is_auditing or core.view.away
+        return not is_waiting and not any(r.busy for r in core.reservations)
+
+    def _reservations(self) -> list:
+        return list(_runtime(self.room.leading[0]).core.reservations)
+
+    @contextmanager
+    def _logged(self) -> Iterator[None]:
+        """What the controllers log is heard, and goes nowhere else."""
+        handler, logs = _Hearing(self._heard), [logging.getLogger(name) for name in ("blast_controller", "blast")]
+        before = [(log, log.level, log.propagate) for log in logs]
+        for log in logs:
+            log.addHandler(handler)
+            log.setLevel(logging.WARNING)
+            log.propagate = False
+        try:
+            yield
+        finally:
+            for log, level, propagate in before:
+                log.removeHandler(handler)
+                log.setLevel(level)
+                log.propagate = propagate
+
+    def _heard(self, record: logging.LogRecord) -> None:
+        scheduler = self.room.scheduler
+        if scheduler.process.ended:
+            # Its threads end where they stand, and say nothing of that.
+            return
+        if getattr(record, FIELDS, {}).get("event") == "late_write":
+            self._undone.append((scheduler.now, record.getMessage()))
+        self._say(f"{scheduler.now:.3f} {scheduler.process.name}: {record.getMessage()}")
+        if record.exc_info and record.exc_info[1] is not None:
+            self._say(logging.Formatter().formatException(record.exc_info))
+
+
+class _Hearing(logging.Handler):
+    def __init__(self, heard: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self.emit = heard  # type: ignore[method-assign]
+
+
+def _runtime(controller: Controller):
+    assert controller.daemon is not None
+    return controller.daemon.runtime
+
+
+@contextmanager
+def _small(most_bytes: int) -> Iterator[None]:
+    """Let commits be staged that are larger than this."""
+    before, ledger.MOST_BYTES = ledger.MOST_BYTES, most_bytes
+    try:
+        yield
+    finally:
+        ledger.MOST_BYTES = before

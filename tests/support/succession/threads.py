@@ -1,0 +1,259 @@
+"""`threading`, `time`, `queue` and event loops as modules of the controller see them, on the scheduler's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import queue as real_queue
+import threading as real_threading
+import time as real_time
+from asyncio import events
+from collections import deque
+from collections.abc import Callable
+from concurrent import futures
+from types import ModuleType
+from typing import Any
+
+from tests.support.succession.scheduler import Scheduler, VirtualThread, Wake
+
+WALL = 1_700_000_000.0
+"""What the wall clock says when the scheduler's clock is 0."""
+
+
+class Overlay:
+    """A module, but for some of its names."""
+
+    def __init__(self, module: ModuleType, **names: object) -> None:
+        self.__dict__.update(names)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def modules(scheduler: Scheduler) -> dict[str, Overlay]:
+    """By the names under which modules import them."""
+    threading = Overlay(
+        real_threading,
+        Thread=_of(scheduler, Thread),
+        Event=_of(scheduler, Event),
+        Lock=_of(scheduler, Lock),
+        Timer=_of(scheduler, Timer),
+    )
+    time = Overlay(
+        real_time,
+        monotonic=lambda: scheduler.now,
+        perf_counter=lambda: scheduler.now,
+        clock_gettime=lambda _: scheduler.now,
+        time=lambda: WALL + scheduler.now + scheduler.process.wall,
+    )
+    queue = Overlay(real_queue, SimpleQueue=_of(scheduler, SimpleQueue))
+    loops = Overlay(asyncio, new_event_loop=lambda: VirtualLoop(scheduler), set_event_loop=lambda _: None)
+    return {"threading": threading, "time": time, "queue": queue, "asyncio": loops}
+
+
+def _of(scheduler: Scheduler, kind: type) -> Any:
+    class Bound(kind):  # type: ignore[misc]
+        """Made as the real one is."""
+
+        _scheduler = scheduler
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+    return Bound
+
+
+class Thread:
+    """As threading.Thread."""
+
+    _scheduler: Scheduler
+
+    def __init__(self, target: Callable[..., object], name: str = "", daemon: bool = False, args: tuple = ()) -> None:
+        self.name, self.daemon = name, daemon
+        self._target, self._args = target, args
+        self._thread: VirtualThread | None = None
+
+    def start(self) -> None:
+        self._thread = self._scheduler.spawn(self._scheduler.process, self._run)
+
+    def _run(self) -> None:
+        self._target(*self._args)
+
+    def is_alive(self) -> bool:
+        return self._thread is not None and not self._thread.done
+
+    def join(self, timeout: float | None = None) -> None:
+        if self._thread is None or self._thread.done:
+            return
+        wake = self._scheduler.waiting()
+        self._thread.joined.append(wake)
+        self._scheduler.timed(wake, None if timeout is None else self._scheduler.now + timeout)
+        self._scheduler.sleep(wake)
+
+
+class Event:
+    """As threading.Event."""
+
+    _scheduler: Scheduler
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiting: list[Wake] = []
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            self._scheduler.wake(wake)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._is_set:
+            wake = self._scheduler.waiting()
+            self._waiting.append(wake)
+            self._scheduler.timed(wake, None if timeout is None else self._scheduler.now + max(0.0, timeout))
+            self._scheduler.sleep(wake)
+        return self._is_set
+
+
+class Lock:
+    """As threading.Lock."""
+
+    _scheduler: Scheduler
+
+    def __init__(self) -> None:
+        self._is_held = False
+        self._waiting: deque[Wake] = deque()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        while self._is_held:
+            if not blocking:
+                return False
+            wake = self._scheduler.waiting()
+            self._waiting.append(wake)
+            self._scheduler.sleep(wake)
+        self._is_held = True
+        return True
+
+    def release(self) -> None:
+        self._is_held = False
+        if self._waiting:
+            self._scheduler.wake(self._waiting.popleft())
+
+    def locked(self) -> bool:
+        return self._is_held
+
+    def __enter__(self) -> Lock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Timer(Thread):
+    """As threading.Timer."""
+
+    def __init__(self, interval: float, function: Callable[..., object], args: list | None = None) -> None:
+        super().__init__(function, args=tuple(args or ()))
+        self._interval = interval
+
+    def _run(self) -> None:
+        self._scheduler.wait(self._scheduler.now + self._interval)
+        super()._run()
+
+
+class SimpleQueue:
+    """As queue.SimpleQueue."""
+
+    _scheduler: Scheduler
+
+    def __init__(self) -> None:
+        self._items: deque[Any] = deque()
+        self._waiting: deque[Wake] = deque()
+
+    def put(self, item: object) -> None:
+        self._items.append(item)
+        while self._waiting:
+            wake = self._waiting.popleft()
+            if not wake.is_over:
+                self._scheduler.wake(wake)
+                return
+
+    def empty(self) -> bool:
+        return not self._items
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        end = None if timeout is None else self._scheduler.now + max(0.0, timeout)
+        while not self._items:
+            if not block or (end is not None and end <= self._scheduler.now):
+                raise real_queue.Empty
+            wake = self._scheduler.waiting()
+            self._waiting.append(wake)
+            self._scheduler.timed(wake, end)
+            self._scheduler.sleep(wake)
+        return self._items.popleft()
+
+    def get_nowait(self) -> Any:
+        return self.get(block=False)
+
+
+def waiting_future(scheduler: Scheduler) -> type[futures.Future]:
+    """A Future whose result is waited for on the virtual clock."""
+
+    class Future(futures.Future):
+        def result(self, timeout: float | None = None) -> Any:
+            if not self.done():
+                wake = scheduler.waiting()
+                self.add_done_callback(lambda _: scheduler.wake(wake))
+                scheduler.timed(wake, None if timeout is None else scheduler.now + timeout)
+                scheduler.sleep(wake)
+            return super().result(0)
+
+    return Future
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop of one thread. It has no descriptors: nothing but its own callbacks and others' calls wake it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__()
+        self._scheduler = scheduler
+        self._selector = self
+        self._wake: Wake | None = None
+        self._is_woken = False
+        self.set_exception_handler(lambda *_: None)
+
+    def time(self) -> float:
+        return self._scheduler.now
+
+    def select(self, timeout: float | None) -> list[object]:
+        """Wait as a selector would, while other loops run on this same real thread."""
+        if self._is_woken or (timeout is not None and timeout <= 0):
+            self._is_woken = False
+            return []
+        events._set_running_loop(None)
+        try:
+            self._wake = self._scheduler.waiting()
+            self._scheduler.timed(self._wake, None if timeout is None else self._scheduler.now + timeout)
+            self._scheduler.sleep(self._wake)
+        finally:
+            self._wake, self._is_woken = None, False
+            events._set_running_loop(self)
+        return []
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def _process_events(self, _: list[object]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        self._is_woken = True
+        if self._wake is not None:
+            self._scheduler.wake(self._wake)
