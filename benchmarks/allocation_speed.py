@@ -47,8 +47,8 @@ PAPERS_TABLE_I: list[Row] = [
 ONE_SHOT = "multicasts, the greedy alone"
 MIXED = "multicasts and unicast, the greedy alone"
 CONTROLLER = "multicasts and unicast, the controller's decision"
-ARRIVAL = "multicasts, the controller's policy, one more (p99)"
-COMPLETION = "multicasts, the controller's policy, one done (p99)"
+ARRIVAL = "the controller's policy: one more comes (99th percentile)"
+COMPLETION = "the controller's policy: one has ended (99th percentile)"
 
 RACKS = (100, 200, 500, 1000, 2000, 5000, 10_000)
 FAMILIES = ("P-contig", "P-random", "FB", "FB-K/4", "R3-5")

@@ -66,9 +66,8 @@ def with_clusters(figure: Figure, rows: Sequence[Row]) -> None:
         words = f"wide-area path, {limit:g} Mbit/s"
         axes.annotate(words, (nodes[0], limit), (0, 3), textcoords="offset points", color=colour, fontsize=8)
     _papers(axes, [row for row in rows if "from" in row])
-    axes.set(
-        xlabel="nodes a cluster", ylabel="throughput, Mbit/s", ylim=(0, None), xticks=[row["nodes"] for row in own]
-    )
+    axes.set(xlabel="nodes a cluster", ylabel="throughput, Mbit/s", ylim=(0, None))
+    axes.set_xticks(sorted({row["nodes"] for row in own}))
     axes.set_title("Multicast between clusters, interfaces and paths at a tenth (paper: Figure 8)", loc="left")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)

@@ -14,6 +14,8 @@ from blast_sim.report import Row
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dvp*"
 GREY = "#888888"
+_RIGHT = {"Blast"}
+"""Points of the paper whose left is taken by a line of ours."""
 
 
 def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
@@ -41,8 +43,10 @@ def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
             label="" if number else "printed in the paper, each on its own machine",
         )
         place = (row["racks"], row["milliseconds"])
-        axes.annotate(row["method"], place, (-9, 0), textcoords="offset points", ha="right", va="center")
-    axes.margins(x=0.1)
+        side, aside = ("left", 9) if row["method"] in _RIGHT else ("right", -9)
+        words = f"{row['method']}, {row['racks']:,} racks"
+        axes.annotate(words, place, (aside, 0), textcoords="offset points", ha=side, va="center")
+    axes.margins(x=0.2)
     axes.set(xscale="log", yscale="log", xlabel="racks", ylabel="time of a decision, ms")
     axes.set_title("Time of a decision against racks (Table I of the paper)", loc="left")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -64,6 +68,9 @@ def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
         axes.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(rows)), [_label(row) for row in rows])
+    panels[0].set_ylabel("instances: family, racks, requests, splitters where mixed; time for the optimiser")
+    panels[1].set_title("the same from 95 % on", fontsize=8)
+    panels[0].set_title("all of it", fontsize=8)
     panels[0].invert_yaxis()
     figure.suptitle("Volume of one allocation, share of the proven optimum (*: of the best known, as none is proven)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
@@ -99,6 +106,7 @@ def all_policies(figure: Figure, rows: Sequence[Row]) -> None:
         series = list(dict.fromkeys((row["policy"], directional) for row in own))
         _points(axes, own, series, [policy for policy, _ in series])
         axes.set_title(f"Every policy, {_ports(directional)}", loc="left")
+        axes.label_outer()
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
 

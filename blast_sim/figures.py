@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
@@ -61,21 +61,22 @@ def draw(tables: Tables, folder: Path, kind: str) -> list[Path]:
 def save(folder: Path, name: str, kind: str, rows: Sequence[Row], drawing: Drawing) -> list[Path]:
     """Write a picture of these rows, and the rows as CSV; the files written."""
     picture, figures = folder / f"{name}.{kind}", folder / f"{name}.csv"
-    with _settings():
-        figure = Figure(figsize=(8.0, 5.0))
-        drawing(figure, rows)
-        with whole_or_not(picture) as unfinished:
-            figure.savefig(unfinished, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    with drawn(rows, drawing) as figure, whole_or_not(picture) as unfinished:
+        figure.savefig(unfinished, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     with whole_or_not(figures) as unfinished:
         _write_csv(unfinished, rows)
     return [picture, figures]
 
 
-def _settings() -> AbstractContextManager[None]:
-    """The same figures make the same file, bit for bit, and its text stays text."""
-    return mpl.rc_context(
+@contextmanager
+def drawn(rows: Sequence[Row], drawing: Drawing) -> Iterator[Figure]:
+    """The picture of these rows. The same figures make the same file, bit for bit, and its text stays text."""
+    with mpl.rc_context(
         {"svg.hashsalt": "blast", "svg.fonttype": "none", "figure.constrained_layout.use": True, "font.size": 9.0}
-    )
+    ):
+        figure = Figure(figsize=(8.0, 5.0))
+        drawing(figure, rows)
+        yield figure
 
 
 def papers(rows: Sequence[Row]) -> list[Row]:

@@ -43,10 +43,17 @@ def log_axes(axes: Axes, x: str, y: str, log_x: bool = True) -> None:
         if logarithmic:
             least, most = axis.get_view_interval()
             # A label for each decade is enough where there are many.
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if most / least < 1000 else (1.0,), numticks=20))
+            axis.set_major_locator(LogLocator(subs=_labelled(most / least), numticks=20))
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(which="major", alpha=0.3)
+
+
+def _labelled(ratio: float) -> tuple[float, ...]:
+    """Which parts of a decade have a label, where the axis goes over so much."""
+    if ratio < 30:
+        return (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    return (1.0, 2.0, 5.0) if ratio < 1000 else (1.0,)
 
 
 def legend(figure: Figure, columns: int) -> None:
