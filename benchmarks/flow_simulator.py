@@ -27,11 +27,11 @@ from typing import Any
 
 import machine
 
+from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.run import build_world, run_cell
 from blast_sim.fair import SOLVER
 from blast_sim.fair.compiling import VARIABLE
-from blast_sim.flow.cell import Cell, Effort, cells_of
-from blast_sim.flow.paper_claims import LOADS, STATED_RATIOS, claims, ratio_to_blast, times_of
-from blast_sim.flow.run import build_world, run_cell
+from blast_sim.figures.blast.paper_claims import LOADS, STATED_RATIOS, claims, ratio_to_blast, times_of
 from blast_sim.methods.method import Multicast
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
 from blast_sim.scenarios.loading import find, load
@@ -54,7 +54,7 @@ BARS = {"numba": 40.0, "numpy": 540.0, "numpy, stepped": 300.0}
 RATIO_BARS = {"hdfs": (95.0, 115.0), "overlay": (33.0, 40.0)}
 COPIES_BARS = {3: (1.8, 2.2), 7: (2.9, 3.3)}
 DECISIONS = ((120, 36), (1000, 300), (10_000, 3000))
-RECORD = Path(__file__).parents[1] / "blast_sim" / "recorded_compute.toml"
+RECORD = Path(__file__).parents[1] / "blast_sim" / "controller" / "recorded_compute.toml"
 
 
 def progress(text: str) -> None:

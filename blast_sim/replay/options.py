@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from blast_sim.options import FAILED, new_parser, positive, telling, whole_number
+from blast_sim.base.options import FAILED, new_parser, positive, telling, whole_number
 
 _REPLAY = """\
 Replay a trace at full size on the simulated network, with the project's own controller core and its policies.
@@ -110,8 +110,8 @@ def _register_light(light: argparse._ArgumentGroup) -> None:
 
 @telling
 def _replay(arguments: argparse.Namespace) -> int:
+    from blast_sim.base.worker_processes import WorkerDied
     from blast_sim.replay.command import run
-    from blast_sim.worker_processes import WorkerDied
 
     try:
         return run(arguments)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from blast_sim.drawings import COLOURS, GREY
-from blast_sim.report import Row
+from blast_sim.base.report import Row
+from blast_sim.figures.drawings import COLOURS, GREY
 
 MEASURES = (
     ("mean_seconds", "mean", "o"),

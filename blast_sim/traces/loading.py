@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.alibaba import read_alibaba
 from blast_sim.traces.coflow_file import read_coflows
 from blast_sim.traces.deriving import Rule, Volume, derived, first, repeated
@@ -13,7 +14,6 @@ from blast_sim.traces.jobs import Placement, workload_of
 from blast_sim.traces.philly import read_philly
 from blast_sim.traces.synthetic import SAMPLE, sample
 from blast_sim.traces.workload import Workload
-from blast_sim.wrong_input import WrongInput
 
 Format = Literal["coflow", "philly", "alibaba"]
 FORMATS: tuple[Format, ...] = ("coflow", "philly", "alibaba")

@@ -12,10 +12,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from blast_client.command import main
-from blast_sim.flow import drawings, figure_cells, figures
-from blast_sim.flow.cell import Effort, cells_of
-from blast_sim.flow.figure_cells import break_even
-from blast_sim.scenario_file import Source
+from blast_sim.base.scenario_file import Source
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.figures.blast import drawings, figure_cells, figures
+from blast_sim.figures.blast.figure_cells import break_even
 from blast_sim.scenarios.loading import load
 from tests.unit.test_flow_scenarios import SMALL
 from tests.unit.test_plan_figures import RESULTS
@@ -213,7 +213,7 @@ def test_every_picture_is_drawn_with_its_table_and_kept_cells_are_not_run_again(
         rows = list(csv.DictReader(file))
     assert len(rows) == 12 and {row["method"] for row in rows} == {"naive", "hdfs", "overlay", "blast"}
     first = (out / "blast-figure-4.svg").read_bytes()
-    monkeypatch.setattr("blast_sim.flow.figures.run_cell", lambda cell: pytest.fail("it was there"))
+    monkeypatch.setattr("blast_sim.figures.blast.figures.run_cell", lambda cell: pytest.fail("it was there"))
     assert main(command) == 0
     assert (out / "blast-figure-4.svg").read_bytes() == first
 
@@ -224,7 +224,7 @@ def test_a_cell_without_a_result_is_said_and_status_1(
     def fail(cell):
         raise RuntimeError("too large")
 
-    monkeypatch.setattr("blast_sim.flow.figures.run_cell", fail)
+    monkeypatch.setattr("blast_sim.figures.blast.figures.run_cell", fail)
     command = ["figures", "blast", "--out", str(tmp_path), "--benchmarks", str(scripts), "--processes", "1"]
     assert main(command) == 1
     assert capsys.readouterr().err == "blast: naive on 10:1 beside none has none: RuntimeError: too large\n"

@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim import drawings
-from blast_sim.balanced_drawings import for_each_root, with_clusters
-from blast_sim.balanced_figures import OF_CLUSTERS, OF_SITES, PAPER, joined, planned
-from blast_sim.fabric.light_drawing import with_light
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.drawings import drawing
 from blast_sim.fabric.paper.evaluation import PANELS
-from blast_sim.figures import Drawing, drawn
-from blast_sim.flow import drawings as flow_drawings
-from blast_sim.flow import optimality_drawings
-from blast_sim.flow.figures import PICTURES
-from blast_sim.pipeline_drawings import of_rates, of_shares
-from blast_sim.pipeline_failure_drawing import of_failures
-from blast_sim.pipeline_figures import SITES, summary
-from blast_sim.pipeline_rows import scenario_summary
-from blast_sim.pipeline_start_drawing import of_start
-from blast_sim.report import Row
+from blast_sim.figures import drawings
+from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
+from blast_sim.figures.balanced.figures import OF_CLUSTERS, OF_SITES, PAPER, joined, planned
+from blast_sim.figures.blast import drawings as flow_drawings
+from blast_sim.figures.blast import optimality_drawings
+from blast_sim.figures.blast.figures import PICTURES
+from blast_sim.figures.pipeline.drawings import of_rates, of_shares
+from blast_sim.figures.pipeline.failure_drawing import of_failures
+from blast_sim.figures.pipeline.figures import SITES, summary
+from blast_sim.figures.pipeline.rows import scenario_summary
+from blast_sim.figures.pipeline.start_drawing import of_start
+from blast_sim.figures.rack_fabric.light_drawing import with_light
+from blast_sim.figures.saving import Drawing, drawn
 from tests.support.picture_text import faults
 from tests.unit.test_fabric_paper import made_up
 from tests.unit.test_pipeline_figures import FAILURES, ROWS

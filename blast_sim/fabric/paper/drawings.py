@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from blast_sim.drawings import COLOURS, MARKERS
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.panel import Mark, Panel
-from blast_sim.report import Row
+from blast_sim.figures.drawings import COLOURS, MARKERS
 
 MOST_MARKERS = 24
 """With more points a line needs none."""
