@@ -17,6 +17,7 @@ from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.replay.reading import policies_from, workload_from
 from blast_sim.replay.result import result
 from blast_sim.replay.runs import Ran, Run, play_all
+from blast_sim.replay.seen import seen
 from blast_sim.replay.setting import Setting
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.workload import Workload
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = {**setting.told, "shuffles": arguments.shuffles}
         sys.stdout.write(json.dumps(result(MADE_BY, arguments.trace, workload.rules, told, rows), indent=1) + "\n")
     else:
-        sys.stdout.write(as_table([_shown(one) for one in ran]))
+        sys.stdout.write(as_table([_shown(one) for one in ran]) + seen(rows))
     return DONE
 
 

@@ -28,6 +28,7 @@ from blast_sim.figures.pipeline.rows import scenario_summary
 from blast_sim.figures.pipeline.start_drawing import of_start
 from blast_sim.figures.rack_fabric.light_drawing import with_light
 from blast_sim.figures.saving import Drawing, drawn
+from blast_sim.replay.picture import by_policy
 from tests.support.picture_text import faults
 from tests.unit.test_fabric_paper import made_up
 from tests.unit.test_pipeline_figures import FAILURES, ROWS
@@ -44,6 +45,7 @@ FROM_FILES: dict[str, Drawing] = {
     "blast-optimality": optimality_drawings.optimality,
     "blast-greedy": optimality_drawings.greedy_readings,
     "fabric-with-light": with_light,
+    "replay": by_policy,
 }
 PIPELINE: dict[str, tuple[str, Drawing]] = {
     "scale": ("ordered", of_shares("Receivers ordered by racks (paper: IV-A)")),

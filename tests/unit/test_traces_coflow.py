@@ -13,7 +13,7 @@ from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows, read_coflows, written
 from blast_sim.traces.deriving import Volume, derived, first, repeated
 from blast_sim.traces.loading import Derivation, load_workload
-from blast_sim.traces.synthetic import SAMPLE_FILE, sample, synthetic
+from blast_sim.traces.synthetic import CONTENDED, SAMPLE_FILE, sample, synthetic
 from blast_sim.traces.workload import Multicast, Shuffle
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "FB2010-1Hr-150-0.txt"
@@ -135,6 +135,7 @@ def test_the_first_multicasts_keep_the_shuffles_beside_them() -> None:
 
 def test_the_sample_is_what_its_seed_makes() -> None:
     assert sample() == synthetic(1, 40, 60)
+    assert sample(CONTENDED) == synthetic(1, 40, 200, 70.0)
 
 
 def test_the_sample_is_a_file_of_the_format(tmp_path: Path) -> None:
