@@ -18,8 +18,7 @@ from blast_sim.fabric.paper.evaluation import PANELS
 from blast_sim.figures import drawings
 from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
 from blast_sim.figures.balanced.figures import OF_CLUSTERS, OF_SITES, PAPER, joined, planned
-from blast_sim.figures.blast import drawings as flow_drawings
-from blast_sim.figures.blast import optimality_drawings
+from blast_sim.figures.blast import optimality_drawings, size_drawings
 from blast_sim.figures.blast.figures import PICTURES
 from blast_sim.figures.pipeline.drawings import of_rates, of_shares
 from blast_sim.figures.pipeline.failure_drawing import of_failures
@@ -40,7 +39,7 @@ FROM_FILES: dict[str, Drawing] = {
     "completion-time": drawings.completion_times,
     "completion-policies": drawings.all_policies,
     **{picture.name: picture.drawing for picture in PICTURES},
-    "blast-break-even": flow_drawings.break_even,
+    "blast-break-even": size_drawings.break_even,
     "blast-computation": drawings.decision_times,
     "blast-optimality": optimality_drawings.optimality,
     "blast-greedy": optimality_drawings.greedy_readings,

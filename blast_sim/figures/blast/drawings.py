@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.markers import CARETLEFT
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend, line, log_axes
 from blast_sim.figures.blast.paper_claims import BLAST_SECONDS, LOADS, NON_BLOCKING, OVERSUBSCRIBED, STATED_RATIOS
 from blast_sim.figures.drawings import COLOURS, GREY
-from blast_sim.flow.optics import OPENFLOW_SECONDS
 
 NAMES = {
     "naive": "naive unicast",
@@ -28,16 +27,9 @@ NAMES = {
     "blast": "Blast",
 }
 METHOD_COLOURS = dict(zip(("naive", "hdfs", "overlay", "blast", "pipeline", "torrent"), COLOURS, strict=False))
-BY_DELAY = "Blast, by delay of the switch"
 STATED_AT = {0: BLAST_SECONDS["none"], 3: BLAST_SECONDS["light"], 40: BLAST_SECONDS["heavy"]}
 """The paper's loads, as racks on either side, and what its text says of Blast there."""
 IN_THE_PAPER = "stated in the paper"
-DELAYS = (
-    (1000 * OPENFLOW_SECONDS, "ToRs' rules, meanwhile"),
-    (14.172, "Glimmerglass, Table II"),
-    (25.0, "paper, section VI"),
-    (200.0, "Calient, many at once"),
-)
 
 
 def figure_four(figure: Figure, rows: Sequence[Row]) -> None:
@@ -62,7 +54,7 @@ def figure_four(figure: Figure, rows: Sequence[Row]) -> None:
             _mark_paper(axes, places, loads, width)
     axes.set_yscale("log")
     axes.set_ylabel("mean completion time, s")
-    axes.set_xticks(range(len(loads)), [f"{_traffic(load)} unicast traffic" for load in loads])
+    axes.set_xticks(range(len(loads)), [f"{traffic(load)} unicast traffic" for load in loads])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(0.1, 900)
     axes.grid(axis="y", alpha=0.3)
@@ -166,125 +158,6 @@ def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
     legend(figure, 2)
 
 
-def against_size(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time against size for switches of several speeds, without and with light load."""
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, background in zip(panels, ("none", "light"), strict=True):
-        here = [row for row in rows if row["background"] == background]
-        for number, method in enumerate(("naive", "overlay", "pipeline")):
-            own = sorted((row["megabytes"], row["total"]) for row in here if row["method"] == method)
-            line(axes, own, METHOD_COLOURS[method], number, NAMES[method])
-        _blast_by_delay(axes, [row for row in here if row["method"] == "blast"])
-        if background == "none":
-            axes.plot(300, 0.265, "X", color="black", markersize=8, zorder=5, label=f"25 ms, 300 MB, {IN_THE_PAPER}")
-        log_axes(axes, "size, MB", "mean completion time, s" if background == "none" else "")
-        axes.set_xticks(sorted({row["megabytes"] for row in rows}))
-        axes.minorticks_off()
-        # Left of the lines there are words.
-        axes.set_xlim(left=0.04 * min(row["megabytes"] for row in rows))
-        axes.set_title(f"{_traffic(background)} unicast traffic", loc="left")
-    figure.suptitle("Completion time against size: 119 receivers in 3 racks, 10:1")
-    legend(figure, 4)
-
-
-def _blast_by_delay(axes: Axes, rows: Sequence[Row]) -> None:
-    """A line for each delay of the optical switch, said where it begins; delays that make no difference together."""
-    ends: dict[float, list[float]] = {}
-    delays = sorted({row["switching_ms"] for row in rows})
-    for number, delay in enumerate(delays):
-        own = sorted((row["megabytes"], row["total"]) for row in rows if row["switching_ms"] == delay)
-        shade = 0.35 + 0.65 * (number + 1) / len(delays)
-        line(axes, own, METHOD_COLOURS["blast"], None, "" if delay < delays[-1] else BY_DELAY, "-", shade)
-        height = next((one for one in ends if abs(one / own[0][1] - 1) < 0.05), own[0][1])
-        ends.setdefault(height, []).append(delay)
-    smallest = min(row["megabytes"] for row in rows)
-    for height, together in ends.items():
-        words = " and ".join(f"{delay:.3g}" for delay in together) + " ms"
-        axes.annotate(words, (smallest, height), (-5, 0), textcoords="offset points", fontsize=7, ha="right",
-                      va="center", color="#8a4a70")  # fmt: skip
-
-
-def break_even(figure: Figure, rows: Sequence[Row]) -> None:
-    """Below which size light stops paying, against the delay of the optical switch."""
-    axes = figure.subplots()
-    series = list(dict.fromkeys((row["method"], row["background"]) for row in rows))
-    for number, (method, background) in enumerate(series):
-        own = sorted(
-            (row["switching_ms"], row["megabytes"])
-            for row in rows
-            if (row["method"], row["background"]) == (method, background) and row["megabytes"]
-        )
-        dashes = "-" if background == "none" else "--"
-        if own:
-            label = f"against {NAMES[method]}, {_traffic(background)} unicast traffic"
-            line(axes, own, METHOD_COLOURS[method], number, label, dashes)
-    for delay, name in DELAYS:
-        axes.axvline(delay, color=GREY, linestyle=":", linewidth=1)
-        said = f"{delay:.3g} ms: {name}"
-        axes.annotate(said, (delay, 1.0), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      rotation=90, ha="left", va="top", fontsize=7, color=GREY)  # fmt: skip
-    log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
-    axes.set_xticks(sorted({row["switching_ms"] for row in rows}))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
-    axes.minorticks_off()
-    # Above the highest line, for the words.
-    axes.set_ylim(top=30 * max((row["megabytes"] or 0.1) for row in rows))
-    axes.set_title(
-        "Below which size does light stop paying? (No point: Blast is faster at every size up to 1 GB, or at none)",
-        loc="left",
-        fontsize=10,
-    )
-    legend(figure, 3)
-
-
-def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time of iterative jobs, and the share of it in which they multicast or move data at all."""
-    panels = figure.subplots(1, 2)
-    jobs = list(dict.fromkeys(row["job"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    found = {(row["method"], row["job"]): row for row in rows}
-    width = 0.8 / len(methods)
-
-    def bars(axes: Axes, column: str, shown: Callable[[float], str], alpha: float = 1.0) -> None:
-        for number, method in enumerate(methods):
-            places = [place - 0.4 + width * (number + 0.5) for place in range(len(jobs))]
-            heights = [found[method, job][column] for job in jobs]
-            label = NAMES[method] if alpha == 1.0 else ""
-            colour = METHOD_COLOURS[method]
-            drawn = axes.bar(places, heights, width * 0.92, color=colour, label=label, alpha=alpha, zorder=alpha)
-            if alpha == 1.0:
-                axes.bar_label(drawn, [shown(height) for height in heights], fontsize=7, padding=1)
-
-    bars(panels[0], "seconds", lambda value: f"{value:.0f}")
-    panels[0].set_ylabel("mean completion time of a job, s")
-    bars(panels[1], "multicast_share", lambda value: f"{100 * value:.0f}")
-    bars(panels[1], "communication_share", lambda value: "", alpha=0.3)
-    panels[1].set_ylabel("share of it: multicast (pale: all communication)")
-    panels[1].yaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    for place, stated in ((0, 0.30), (1, 0.45)):
-        label = "" if place else f"{IN_THE_PAPER}, before Blast"
-        panels[1].hlines(stated, place - 0.45, place + 0.45, color="black", linestyle="--", linewidth=1, label=label)
-    for axes in panels:
-        axes.set_xticks(range(len(jobs)), [job.replace("-", "\n") for job in jobs])
-        axes.grid(axis="y", alpha=0.3)
-        axes.set_axisbelow(True)
-        axes.margins(y=0.12)
-    figure.suptitle(f"Iterative jobs: 36 on 120 racks; Blast has six splitters for all of them{_tie(found, jobs)}")
-    legend(figure, 4)
-
-
-def _tie(found: Mapping[tuple[str, str], Row], jobs: Sequence[str]) -> str:
-    """Why light and the overlay end so near to each other."""
-    if any((method, job) not in found for method in ("overlay", "blast") for job in jobs):
-        return ""
-    saved = [1 - found["blast", job]["seconds"] / found["overlay", job]["seconds"] for job in jobs]
-    left = [found["overlay", job]["multicast_share"] for job in jobs]
-    return (
-        f"\nWith the overlay, multicast is {min(left):.0%} to {max(left):.0%} of a job:\n"
-        f"light can save no more than that, and saves {min(saved):.1%} to {max(saved):.1%}"
-    )
-
-
 def _apart(figure: Figure) -> None:
     """So that the words of a panel's axis do not touch the panel beside it."""
     engine = figure.get_layout_engine()
@@ -292,9 +165,10 @@ def _apart(figure: Figure) -> None:
         engine.set(wspace=0.06)
 
 
-def _traffic(background: str) -> str:
-    return "no" if background == "none" else background
-
-
 def _short(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def traffic(background: str) -> str:
+    """The name of a load, as people read it."""
+    return "no" if background == "none" else background

@@ -15,7 +15,15 @@ from blast_sim.base.report import Row
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
 from blast_sim.experiments.cell import Cell
 from blast_sim.experiments.run import run_cell
-from blast_sim.figures.blast import drawings, figure_cells, optimality_drawings, set_up_cells, set_up_drawing
+from blast_sim.figures.blast import (
+    drawings,
+    figure_cells,
+    job_drawings,
+    optimality_drawings,
+    set_up_cells,
+    set_up_drawing,
+    size_drawings,
+)
 from blast_sim.figures.drawings import decision_times
 from blast_sim.figures.measurements import BENCHMARKS
 from blast_sim.figures.saving import Drawing, measured, papers, save
@@ -41,8 +49,8 @@ PICTURES = (
     Picture("blast-load", figure_cells.against_load, drawings.against_load),
     Picture("blast-splitters", figure_cells.against_splitters, drawings.against_splitters),
     Picture("blast-racks", figure_cells.against_racks, drawings.against_racks),
-    Picture("blast-sizes", figure_cells.against_size, drawings.against_size),
-    Picture("blast-jobs", figure_cells.iterative_jobs, drawings.iterative_jobs),
+    Picture("blast-sizes", figure_cells.against_size, size_drawings.against_size),
+    Picture("blast-jobs", figure_cells.iterative_jobs, job_drawings.iterative_jobs),
     Picture("blast-ip-multicast", set_up_cells.against_set_up, set_up_drawing.against_set_up),
 )
 
@@ -69,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         results = [(picture, _rows(cells, arguments.processes, kept, bar.update)) for picture, cells in plans]
     written = [path for picture, rows in results for path in _drawn(picture.name, rows, picture.drawing, arguments)]
     sizes = next(rows for picture, rows in results if picture.name == "blast-sizes")
-    written += _drawn("blast-break-even", figure_cells.break_even(sizes), drawings.break_even, arguments)
+    written += _drawn("blast-break-even", figure_cells.break_even(sizes), size_drawings.break_even, arguments)
     tables = measured(arguments, ALLOCATOR)
     speeds = [*tables["table_one"], *papers(tables["papers_table_one"])]
     written += _drawn("blast-computation", speeds, decision_times, arguments)
