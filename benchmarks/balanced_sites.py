@@ -37,7 +37,7 @@ from tqdm import tqdm
 from transport_bed import script
 from transport_bed.failures import RunFailed
 
-from blast_sim.options import positive
+from blast_sim.base.options import positive
 from mininet_topos.sites import presets
 from mininet_topos.sites.plan import SitesPlan
 from mininet_topos.sites.shaping import WIRE

@@ -40,7 +40,7 @@ from algorithms.balanced.plan import Plan
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import subset
 from algorithms.balanced.unshaped import unshaped
-from blast_sim.text import table
+from blast_sim.base.text import table
 from tests.support.balanced_families import FAMILIES, to_half
 
 Row = dict[str, Any]

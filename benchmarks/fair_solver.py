@@ -28,8 +28,8 @@ import machine
 import numpy as np
 from simgrid_peer import FlowFile, Peer, PeerMissing, compiled_peer
 
+from blast_sim.base.text import table
 from blast_sim.fair import FairShares, Paths, Solver, fair_rates, finish_times
-from blast_sim.text import table
 
 RACKS, SERVERS = 120, 40
 SERVER_RATE, UPLINK_RATE = 10e9, 40e9

@@ -5,7 +5,8 @@ and of the overlay to Blast (105 for 102, 35.5 for 37: 3 and 4 % off). The other
 held against what our readings of section VI give by closed forms, or for HDFS by an earlier program (within 2 %, 5 %
 where a seed decides). Then the paper's seven observations over the seeds; what the whole figure costs with exact events
 by each solver, and with steps by the numpy solver; copies on the driver's uplink of TorrentBroadcast; and the CPU time
-of the controller's decisions, which `--record` keeps for `--compute recorded`.
+of the controller's decisions, which `--record` keeps for `--compute recorded` (`blast_sim.measuring.decisions --record`
+measures them alone, and only on an idle machine).
 
     .venv/bin/python benchmarks/flow_simulator.py [--quick] [--seeds N] [--record] [--json]
 
@@ -22,16 +23,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import machine
 
+from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.run import build_world, run_cell
 from blast_sim.fair import SOLVER
 from blast_sim.fair.compiling import VARIABLE
-from blast_sim.flow.cell import Cell, Effort, cells_of
-from blast_sim.flow.paper_claims import LOADS, STATED_RATIOS, claims, ratio_to_blast, times_of
-from blast_sim.flow.run import build_world, run_cell
+from blast_sim.figures.blast.paper_claims import LOADS, STATED_RATIOS, claims, ratio_to_blast, times_of
+from blast_sim.measuring.decisions import DECISIONS, RECORD, decision_row, recorded
 from blast_sim.methods.method import Multicast
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
 from blast_sim.scenarios.loading import find, load
@@ -53,8 +54,6 @@ TOLERANCES = {"hdfs": 0.05}
 BARS = {"numba": 40.0, "numpy": 540.0, "numpy, stepped": 300.0}
 RATIO_BARS = {"hdfs": (95.0, 115.0), "overlay": (33.0, 40.0)}
 COPIES_BARS = {3: (1.8, 2.2), 7: (2.9, 3.3)}
-DECISIONS = ((120, 36), (1000, 300), (10_000, 3000))
-RECORD = Path(__file__).parents[1] / "blast_sim" / "recorded_compute.toml"
 
 
 def progress(text: str) -> None:
@@ -172,32 +171,8 @@ def decision_rows() -> list[Row]:
     found = []
     for racks, requests in DECISIONS:
         progress(f"decision about {requests} requests on {racks} racks")
-        settings: dict[str, object] = {
-            "network.racks": racks,
-            "network.servers_per_rack": 4,
-            "multicasts.groups": requests,
-            "light.splitters": racks // 3,
-            "light.switch_ports": 10 * racks,
-        }
-        cells = [
-            cell
-            for cell in fig4(0, Effort("measured"), **settings)
-            if cell.method == "blast" and cell.background == "none"
-        ]
-        times = [run_cell(cells[0])[0]["compute_seconds"] for _ in range(3)]
-        found.append({"racks": racks, "requests": requests, "milliseconds": 1000 * min(times)})
+        found.append(decision_row(racks, requests))
     return found
-
-
-def record(rows: list[Row]) -> None:
-    """Keep the CPU times of decisions for `--compute recorded`."""
-    head = "# CPU time of one decision about so many requests at once: benchmarks/flow_simulator.py --record\n"
-    tables = "".join(
-        f"\n[[decision]]\nracks = {row['racks']}\nrequests = {row['requests']}\n"
-        f"milliseconds = {row['milliseconds']:.3f}\n"
-        for row in rows
-    )
-    RECORD.write_text(f'{head}machine = "{machine.describe()}"\n{tables}', encoding="utf-8")
 
 
 def print_tables(tables: dict[str, list[Row]]) -> None:
@@ -238,7 +213,7 @@ def main() -> int:
     }
     progress("")
     if args.record:
-        record(tables["decisions"])
+        RECORD.write_text(recorded(tables["decisions"], machine.describe()), encoding="utf-8")
     if args.json:
         print(json.dumps({"machine": machine.describe(), **tables}, indent=2))
     else:

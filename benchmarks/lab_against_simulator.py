@@ -25,7 +25,7 @@ from typing import Any
 
 import machine
 
-from blast_sim.report import as_table
+from blast_sim.base.report import as_table
 
 BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 MOST_APART = 0.15

@@ -33,7 +33,7 @@ from algorithms.scheduling.selection import Start
 from blast_controller.core.model.commands import Optimise
 from blast_controller.core.model.events import Optimised
 from blast_controller.optimiser.process import OptimiserProcess
-from blast_sim.workloads import Instance, instance
+from blast_sim.allocation.workloads import Instance, instance
 
 BUDGET = 0.05
 FAMILIES = (("S-many", 120, 100), ("P-random", 200, 60), ("FB", 200, 100), ("ADV-star", 200, 60))

@@ -48,7 +48,7 @@ from transport_bed.standing import Standing
 from transport_bed.tools.blast import BlastPipeline
 from transport_bed.ways import WAYS, Way
 
-from blast_sim.confidence import half_width
+from blast_sim.base.confidence import half_width
 from blast_transport.carriers.pipeline.protocol.leg import PipelineTimings
 from mininet_topos.ending import end_in_order
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import machine
 
+from blast_sim.base.text import table
 from blast_sim.fabric.simulator import NoSimulator, program
-from blast_sim.text import table
 
 Row = dict[str, Any]
 Scenario = dict[str, Any]

@@ -19,12 +19,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from blast_sim.base.sweep import Kept, Workers
+from blast_sim.base.text import table
 from blast_sim.fabric.paper.claims import Verdict, verdicts
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResult, evaluated
 from blast_sim.fabric.simulator import NoSimulator, RunFailed, Simulator, program
 from blast_sim.sim_command import seeds
-from blast_sim.sweep import Kept, Workers
-from blast_sim.text import table
 
 
 def verdict_word(found: Sequence[Verdict]) -> str:

@@ -16,8 +16,8 @@ import subprocess
 import sys
 from typing import Any
 
+from blast_sim.base.text import table
 from blast_sim.fabric.simulator import NoSimulator, program
-from blast_sim.text import table
 
 Row = dict[str, Any]
 

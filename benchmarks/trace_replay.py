@@ -18,13 +18,13 @@ from typing import Any
 import machine
 
 from algorithms.scheduling import POLICIES
+from blast_sim.base.report import as_table
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.replay.runs import Run, play
 from blast_sim.replay.setting import Setting
-from blast_sim.report import as_table
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.loading import Derivation, load_workload
-from blast_sim.wrong_input import WrongInput
 
 
 def main() -> int:

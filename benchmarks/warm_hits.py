@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 from blast_controller.configuration.config import ControllerSection
 from blast_controller.core.policy.warm_trees import WarmCounts
-from blast_sim.flow.cell import Effort, cells_of
-from blast_sim.flow.jobs import Run, draw_jobs
-from blast_sim.flow.run import build_method, build_world
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.jobs import Run, draw_jobs
+from blast_sim.experiments.run import build_method, build_world
 from blast_sim.methods.method import Method, World
 from blast_sim.methods.optical import Blast
 from blast_sim.replay.player import Player

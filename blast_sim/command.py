@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blast_sim import sim_command
-from blast_sim.options import DONE, FAILED, counts, new_parser, positive, require_drawing, telling, whole_number
-from blast_sim.stoppable import stoppable
+from blast_sim.base.options import DONE, FAILED, counts, new_parser, positive, require_drawing, telling, whole_number
+from blast_sim.base.stoppable import stoppable
 
 _PLAN = """\
 Allocate ports and splitters to the requests of an instance file, and say how far from the best that can be.
@@ -59,8 +59,9 @@ _ALLOCATION = """\
 Draw the allocation results as pictures, each with its figures as CSV: the time of a decision against racks beside
 Table I of the paper, the optimiser against proven optima, completion times of the policies.
 
-The measurements are those of benchmarks/allocation_speed.py, allocation_quality.py and completion_time.py. Their JSON
-is looked for in the --out folder; what is missing is measured first (a few minutes, less with --quick) and kept there.
+The measurements are those of blast_sim.measuring: allocation_speed, allocation_quality and completion_time. Their
+JSON is looked for in the --out folder; what is missing is measured first (a few minutes, less with --quick) and kept
+there.
 """
 
 _BLAST = """\
@@ -70,7 +71,7 @@ leaves out: completion time against load, splitters, racks (120 to 10,000), size
 below which light stops paying, and iterative jobs. What the paper states is marked.
 
 Cells that were simulated before are taken from `cells` in the --out folder, so that what was ended goes on; results of
-the benchmarks are kept there, too. All of it takes some five minutes on two cores.
+the measurements are kept there, too. All of it takes some five minutes on two cores.
 """
 _BLAST_EXAMPLE = """\
 examples:
@@ -165,8 +166,8 @@ def _add_figure_options(parser: argparse.ArgumentParser) -> None:
         "--benchmarks",
         metavar="DIR",
         type=Path,
-        default=Path("benchmarks"),
-        help="folder of the scripts that measure (default: benchmarks)",
+        help="folder of the scripts that measure (default: those that came with the program; those of the pipeline, "
+        "which need a checkout: benchmarks)",
     )
 
 
@@ -223,7 +224,7 @@ def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParse
 @telling
 def _plan(arguments: argparse.Namespace) -> int:
     from algorithms.b_matching.exact import SolverFailed
-    from blast_sim.plan_command import run
+    from blast_sim.allocation.plan_command import run
 
     advice = ": try --optimize 1000 instead"
     return _run(lambda given: stoppable(lambda: run(given)), arguments, (SolverFailed,), advice)
@@ -232,8 +233,8 @@ def _plan(arguments: argparse.Namespace) -> int:
 @telling
 def _fabric_plan(arguments: argparse.Namespace) -> int:
     from algorithms.level_program import SolverFault as NoTree
-    from blast_sim.fabric_plan_command import run
-    from blast_sim.pool_programme import SolverFault as NoPool
+    from blast_sim.planning.fabric_plan_command import run
+    from blast_sim.planning.pool_programme import SolverFault as NoPool
 
     advice = ": try fewer --groups or --samples"
     return _run(lambda given: stoppable(lambda: run(given)), arguments, (NoTree, NoPool), advice)
@@ -242,7 +243,7 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
 @telling
 def _figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.figures import MeasurementFailed, run
+    from blast_sim.figures.saving import MeasurementFailed, run
 
     return _run(run, arguments, (MeasurementFailed,))
 
@@ -250,9 +251,9 @@ def _figures(arguments: argparse.Namespace) -> int:
 @telling
 def _blast_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.flow.figures import NoResult, run
-    from blast_sim.measurements import MeasurementFailed
-    from blast_sim.worker_processes import WorkerDied
+    from blast_sim.base.worker_processes import WorkerDied
+    from blast_sim.figures.blast.figures import NoResult, run
+    from blast_sim.figures.measurements import MeasurementFailed
 
     return _run(run, arguments, (MeasurementFailed, NoResult, WorkerDied))
 
@@ -260,7 +261,7 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
 @telling
 def _pipeline_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.pipeline_figures import MeasurementFailed, run
+    from blast_sim.figures.pipeline.figures import MeasurementFailed, run
 
     return _run(run, arguments, (MeasurementFailed,))
 
@@ -270,7 +271,7 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from algorithms.balanced.balancing import NoRates
     from algorithms.balanced.master import SolverFault
-    from blast_sim.balanced_figures import run
+    from blast_sim.figures.balanced.figures import run
 
     return _run(run, arguments, (NoRates, SolverFault))
 
@@ -278,9 +279,9 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
 @telling
 def _fabric_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.fabric.figures import run
     from blast_sim.fabric.paper.evaluation import NoResult
     from blast_sim.fabric.simulator import NoSimulator, RunFailed
+    from blast_sim.figures.rack_fabric.figures import run
 
     return _run(run, arguments, (NoResult, NoSimulator, RunFailed))
 

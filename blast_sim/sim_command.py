@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from blast_sim.options import FAILED, new_parser, telling, whole_number
+from blast_sim.base.options import FAILED, new_parser, telling, whole_number
 from blast_sim.replay.options import register_replay
 
 _FLOW = """\
@@ -138,9 +138,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 @telling
 def _flow(arguments: argparse.Namespace) -> int:
-    from blast_sim.flow.command import run
-    from blast_sim.sweep import NoScheduler
-    from blast_sim.worker_processes import WorkerDied
+    from blast_sim.base.sweep import NoScheduler
+    from blast_sim.base.worker_processes import WorkerDied
+    from blast_sim.experiments.command import run
 
     try:
         return run(arguments)
@@ -151,9 +151,9 @@ def _flow(arguments: argparse.Namespace) -> int:
 
 @telling
 def _fabric(arguments: argparse.Namespace) -> int:
+    from blast_sim.base.sweep import NoScheduler
     from blast_sim.fabric.command import run
     from blast_sim.fabric.simulator import NoSimulator, RunFailed
-    from blast_sim.sweep import NoScheduler
 
     try:
         return run(arguments)

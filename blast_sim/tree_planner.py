@@ -17,8 +17,8 @@ from algorithms.balanced.estimate import Estimate, Flow, Part, Place
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import InvalidNetwork, Network
 from algorithms.balanced.plan import NOBODY, Plan, edges, highest_rate, kept_within
-from blast_sim.network_file import read_network
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.trees.network_file import read_network
 
 GAIN = 1.1
 """Times the rate that the present trees reach which others must reach to be worth the change."""

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from blast_sim.options import DONE, FAILED, new_parser, telling, whole_number
-from blast_sim.stoppable import stoppable
+from blast_sim.base.options import DONE, FAILED, new_parser, telling, whole_number
+from blast_sim.base.stoppable import stoppable
 
 METHODS = ("exact", "balanced", "fpfr", "bottleneck", "semi-flat")
 
@@ -55,7 +55,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _trees(arguments: argparse.Namespace) -> int:
     from algorithms.balanced.balancing import NoRates
     from algorithms.balanced.master import SolverFault
-    from blast_sim.trees_plan import run
+    from blast_sim.trees.trees_plan import run
 
     try:
         stoppable(lambda: run(arguments))

@@ -11,7 +11,7 @@ from algorithms.balanced.clusters import host_trees
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.network import Network
-from blast_sim.trees_plan import answer_of, as_json
+from blast_sim.trees.trees_plan import answer_of, as_json
 from mininet_topos.sites.plan import Pair, SitesPlan
 
 METHODS = ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from blast_sim.text import table
+from blast_sim.base.text import table
 
 Row = dict[str, Any]
 FIGURE_7 = ("root", "method", "planned", "measured")

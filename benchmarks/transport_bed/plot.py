@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from blast_sim.drawings import COLOURS, MARKERS
+from blast_sim.figures.drawings import COLOURS, MARKERS
 from transport_bed.comparison import Row
 from transport_bed.shape import Shape
 

@@ -2,8 +2,8 @@
 
     {"hosts": ["a", "b"], "root": "a", "receivers": ["b"], "links": [["a", "b", 1e9]], "out": {"a": 2e9}, "in": {}}
 
-Rates are bits/s of data that a program can move. The simulator reads such files too (`blast_sim.network_file`), in any
-unit, and plans with them; here they are only checked. A test holds that both take and refuse the same files.
+Rates are bits/s of data that a program can move. The simulator reads such files too (`blast_sim.trees.network_file`),
+in any unit, and plans with them; here they are only checked. A test holds that both take and refuse the same files.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from blast_sim.sweep import Item, Made, Spread
+from blast_sim.base.sweep import Item, Made, Spread
 
 
 def at_once(stop: Callable[[], None]) -> Spread:

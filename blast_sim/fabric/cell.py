@@ -6,8 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 
+from blast_sim.base.report import Row
 from blast_sim.fabric.scenario import Model
-from blast_sim.report import Row
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from blast_controller.configuration.schema import SchemaFault, line_of
+from blast_sim.base.report import Row, as_csv, as_json, as_table
+from blast_sim.base.scenario_file import Source, find_in, refusal
+from blast_sim.base.settings import combinations, setting, sweep
+from blast_sim.base.sweep import Failure, Kept, Workers
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.fabric.cell import Cell
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import HERE, dotted, load
 from blast_sim.fabric.simulator import Refused, Simulator, program
-from blast_sim.report import Row, as_csv, as_json, as_table
-from blast_sim.scenario_file import Source, find_in, refusal
-from blast_sim.settings import combinations, setting, sweep
-from blast_sim.sweep import Failure, Kept, Workers
-from blast_sim.wrong_input import WrongInput
 
 DONE, FAILED, SOME = 0, 1, 3
 

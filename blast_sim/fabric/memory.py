@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.wrong_input import WrongInput
 
 MEMINFO = Path("/proc/meminfo")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from blast_sim.report import Row
+from blast_sim.base.report import Row
 
 LEAVES_PER_RACK = 8
 RACKS = (1, 2, 4, 8, 16)

@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from blast_sim.base.files import whole_or_not
+from blast_sim.base.report import Row
+from blast_sim.base.sweep import Kept, Result, Workers, run_cells
 from blast_sim.fabric.at_once import at_once
 from blast_sim.fabric.cell import Cell
 from blast_sim.fabric.memory import available_bytes, runs_at_once
 from blast_sim.fabric.progress import Bar
 from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.files import whole_or_not
-from blast_sim.report import Row
-from blast_sim.sweep import Kept, Result, Workers, run_cells
 
 
 def simulated(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from blast_controller.configuration.schema import Location, SchemaFault
-from blast_sim.scenario_file import Source, tables_of
-from blast_sim.wrong_input import shown
+from blast_sim.base.scenario_file import Source, tables_of
+from blast_sim.base.wrong_input import shown
 
 HERE = "blast_sim.fabric.scenarios"
 Model = dict[str, Any]

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO
 
 from blast_controller.configuration.schema import Location
+from blast_sim.base.report import Row
 from blast_sim.fabric.scenario import Model
-from blast_sim.report import Row
 
 PROGRAM = "rack-fabric"
 VARIABLE = "BLAST_RACK_FABRIC"

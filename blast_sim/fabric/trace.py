@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.wrong_input import WrongInput
 
 MAGIC = b"BLASTRF1"
 VERSION = 1

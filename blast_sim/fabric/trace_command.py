@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 
+from blast_sim.base.text import table
 from blast_sim.fabric.trace import VERSION, Kind, read_trace
-from blast_sim.text import table
 
 
 def run(arguments: argparse.Namespace) -> int:

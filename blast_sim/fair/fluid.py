@@ -8,10 +8,8 @@ from numpy.typing import ArrayLike
 from blast_sim.fair.compiling import SOLVER, Solver
 from blast_sim.fair.demands import Demands, check_links, checked_capacities
 from blast_sim.fair.paths import Numbers, Paths, Places
+from blast_sim.fair.same_time import SAME_TIME
 from blast_sim.fair.shares import FairShares
-
-SAME_TIME = 1e-12
-"""Flows whose ends are no further apart than this share of the time end together: rounding has parted them."""
 
 
 def finish_times(  # noqa: PLR0913

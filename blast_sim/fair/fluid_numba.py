@@ -10,9 +10,9 @@ from blast_sim.fair.changes import ROUNDING, give_back, lowest_filled, take
 from blast_sim.fair.compiling import compiled
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.flow_table import Columns
-from blast_sim.fair.fluid import SAME_TIME
 from blast_sim.fair.members import Members, gather
 from blast_sim.fair.paths import Numbers, Paths, Places
+from blast_sim.fair.same_time import SAME_TIME
 from blast_sim.fair.slack import part, refill_tight
 from blast_sim.fair.sweep import Work
 

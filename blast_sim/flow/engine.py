@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blast_sim.base.virtual_clock import VirtualClock
 from blast_sim.fair import SOLVER, FairShares, Paths, Solver
 from blast_sim.fair.paths import Numbers, Places
 from blast_sim.flow.background import Rounds
-from blast_sim.virtual_clock import VirtualClock
 
 SAME_MOMENT = 1e-9
 """Seconds: flows that would end so soon after one another end together, whatever their rates were rounded to."""

@@ -17,7 +17,7 @@ from blast_controller.core.model.events import ExtensionAsked, FinishAsked, Prog
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.core_driver import Compute, CoreDriver, Delays, Refused, Told
+from blast_sim.controller.core_driver import Compute, CoreDriver, Delays, Refused, Told
 from blast_sim.flow.engine import Transfer
 from blast_sim.flow.optics import Optics, host_name, place_of, server_of
 from blast_sim.methods.method import Done, Method, Multicast, World

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from blast_sim.compute import compute_of
+from blast_sim.base.report import Row, as_table
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.controller.compute import compute_of
 from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.replay.reading import policies_from, workload_from
 from blast_sim.replay.result import result
 from blast_sim.replay.runs import Ran, Run, play_all
+from blast_sim.replay.seen import seen
 from blast_sim.replay.setting import Setting
-from blast_sim.report import Row, as_table
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.workload import Workload
-from blast_sim.wrong_input import WrongInput
 
 DONE = 0
 MADE_BY = "flow simulator"
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = {**setting.told, "shuffles": arguments.shuffles}
         sys.stdout.write(json.dumps(result(MADE_BY, arguments.trace, workload.rules, told, rows), indent=1) + "\n")
     else:
-        sys.stdout.write(as_table([_shown(one) for one in ran]))
+        sys.stdout.write(as_table([_shown(one) for one in ran]) + seen(rows))
     return DONE
 
 
@@ -87,7 +88,7 @@ def _shown(ran: Ran) -> Row:
 def draw(folder: Path, rows: list[Row]) -> None:
     """Mean and tail by policy, as a picture and its CSV in `folder`. Raises OSError."""
     # Pictures need a library that takes a second to load.
-    from blast_sim.figures import save
+    from blast_sim.figures.saving import save
     from blast_sim.replay.picture import by_policy
 
     folder.mkdir(parents=True, exist_ok=True)

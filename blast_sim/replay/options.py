@@ -7,14 +7,15 @@ import os
 import sys
 from pathlib import Path
 
-from blast_sim.options import FAILED, new_parser, positive, telling, whole_number
+from blast_sim.base.options import FAILED, new_parser, positive, telling, whole_number
 
 _REPLAY = """\
 Replay a trace at full size on the simulated network, with the project's own controller core and its policies.
 
-TRACE is a file, or `sample`, which comes with the program. Formats: coflow (coflow-benchmark), philly (Microsoft's
-cluster_job_log), alibaba (pai_instance_table of 2020). What traces do not say is assumed by these rules, which stand
-with the results:
+TRACE is a file, or one that comes with the program: `sample`, whose multicasts hardly meet, or `contended`, where they
+wait for each other and the policies differ. What is seen is said below the table. Formats: coflow (coflow-benchmark),
+philly (Microsoft's cluster_job_log), alibaba (pai_instance_table of 2020). What traces do not say is assumed by these
+rules, which stand with the results:
 
   --rule job-broadcast  every coflow sends a file from one of its mapper racks (drawn by --seed) to all its other racks
   --rule one-to-many    coflows of one mapper and several reducers are multicasts, and only they
@@ -27,7 +28,7 @@ With --shuffles each coflow's shuffle follows its broadcast and shares the racks
 """
 _EXAMPLE = """\
 examples:
-  blast sim replay sample --policy all
+  blast sim replay contended --policy all --volume maximum
   blast sim replay FB2010-1Hr-150-0.txt --policy paper,srpt-lease --splitters 20 --figure figures
   blast sim replay FB2010-1Hr-150-0.txt --shuffles --volume median --json > replay.json
   blast sim replay cluster_job_log --format philly --first 1000
@@ -37,7 +38,7 @@ examples:
 def register_replay(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `replay` to `blast sim`."""
     replay = new_parser(kinds, "replay", "a trace, under the controller's policies", _REPLAY, _EXAMPLE)
-    replay.add_argument("trace", metavar="TRACE", help="a file, or `sample`")
+    replay.add_argument("trace", metavar="TRACE", help="a file, `sample` or `contended`")
     replay.add_argument("--policy", metavar="NAME,NAME|all", default="srpt-lease", help="(default: srpt-lease)")
     replay.add_argument("--json", action="store_true", help="print JSON, with the completion of every multicast")
     replay.add_argument("--figure", metavar="DIR", type=Path, help="draw mean and tail by policy there, and a CSV")
@@ -110,8 +111,8 @@ def _register_light(light: argparse._ArgumentGroup) -> None:
 
 @telling
 def _replay(arguments: argparse.Namespace) -> int:
+    from blast_sim.base.worker_processes import WorkerDied
     from blast_sim.replay.command import run
-    from blast_sim.worker_processes import WorkerDied
 
     try:
         return run(arguments)

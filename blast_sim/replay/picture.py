@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from blast_sim.drawings import COLOURS, GREY
-from blast_sim.report import Row
+from blast_sim.base.report import Row
+from blast_sim.figures.drawings import COLOURS, GREY
+from blast_sim.replay.seen import seen
 
 MEASURES = (
     ("mean_seconds", "mean", "o"),
@@ -33,7 +34,8 @@ def by_policy(figure: Figure, rows: Sequence[Row]) -> None:
     axes.margins(x=0.1)
     axes.set_ylabel("completion time, s")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "235" else ""))
     axes.grid(axis="y", which="both", alpha=0.3)
-    axes.set_title("Completion of the multicasts of the trace", loc="left")
+    told = seen(rows).splitlines()[:1]
+    axes.set_title("\n".join(["Completion of the multicasts of the trace", *told]), loc="left", fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(MEASURES), frameon=False)

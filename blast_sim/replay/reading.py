@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from algorithms.scheduling import POLICIES
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.traces.workload import Workload
-from blast_sim.wrong_input import WrongInput
 
 ALL = "all"
 

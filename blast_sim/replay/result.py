@@ -20,7 +20,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blast_sim.report import Row
+from blast_sim.base.report import Row
 from blast_sim.traces.workload import Multicast
 
 FORMAT = 1

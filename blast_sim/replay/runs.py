@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 
+from blast_sim.base.report import Row
+from blast_sim.base.worker_processes import computed
 from blast_sim.replay.player import Player
 from blast_sim.replay.result import policy_row
 from blast_sim.replay.setting import Setting
-from blast_sim.report import Row
 from blast_sim.traces.workload import Workload
-from blast_sim.worker_processes import computed
 
 
 @dataclass(frozen=True, slots=True)

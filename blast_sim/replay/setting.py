@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.compute import compute_of
-from blast_sim.core_driver import Delays
+from blast_sim.controller.compute import compute_of
+from blast_sim.controller.core_driver import Delays
 from blast_sim.flow.network import Network
 from blast_sim.flow.optics import Optics
 from blast_sim.methods.method import Method, World

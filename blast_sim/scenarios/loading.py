@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blast_controller.configuration.schema import SchemaFault, checked
-from blast_sim.scenario_file import Source, find_in, refusal, shipped_in, tables_of
+from blast_sim.base.scenario_file import Source, find_in, refusal, shipped_in, tables_of
 from blast_sim.scenarios.consistency import check
 from blast_sim.scenarios.schema import Scenario
 

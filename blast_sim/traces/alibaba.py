@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from blast_sim.base.wrong_input import WrongInput, shown
 from blast_sim.traces.jobs import Job, JobTable
-from blast_sim.wrong_input import WrongInput, shown
 
 COLUMNS = (
     "job_name",

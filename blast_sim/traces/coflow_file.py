@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from blast_sim.wrong_input import WrongInput, shown
+from blast_sim.base.wrong_input import WrongInput, shown
 
 MOST_RACKS = 100_000
 MOST_COFLOWS = 10_000_000

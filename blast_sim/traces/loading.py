@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.alibaba import read_alibaba
 from blast_sim.traces.coflow_file import read_coflows
 from blast_sim.traces.deriving import Rule, Volume, derived, first, repeated
 from blast_sim.traces.jobs import Placement, workload_of
 from blast_sim.traces.philly import read_philly
-from blast_sim.traces.synthetic import SAMPLE, sample
+from blast_sim.traces.synthetic import OURS, sample
 from blast_sim.traces.workload import Workload
-from blast_sim.wrong_input import WrongInput
 
 Format = Literal["coflow", "philly", "alibaba"]
 FORMATS: tuple[Format, ...] = ("coflow", "philly", "alibaba")
@@ -37,9 +37,9 @@ class Derivation:
 
 
 def load_workload(name: str, form: Format, how: Derivation) -> Workload:
-    """What happens in this trace: a file, or `sample`. Raises WrongInput, OSError."""
+    """What happens in this trace: a file, or one of ours by name. Raises WrongInput, OSError."""
     if form == "coflow":
-        trace = sample() if name == SAMPLE else read_coflows(Path(name))
+        trace = sample(name) if name in OURS else read_coflows(Path(name))
         workload = derived(trace, how.rule, how.volume, how.seed)
     elif how.volume.measure is not None:
         raise WrongInput(f"job tables hold no sizes, so --volume {how.volume.measure} has none: give megabytes")

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from blast_sim.base.wrong_input import WrongInput, list_of, shown
 from blast_sim.traces.jobs import Job, JobTable
-from blast_sim.wrong_input import WrongInput, list_of, shown
 
 TIME = "%Y-%m-%d %H:%M:%S"
 NOT_RECORDED = (None, "", "None")

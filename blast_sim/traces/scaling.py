@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace
 from blast_sim.traces.workload import MEGABYTE, Multicast, Workload
-from blast_sim.wrong_input import WrongInput
 
 
 def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Workload:

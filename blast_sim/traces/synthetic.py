@@ -10,6 +10,10 @@ from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows
 
 SAMPLE = "sample"
 SAMPLE_FILE = "sample_coflows.txt"
+CONTENDED = "contended"
+CONTENDED_FILE = "sample_contended.txt"
+OURS = {SAMPLE: SAMPLE_FILE, CONTENDED: CONTENDED_FILE}
+"""Traces that come with the program, by name."""
 
 
 def synthetic(seed: int, racks: int, coflows: int, mean_gap_ms: float = 2000.0) -> CoflowTrace:
@@ -27,10 +31,10 @@ def synthetic(seed: int, racks: int, coflows: int, mean_gap_ms: float = 2000.0) 
     return CoflowTrace(racks, tuple(made))
 
 
-def sample() -> CoflowTrace:
-    """The trace that comes with the program."""
-    data = resources.files("blast_sim.traces").joinpath(SAMPLE_FILE).read_bytes()
-    return parse_coflows(data, SAMPLE)
+def sample(name: str = SAMPLE) -> CoflowTrace:
+    """A trace that comes with the program."""
+    data = resources.files("blast_sim.traces").joinpath(OURS[name]).read_bytes()
+    return parse_coflows(data, name)
 
 
 def _width(dice: random.Random, racks: int) -> int:

@@ -14,10 +14,10 @@ from tqdm import tqdm
 
 from blast_client import Client, ControllerUnreachable
 from blast_client.failures import explain_failure
+from blast_sim.base.report import Row, as_table
 from blast_sim.replay.command import COLUMNS, draw
 from blast_sim.replay.reading import policies_from, workload_from
 from blast_sim.replay.result import policy_row, result
-from blast_sim.report import Row, as_table
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Workload

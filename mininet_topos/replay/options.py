@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from blast_sim.options import new_parser, positive, telling, whole_number
+from blast_sim.base.options import new_parser, positive, telling, whole_number
 from blast_sim.replay.options import register_trace
 
 _REPLAY = """\

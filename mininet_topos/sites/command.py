@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from blast_sim.network_file import read_network
-from blast_sim.options import DONE, FAILED
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.options import DONE, FAILED
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.trees.network_file import read_network
 from mininet_topos import registry
 from mininet_topos.agents import BLAST, PORT, Agents
 from mininet_topos.ending import end_in_order

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from blast_sim.options import new_parser, positive, telling, whole_number
+from blast_sim.base.options import new_parser, positive, telling, whole_number
 
 PRESETS = ("clusters", "figure2", "gridlab", "homogeneous")
 UNITS = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from blast_client import ControllerUnreachable
 from blast_client.failures import explain_failure
-from blast_sim.options import require_drawing
+from blast_sim.base.options import require_drawing
 from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError, PlanError, ProcessFault
 from mininet_topos.netdev import require_root

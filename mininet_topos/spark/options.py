@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from blast_sim.options import new_parser, positive, telling, whole_number
+from blast_sim.base.options import new_parser, positive, telling, whole_number
 
 _SPARK = """\
 Start a standalone Spark cluster in the racks of a lab, the driver in the first host and an executor of one core in each

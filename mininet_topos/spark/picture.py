@@ -7,9 +7,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from blast_sim.drawings import COLOURS, MARKERS
-from blast_sim.figures import save
-from blast_sim.report import Row
+from blast_sim.base.report import Row
+from blast_sim.figures.drawings import COLOURS, MARKERS
+from blast_sim.figures.saving import save
 from mininet_topos.spark.trials import ALONE, PLUGIN, Trial
 
 _LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from blast_sim.text import table
+from blast_sim.base.text import table
 from mininet_topos.plan import LabPlan
 from mininet_topos.spark.printed import distance
 from mininet_topos.spark.trials import ALONE, Trial

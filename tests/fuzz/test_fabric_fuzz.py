@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.configuration.schema import SchemaFault
+from blast_sim.base.scenario_file import Source, find_in, parsed_value, refusal, shipped_in
 from blast_sim.fabric.scenario import HERE, load
-from blast_sim.scenario_file import Source, find_in, parsed_value, refusal, shipped_in
 
 TEXTS = [find_in(HERE, name).text for name in shipped_in(HERE)]
 ODD = [

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from blast_sim.instance_file import parse_instance
-from blast_sim.prices import example_text, parse_prices
-from blast_sim.wrong_input import WrongInput
+from blast_sim.allocation.instance_file import parse_instance
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.planning.prices import example_text, parse_prices
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
 TEXTS = inputs(16_000)

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from blast_client.capacities.capacities import WrongNetwork, read_capacities
-from blast_sim.network_file import parse_network
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.trees.network_file import parse_network
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.measuring import (

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from algorithms.balanced.bottleneck import bottleneck
-from blast_sim.network_file import parse_network
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.trees.network_file import parse_network
 from tests.fuzz.test_instance_fuzz import mutation
 from tests.support.balanced import check
 from tests.support.fuzzing import Decoder, fuzz, inputs

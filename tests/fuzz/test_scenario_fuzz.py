@@ -7,10 +7,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_sim.scenario_file import Source, parsed_value
+from blast_sim.base.scenario_file import Source, parsed_value
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.scenarios.loading import find, load, shipped
 from blast_sim.scenarios.schema import Scenario
-from blast_sim.wrong_input import WrongInput
 
 TEXTS = [find(name).text for name in shipped()]
 WORDS = st.sampled_from(

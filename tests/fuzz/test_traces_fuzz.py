@@ -7,13 +7,13 @@ import random
 
 import pytest
 
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.alibaba import COLUMNS, parse_alibaba
 from blast_sim.traces.coflow_file import parse_coflows, written
 from blast_sim.traces.deriving import RULES, Volume, derived
 from blast_sim.traces.jobs import PLACEMENTS, JobTable, workload_of
 from blast_sim.traces.philly import parse_philly
 from blast_sim.traces.synthetic import synthetic
-from blast_sim.wrong_input import WrongInput
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
 TEXTS = inputs(12_000)

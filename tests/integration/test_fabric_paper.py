@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from blast_client.command import main
+from blast_sim.base.sweep import Kept, Workers
 from blast_sim.fabric.paper.claims import CLAIMS, Claim, verdicts
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
 from blast_sim.fabric.simulator import Simulator, program
 from blast_sim.fabric.trace import Kind, read_trace
-from blast_sim.sweep import Kept, Workers
 
 pytestmark = [pytest.mark.rust, pytest.mark.timeout(900)]
 

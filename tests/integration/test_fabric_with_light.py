@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from blast_sim.base.sweep import Kept, Workers
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.run import run_cell
 from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.fabric.with_light import (
+from blast_sim.figures.rack_fabric.with_light import (
     BOTH,
     FABRIC,
     LIGHT,
@@ -16,10 +19,7 @@ from blast_sim.fabric.with_light import (
     simulated,
     trials,
 )
-from blast_sim.flow.cell import Effort, cells_of
-from blast_sim.flow.run import run_cell
 from blast_sim.scenarios.loading import find, load
-from blast_sim.sweep import Kept, Workers
 
 
 @pytest.mark.parametrize("racks", [2, 4, 8, 16])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blast_controller.core.model.events import RequestSubmitted
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim import workloads
+from blast_sim.allocation import workloads
 from tests.support.core import make_fabric, multicast, ready_world
 from tests.support.greedy_oracle import papers_text
 

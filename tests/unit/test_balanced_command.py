@@ -15,10 +15,11 @@ import pytest
 from algorithms.balanced.exact import exact
 from blast_client import command
 from blast_client.command import main
-from blast_sim import network_file, trees_command
-from blast_sim.network_file import MOST_HOSTS, parse_network
-from blast_sim.trees_plan import HEURISTICS, LIMITED
-from blast_sim.wrong_input import WrongInput
+from blast_sim import trees_command
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.trees import network_file
+from blast_sim.trees.network_file import MOST_HOSTS, parse_network
+from blast_sim.trees.trees_plan import HEURISTICS, LIMITED
 from tests.support.balanced import check
 from tests.support.balanced_families import clustered, sparse, to_half
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from algorithms.balanced.testbeds import SITES
 from blast_client import command
-from blast_sim.balanced_drawings import for_each_root, with_clusters
-from blast_sim.balanced_figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
-from blast_sim.wrong_input import WrongInput
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
+from blast_sim.figures.balanced.figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
 
 PLANNED = planned()
 SITES_FILE = "root,method,planned,measured\nberlin,exact,45e6,42e6\nberlin,exact,45000000,44e6\n"
@@ -99,7 +99,7 @@ def test_a_file_that_says_something_else_is_refused_in_a_sentence(figures, tmp_p
 
 
 def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("blast_sim.balanced_figures.MOST_ROWS", 1)
+    monkeypatch.setattr("blast_sim.figures.balanced.figures.MOST_ROWS", 1)
     (tmp_path / "sites.csv").write_text(SITES_FILE)
     with pytest.raises(WrongInput, match="more than 1 rows"):
         read(tmp_path / "sites.csv")

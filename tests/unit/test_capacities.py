@@ -23,7 +23,7 @@ from blast_client.capacities.table import capacities_table
 from blast_controller.configuration.reading import parse
 from blast_controller.core.controller import Core
 from blast_controller.rpc.fabric_reading import FabricReading
-from blast_sim.network_file import parse_network
+from blast_sim.trees.network_file import parse_network
 from blast_transport.links.dialling import dial
 from blast_transport.measuring.flows import Size
 from tests.support.interrupted import members

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import statistics
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from algorithms.scheduling import DEFAULT, POLICIES
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from blast_sim.measuring import completion_model
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    sys.modules.pop("completion_model", None)
-    import completion_model
-
+def model() -> ModuleType:
     return completion_model
 
 

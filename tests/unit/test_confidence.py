@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_sim.confidence import half_width, student_quantile
+from blast_sim.base.confidence import half_width, student_quantile
 
 
 def test_quantiles_fall_towards_the_normal_one():

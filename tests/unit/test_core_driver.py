@@ -8,8 +8,8 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.events import AuditAsked, Event, FinishAsked, RequestSubmitted, WithdrawAsked
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.core_driver import CoreDriver, Delays, Refused, Told
-from blast_sim.virtual_clock import VirtualClock
+from blast_sim.base.virtual_clock import VirtualClock
+from blast_sim.controller.core_driver import CoreDriver, Delays, Refused, Told
 from tests.support.core import make_fabric, multicast
 
 SETTINGS = CoreSettings(policy="paper", keep_warm=60.0)

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import main
+from blast_sim.base.scenario_file import Source, find_in, shipped_in
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.fabric import memory, running
 from blast_sim.fabric.memory import runs_at_once
 from blast_sim.fabric.scenario import load
 from blast_sim.fabric.simulator import VARIABLE, NoSimulator, RunFailed, Simulator, Stopped, program
-from blast_sim.scenario_file import Source, find_in, shipped_in
-from blast_sim.wrong_input import WrongInput
 from tests.support.fake_rack_fabric import write_fake
 from tests.support.waiting import eventually
 

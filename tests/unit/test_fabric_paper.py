@@ -16,7 +16,7 @@ from blast_sim.fabric.paper.drawings import drawing
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS
 from blast_sim.fabric.paper.models import flow, model
 from blast_sim.fabric.paper.panel import Case, Panel, between, mean_throughput, throughput_over_time
-from blast_sim.figures import save
+from blast_sim.figures.saving import save
 
 OF_THE_PAPER = "2c 4a 4b 4c 5b 5c 5d 6a 6b 6c 6d 6e 9a 9b 10a 10b 10c 10d 13a 13b 15 16"
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_client.command import main
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.fabric.trace import HEADER, MAGIC, NONE, OVER_PAYLOAD_LINE, RECORD, Kind, Reason, read_trace
-from blast_sim.wrong_input import WrongInput
 
 EVENTS = [
     (0, Kind.FRAME_IN, 0, 3, 1, NONE, 1522, 0),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim.fabric.light_drawing import with_light
-from blast_sim.fabric.with_light import (
+from blast_sim.figures.rack_fabric.light_drawing import with_light
+from blast_sim.figures.rack_fabric.with_light import (
     BOTH,
     ENTRY,
     FABRIC,
@@ -26,7 +26,7 @@ from blast_sim.fabric.with_light import (
     trials,
     unicast_share,
 )
-from blast_sim.figures import save
+from blast_sim.figures.saving import save
 
 DATA = Light(0.02, 125e6)
 """A gigabit, and 20 ms to switch."""

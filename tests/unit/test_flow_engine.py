@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from blast_sim.base.virtual_clock import VirtualClock
 from blast_sim.fair import Paths
 from blast_sim.flow.engine import Simulation, Stalled, Stepping
 from blast_sim.flow.phases import Graph, Phase, in_sequence
-from blast_sim.virtual_clock import VirtualClock
 from tests.support.flows import GIGABIT, small_network, world
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from blast_sim.flow.cell import Cell, Effort, cells_of
-from blast_sim.flow.paper_claims import BLAST_SECONDS, LOADS, claims, times_of
-from blast_sim.flow.run import run_cell
+from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.run import run_cell
+from blast_sim.figures.blast.paper_claims import BLAST_SECONDS, LOADS, claims, times_of
 from blast_sim.scenarios.loading import find, load
 
 FIXED = Effort("8.553")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_sim.flow.cell import Effort, cells_of
-from blast_sim.flow.rounds import Light, Round, rates
-from blast_sim.flow.run import run_cell
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.rounds import Light, Round, rates
+from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.loading import find, load
 
 SWITCHING = 0.014172

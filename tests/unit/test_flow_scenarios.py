@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from algorithms.balanced.testbeds import gridlab
-from blast_sim.flow.cell import Effort, cells_of
-from blast_sim.flow.run import run_cell
-from blast_sim.scenario_file import Source, parsed_value
+from blast_sim.base.scenario_file import Source, parsed_value
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.loading import find, load, shipped
 from blast_sim.scenarios.sites import hosts_of
-from blast_sim.wrong_input import WrongInput
 
 SMALL = """\
 title = "small"

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import main
-from blast_sim import sweep
-from blast_sim.flow import command
-from blast_sim.flow.cell import Cell, Effort, cells_of
-from blast_sim.flow.run import run_cell
-from blast_sim.scenario_file import Source
+from blast_sim.base import sweep
+from blast_sim.base.scenario_file import Source
+from blast_sim.base.sweep import Failure, Kept, NoScheduler, Workers, run_cells
+from blast_sim.experiments import command
+from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.loading import load
-from blast_sim.sweep import Failure, Kept, NoScheduler, Workers, run_cells
 from tests.unit.test_flow_scenarios import SMALL
 
 FIXED = Effort("0")
@@ -72,7 +72,7 @@ def test_a_cell_is_known_by_all_that_matters_to_its_result() -> None:
 def test_what_another_version_has_kept_is_not_taken_for_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     (cell, *_) = small_cells()
     key = cell.key
-    monkeypatch.setattr("blast_sim.flow.cell.code_version", lambda: "another")
+    monkeypatch.setattr("blast_sim.experiments.cell.code_version", lambda: "another")
     assert cell.key != key
 
 

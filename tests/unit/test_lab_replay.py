@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from blast_api.ttypes import PartState
 from blast_client.command import main
 from blast_client.part_sending import PartSent
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.replay.result import policy_row
 from blast_sim.traces.coflow_file import parse_coflows, written
 from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Multicast, Shuffle, Workload
-from blast_sim.wrong_input import WrongInput
 from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.carriers.optical.pacing import SHARE
 from mininet_topos.demo.mix import Asked, Served

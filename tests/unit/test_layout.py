@@ -157,16 +157,10 @@ ONLY_IN: dict[str, str] = {
 # solved is taken off, and nothing is put on. Files in a package's root are a folder of the package's name.
 FILES_IN_CIRCLES: list[set[str]] = [
     {"blast_client.aio", "blast_client.client", "blast_client.giving_back"},
-    {"blast_sim.fair.fluid", "blast_sim.fair.fluid_numba"},
     {"mininet_topos.sites.command", "mininet_topos.sites.options"},
 ]
 FOLDERS_IN_CIRCLES: list[set[str]] = [
     {"blast_client", "blast_client.objects"},
-    {
-        "blast_sim",
-        *(f"blast_sim.{folder}" for folder in ("fabric", "fabric.paper", "flow", "methods")),
-        *(f"blast_sim.{folder}" for folder in ("replay", "scenarios", "traces")),
-    },
     {"mininet_topos", *(f"mininet_topos.{folder}" for folder in ("demo", "replay", "sites", "spark"))},
     {"tl1_driver", "tl1_driver.dialects"},
 ]

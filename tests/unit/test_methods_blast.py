@@ -8,7 +8,7 @@ import pytest
 
 from algorithms.scheduling import POLICIES
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.core_driver import Delays
+from blast_sim.controller.core_driver import Delays
 from blast_sim.flow.engine import Stalled
 from blast_sim.flow.optics import Optics
 from blast_sim.methods.method import Multicast, Phased

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blast_sim.fabric_plan import Question
-from blast_sim.hardware import bill
-from blast_sim.paper_costs import PAPERS_FABRIC, claims
-from blast_sim.prices import Item, Prices, parse_prices
-from blast_sim.static_trees import static_trees
+from blast_sim.planning.fabric_plan import Question
+from blast_sim.planning.hardware import bill
+from blast_sim.planning.paper_costs import PAPERS_FABRIC, claims
+from blast_sim.planning.prices import Item, Prices, parse_prices
+from blast_sim.planning.static_trees import static_trees
 from tests.unit.test_plan_fabric import EXAMPLE, PLAIN, candidates, worlds
 
 

@@ -9,8 +9,8 @@ import pytest
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.optimised import total
 from algorithms.b_matching.scores import FLOOR, by_score
-from blast_sim.papers_mixture import apart, sharing
-from blast_sim.workloads import Instance
+from blast_sim.allocation.papers_mixture import apart, sharing
+from blast_sim.allocation.workloads import Instance
 
 PLACES, COUNTED = ("contig", "random"), ("racks", "servers")
 

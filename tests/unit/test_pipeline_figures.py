@@ -13,11 +13,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from blast_client import command
-from blast_sim.measurements import measure
-from blast_sim.pipeline_drawings import TOOLS, of_shares
-from blast_sim.pipeline_figures import BENCHMARKS, draw, summary
-from blast_sim.pipeline_rows import ONE_MACHINE, ONE_START, notes, scenario_summary
-from blast_sim.pipeline_start_drawing import of_start
+from blast_sim.figures.measurements import measure
+from blast_sim.figures.pipeline.drawings import TOOLS, of_shares
+from blast_sim.figures.pipeline.figures import BENCHMARKS, draw, summary
+from blast_sim.figures.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
+from blast_sim.figures.pipeline.start_drawing import of_start
 
 
 def row(scenario: str, tool: str, receivers: int, **columns: object) -> dict[str, object]:

@@ -17,10 +17,10 @@ import pytest
 from algorithms.splitter_tree import choose_splitters
 from blast_client import command, fabric_commands
 from blast_client.command import main
-from blast_sim.allocate import ONE_SHOT, Method, plan
-from blast_sim.instance import Instance, Request
-from blast_sim.instance_file import parse_instance
-from blast_sim.wrong_input import WrongInput
+from blast_sim.allocation.allocate import ONE_SHOT, Method, plan
+from blast_sim.allocation.instance import Instance, Request
+from blast_sim.allocation.instance_file import parse_instance
+from blast_sim.base.wrong_input import WrongInput
 from blast_transport.base.extras import how_to_install
 
 
@@ -381,7 +381,7 @@ def test_the_commands_load_without_the_libraries_that_calculate():
 
 
 def test_a_missing_library_is_named(blast, file, monkeypatch):
-    from blast_sim import options as ours
+    from blast_sim.base import options as ours
 
     monkeypatch.setattr(ours, "LIBRARIES", ("no_such_library",))
     status, out, err = blast("plan", file)

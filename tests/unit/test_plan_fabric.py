@@ -11,15 +11,15 @@ import pytest
 from algorithms.b_matching.options import options
 from blast_client import command, fabric_commands
 from blast_client.command import main
-from blast_sim.allocate import Method, plan
-from blast_sim.fabric_choice import best_for, cheapest_serving, pareto
-from blast_sim.fabric_plan import Planner, Question
-from blast_sim.hardware import Hardware, bill
-from blast_sim.instance import Instance, Request
-from blast_sim.pool_programme import PoolProgramme, Size
-from blast_sim.prices import example_text, parse_prices
-from blast_sim.samples import from_family
-from blast_sim.wrong_input import WrongInput
+from blast_sim.allocation.allocate import Method, plan
+from blast_sim.allocation.instance import Instance, Request
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
+from blast_sim.planning.fabric_plan import Planner, Question
+from blast_sim.planning.hardware import Hardware, bill
+from blast_sim.planning.pool_programme import PoolProgramme, Size
+from blast_sim.planning.prices import example_text, parse_prices
+from blast_sim.planning.samples import from_family
 
 EXAMPLE = parse_prices(example_text())
 PLAIN = """

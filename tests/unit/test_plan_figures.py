@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,9 +14,10 @@ import pytest
 
 from blast_client import command
 from blast_client.command import main
-from blast_sim.figures import draw
-from blast_sim.measurements import BENCHMARKS, MeasurementFailed, kept_in, measure, read
-from blast_sim.wrong_input import WrongInput
+from blast_sim import measuring
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.figures.measurements import BENCHMARKS, MeasurementFailed, _program, kept_in, measure, read
+from blast_sim.figures.saving import draw
 
 SPEED = {
     "table_one": [
@@ -99,7 +101,8 @@ def test_pictures_hold_every_method_and_tables_every_row(tmp_path):
         for name in ("allocation-time", "allocation-quality", "completion-time", "completion-policies")
         for kind in ("svg", "csv")
     )
-    assert texts(tmp_path / "allocation-time.svg") >= {"one shot", "all pairs", "Blast", "OSA", "10,000"}
+    printed = {"Blast, 1,000 racks", "OSA, 80 racks"}
+    assert texts(tmp_path / "allocation-time.svg") >= {"one shot", "all pairs", "10,000", *printed}
     assert texts(tmp_path / "allocation-quality.svg") >= {"95%", "100%", "P-contig 200, 50 ms", "P-random-b4, 200 ms *"}
     assert texts(tmp_path / "completion-time.svg") >= {"paper, one count of ports", "srpt-lease, a port each way"}
     assert texts(tmp_path / "completion-policies.svg") >= {"smith", "Every policy, a port each way"}
@@ -115,7 +118,7 @@ def test_pictures_hold_every_method_and_tables_every_row(tmp_path):
 def test_points_lie_where_the_figures_say(tmp_path):
     from matplotlib.figure import Figure
 
-    from blast_sim.drawings import decision_times
+    from blast_sim.figures.drawings import decision_times
 
     figure = Figure()
     decision_times(figure, [*SPEED["table_one"], {**SPEED["papers_table_one"][0], "from": "paper"}])
@@ -176,14 +179,22 @@ def test_a_result_that_is_none_is_one_sentence(tmp_path, text):
         read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)
 
 
-def test_without_scripts_there_is_a_sentence(blast, tmp_path):
+def test_where_scripts_were_named_and_are_not_there_is_a_sentence(blast, tmp_path):
     status, out, err = blast("--out", tmp_path / "out", "--benchmarks", tmp_path / "nowhere")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "run in a checkout" in err
 
 
-def test_the_scripts_of_this_checkout_are_those_that_are_asked_for():
-    folder = Path(__file__).parents[2] / "benchmarks"
+def test_without_scripts_the_program_measures_itself_wherever_it_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = {one.script: _program(one, None) for one in BENCHMARKS}
+    assert ran == {name: ["-m", f"blast_sim.measuring.{name}"] for name in RESULTS}
+    for name in ran:
+        assert find_spec(f"blast_sim.measuring.{name}") is not None
+
+
+def test_the_programs_that_measure_write_the_tables_that_are_asked_for():
+    folder = Path(measuring.__path__[0])
     for benchmark in BENCHMARKS:
         source = (folder / f"{benchmark.script}.py").read_text()
         assert all(f'"{table}"' in source for table in benchmark.columns), sys.executable

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blast_sim.fabric_plan import Planner, Question
-from blast_sim.fabric_plan_text import amplifiers_told
-from blast_sim.hardware import Hardware, bill
-from blast_sim.instance import Instance
-from blast_sim.plan_trees import Offer, tree_choice
-from blast_sim.prices import (
+from blast_sim.allocation.instance import Instance
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.planning.fabric_plan import Planner, Question
+from blast_sim.planning.fabric_plan_text import amplifiers_told
+from blast_sim.planning.hardware import Hardware, bill
+from blast_sim.planning.plan_trees import Offer, tree_choice
+from blast_sim.planning.prices import (
     AmplifierOffer,
     Item,
     LightBudget,
@@ -26,7 +27,6 @@ from blast_sim.prices import (
     example_text,
     parse_prices,
 )
-from blast_sim.wrong_input import WrongInput
 from tests.unit.test_plan_fabric import EXAMPLE, PLAIN, candidates, worlds
 
 # ----------------------------------------------------------------------------------------------------- price table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from blast_sim.compute import recorded
-from blast_sim.flow.cell import Effort, cells_of
-from blast_sim.flow.run import run_cell
-from blast_sim.flow.set_up_cells import LINE_GBPS, MEGABYTES, RATES_GBPS, SET_UPS_MS, against_set_up, equals
+from blast_sim.controller.compute import recorded
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.run import run_cell
+from blast_sim.figures.blast.set_up_cells import LINE_GBPS, MEGABYTES, RATES_GBPS, SET_UPS_MS, against_set_up, equals
 from blast_sim.scenarios.loading import find, load
 
 

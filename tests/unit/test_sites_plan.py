@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from algorithms.balanced.exact import exact
 from algorithms.balanced.testbeds import SITES, gridlab
-from blast_sim.network_file import parse_network
+from blast_sim.trees.network_file import parse_network
 from mininet_topos import command
 from mininet_topos.errors import PlanError
 from mininet_topos.sites import presets

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_sim.instance import Instance, Request
-from blast_sim.prices import LightBudget
-from blast_sim.static_trees import static_trees
+from blast_sim.allocation.instance import Instance, Request
+from blast_sim.planning.prices import LightBudget
+from blast_sim.planning.static_trees import static_trees
 from tests.unit.test_plan_fabric import EXAMPLE, worlds
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows, read_coflows, written
 from blast_sim.traces.deriving import Volume, derived, first, repeated
 from blast_sim.traces.loading import Derivation, load_workload
-from blast_sim.traces.synthetic import SAMPLE_FILE, sample, synthetic
+from blast_sim.traces.synthetic import CONTENDED, SAMPLE_FILE, sample, synthetic
 from blast_sim.traces.workload import Multicast, Shuffle
-from blast_sim.wrong_input import WrongInput
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "FB2010-1Hr-150-0.txt"
 SMALL = "4 3\n1 0 2 0 1 2 1:8.0 2:2\n2 1500 1 3 3 0:1.0 1:5.5 3:9\n7 1500 1 2 1 2:4.0\n"
@@ -135,6 +135,7 @@ def test_the_first_multicasts_keep_the_shuffles_beside_them() -> None:
 
 def test_the_sample_is_what_its_seed_makes() -> None:
     assert sample() == synthetic(1, 40, 60)
+    assert sample(CONTENDED) == synthetic(1, 40, 200, 70.0)
 
 
 def test_the_sample_is_a_file_of_the_format(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.traces.alibaba import COLUMNS, parse_alibaba
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.jobs import Job, JobTable, racks_of, workload_of
 from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.traces.philly import parse_philly
-from blast_sim.wrong_input import WrongInput
 
 
 def attempt(start: object, *servers: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from algorithms.balanced.best_trees import THIN
 from algorithms.balanced.estimate import PROBE_SECONDS
 from algorithms.balanced.exact import exact
 from algorithms.balanced.testbeds import SITES, gridlab
+from blast_sim.base.wrong_input import WrongInput
 from blast_sim.tree_planner import TreePlanner
-from blast_sim.wrong_input import WrongInput
 
 FIGURE_2 = {
     "hosts": ["root", "one", "two"],

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_sim.worker_processes import WorkerDied, computed
+from blast_sim.base.worker_processes import WorkerDied, computed
 from tests.support.interrupted import PATIENCE, ended, members, started
 from tests.support.waiting import eventually
 
@@ -84,7 +84,7 @@ def test_who_stops_asking_ends_the_processes():
 
 PROGRAM = """
 import sys
-from blast_sim.worker_processes import computed
+from blast_sim.base.worker_processes import computed
 from tests.unit.test_worker_processes import never
 
 if __name__ == "__main__":
@@ -125,7 +125,7 @@ def test_processes_that_are_at_work_end_with_who_has_started_them(tmp_path, send
 STARTING = """
 import os, signal, sys, threading, time
 from multiprocessing import resource_tracker, util
-from blast_sim.worker_processes import computed
+from blast_sim.base.worker_processes import computed
 from tests.unit.test_worker_processes import square
 
 start = util.spawnv_passfds

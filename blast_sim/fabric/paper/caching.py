@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.models import LOCAL, REMOTE, SIZES, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, Point, mean_throughput
-from blast_sim.report import Row
 
 CACHES = (16, 32, 64, 128)
 THROUGHPUT = Axis("gbps", "throughput of a subflow, Gb/s")

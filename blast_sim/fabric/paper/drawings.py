@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from blast_sim.drawings import COLOURS, MARKERS
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.panel import Mark, Panel
-from blast_sim.report import Row
+from blast_sim.figures.drawings import COLOURS, MARKERS
 
 MOST_MARKERS = 24
 """With more points a line needs none."""
@@ -73,16 +73,17 @@ def _finish(axes: Axes, panel: Panel, facet: str) -> None:
 
 
 def _mark(axes: Axes, mark: Mark) -> None:
-    """A dashed line where the number holds, and its words above its right end."""
+    """A dashed line where the number holds, and its words above the end of it that has more room."""
     least, most = axes.get_xlim()
     left, right = mark.span or (least, most)
+    begins = left + right < least + most
     axes.hlines(mark.y, left, right, color="black", linestyle=(0, (4, 2)), linewidth=1.1, zorder=3)
     axes.annotate(
         mark.words,
-        (right, mark.y),
+        (left if begins else right, mark.y),
         (0, 3),
         textcoords="offset points",
-        ha="right",
+        ha="left" if begins else "right",
         fontsize=7,
         color="black",
         bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6},

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from blast_sim.base.report import Row
+from blast_sim.base.sweep import Failure, Kept, Workers
 from blast_sim.fabric.cell import Cell
 from blast_sim.fabric.paper import caching, congestion, header_drops, voq_drops, whole_system, without_curves
 from blast_sim.fabric.paper.panel import Lines, Panel
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import Model
 from blast_sim.fabric.simulator import Simulator
-from blast_sim.report import Row
-from blast_sim.sweep import Failure, Kept, Workers
 
 PANELS: Sequence[Panel] = (
     *caching.PANELS,

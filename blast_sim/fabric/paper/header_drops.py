@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.models import LOCAL, REMOTE, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, Point, throughput_over_time
-from blast_sim.report import Row
 
 HEADERS = 100
 DESTINATIONS = (LOCAL[0], *REMOTE, (5, 0), (6, 0), (7, 0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from blast_sim.base.report import Row
 from blast_sim.fabric.scenario import Model
-from blast_sim.report import Row
 
 Point = tuple[str, float, float]
 """The line, x and y."""

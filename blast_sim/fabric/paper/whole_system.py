@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.models import flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, Point, mean_throughput
 from blast_sim.fabric.scenario import Model
-from blast_sim.report import Row
 
 SOURCES, FLOWS_OF_A_SOURCE, TARGETS, POSSIBLE = 6, 10, 20, 40
 SOURCE_LOADS = (2.5, 5.0, 10.0, 15.0, 20.0, 25.0, 27.5, 30.0, 33.3)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from blast_sim.base.report import Row
 from blast_sim.fabric.paper.models import LOCAL, REMOTE, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Panel, Point
-from blast_sim.report import Row
 
 LATENCIES = {512: (1.88, 0.143), 1522: (2.1, 0.35), 9022: (3.6, 1.9)}
 """The paper's, µs, by frame size: to a remote and to a local destination."""

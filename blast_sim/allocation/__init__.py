@@ -1,0 +1,1 @@
+"""Allocations of light: instances, workloads, and the optimiser run on them."""

@@ -1,0 +1,182 @@
+"""One allocation of an instance: by a policy's order, by the anytime optimiser, or exactly.
+
+A policy that sorts by time sees every request as submitted now, with as many seconds of data as its volume has units
+for each receiver. Rules that need history, deadlines or tenants say nothing about one moment and are not offered.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from algorithms.b_matching import greedy
+from algorithms.b_matching.exact import exact
+from algorithms.b_matching.feasibility import Feasibility, Pieces
+from algorithms.b_matching.group import Group, members
+from algorithms.b_matching.optimised import TOLERANCE, Optimised, Selection, fill, total
+from algorithms.b_matching.optimiser import optimise, warm_up
+from algorithms.b_matching.options import options
+from algorithms.b_matching.relaxation import Relaxation
+from algorithms.scheduling import POLICIES
+from algorithms.scheduling.job import Job
+from algorithms.scheduling.policy import Policy, State
+from algorithms.splitter_tree import most_leaves
+from blast_sim.allocation.instance import Instance
+
+ONE_SHOT = ("paper", "smith", "srpt-lease")
+"""The policies whose order means something where all requests come at once."""
+
+BOUND_SECONDS = 2.0
+"""Wall time allowed for a bound where the method itself gives none."""
+
+AT_REST = State(set_up=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How to allocate: the `policy` says what a request is worth; without a budget in seconds, its order decides.
+
+    `optimise` is the optimiser's time; `exact` the time after which the integer programme gives what it has.
+    """
+
+    policy: str = "paper"
+    optimise: float | None = None
+    exact: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that is not served, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who is served with which splitters, who is not; `weight` served, an upper `bound` on it, decided in `seconds`."""
+
+    selected: tuple[tuple[str, Pieces], ...]
+    refused: tuple[Refusal, ...]
+    weight: float
+    bound: float | None
+    seconds: float
+
+    @property
+    def gap(self) -> float | None:
+        """Share of the bound by which an optimum could be better; None without a bound."""
+        if self.bound is None:
+            return None
+        return max(0.0, self.bound - self.weight) / self.bound if self.bound > 0 else 0.0
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no allocation is heavier, proven."""
+        return self.gap is not None and self.gap <= TOLERANCE
+
+
+def plan(instance: Instance, method: Method) -> Plan:
+    """Allocate. Raises algorithms.b_matching.exact.SolverFailed."""
+    groups, idle = instance.groups(), instance.feasibility()
+    if method.optimise is not None:
+        # The solver's first start takes longer than a decision may.
+        warm_up()
+    began = time.perf_counter()
+    found = _decide(groups, idle, POLICIES[method.policy], method)
+    seconds = time.perf_counter() - began
+    selection = fill(found.selection, sorted(groups, key=greedy.score, reverse=True), idle)
+    weight, bound = total(selection), found.bound
+    if bound is None or method.policy != "paper":
+        bound = upper_bound(groups, idle)
+    names = [request.name for request in instance.requests]
+    return Plan(
+        tuple((names[_place(group)], tuple(sorted(pieces, reverse=True))) for group, pieces in selection),
+        _refusals(instance, groups, selection),
+        weight,
+        None if bound is None else max(bound, weight),
+        seconds,
+    )
+
+
+def _decide(groups: Sequence[Group], idle: Feasibility, policy: Policy, method: Method) -> Optimised:
+    jobs = [Job(group.name, group, 0, group.weight / (group.racks - 1), 0.0) for group in groups]
+    if method.optimise is None and method.exact is None:
+        order = sorted(jobs, key=lambda job: policy.key(job, 0.0, AT_REST))
+        selection = greedy.select_in_order((job.group for job in order), idle.copy())
+        return Optimised(selection, total(selection), None)
+    worth = [replace(job.group, weight=policy.objective(job, AT_REST)) for job in jobs]
+    if method.exact is not None:
+        found = exact(worth, idle, method.exact)
+    else:
+        began, budget = time.perf_counter(), method.optimise or 0.0
+        found = optimise(worth, idle, lambda: (time.perf_counter() - began) / budget, random.Random(0))
+    return replace(found, selection=[(groups[_place(group)], pieces) for group, pieces in found.selection])
+
+
+def upper_bound(groups: Sequence[Group], idle: Feasibility) -> float | None:
+    """The linear relaxation's bound on the weight of any allocation; None if it took too long."""
+    choices = options(groups, idle)
+    if not len(choices):
+        return 0.0
+    began = time.perf_counter()
+    relaxed = Relaxation(choices, lambda: time.perf_counter() - began > BOUND_SECONDS).solve()
+    return None if relaxed is None else relaxed.bound
+
+
+def _refusals(instance: Instance, groups: Sequence[Group], selection: Selection) -> tuple[Refusal, ...]:
+    left = instance.feasibility()
+    served = set()
+    for group, pieces in selection:
+        left.take(group, pieces)
+        served.add(group.name)
+    idle = instance.feasibility()
+    return tuple(
+        Refusal(instance.requests[_place(group)].name, _reason(instance, group, idle, left))
+        for group in groups
+        if group.name not in served
+    )
+
+
+def _reason(instance: Instance, group: Group, idle: Feasibility, left: Feasibility) -> str:
+    """Why `group` is not served when `left` is left: what can never be comes before what is taken."""
+    portless = _racks(instance, group.ports & idle.full)
+    if portless:
+        return f"never possible: {portless} no optical port"
+    if idle.fit(group) is None:
+        return f"never possible: {_too_few(instance, group)}"
+    busy = _racks(instance, group.ports & left.full)
+    if busy:
+        return f"{busy} no port left"
+    return f"the splitters left ({pool_text(left.pool)}) do not make a tree of {group.leaves} leaves"
+
+
+def _too_few(instance: Instance, group: Group) -> str:
+    limit = instance.most_splitters
+    reach = most_leaves(instance.pool, limit)
+    allowed = "all splitters together" if limit is None else f"the largest {limit} splitters"
+    return f"a tree of {group.leaves} leaves is needed, and {allowed} make one of {reach}"
+
+
+def pool_text(pool: Mapping[int, int]) -> str:
+    """Splitters as text: 2 x 1:4, 1 x 1:16."""
+    return ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(pool.items()) if count) or "none"
+
+
+def _racks(instance: Instance, ports: int) -> str:
+    """The racks behind these port vertices with their verb, or nothing."""
+    racks = len(instance.ports)
+    found = [
+        f"{vertex % racks} ({'sending' if vertex < racks else 'receiving'})" if instance.directional else str(vertex)
+        for vertex in members(ports)
+    ]
+    if len(found) <= 1:
+        return "".join(f"rack {name} has" for name in found)
+    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+    return f"racks {', '.join(found[:4])}{more} have"
+
+
+def _place(group: Group) -> int:
+    """The place of the request in its instance, which is what `Instance.groups` names groups by."""
+    return int(str(group.name))

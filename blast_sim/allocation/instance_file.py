@@ -1,0 +1,109 @@
+"""Instance files: the JSON that `blast plan` reads.
+
+    {"racks": 8, "ports_per_rack": 1, "splitters": [{"ways": 4, "count": 2}],
+     "requests": [{"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900}],
+     "max_splitters_per_tree": null, "directional": false, "loop_leaf": false}
+
+`ports_per_rack` is one number, or a list with one for each rack; the last three keys may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from blast_sim.allocation.instance import Instance, Request
+from blast_sim.base.json_input import parse_json
+from blast_sim.base.wrong_input import WrongInput, entry_of, first_repeated, list_of, number, shown, truth, whole
+
+MOST_RACKS = 100_000
+MOST_PIECES = 1_000_000
+MOST_WAYS = 4096
+LEAST_WEIGHT, MOST_WEIGHT = 1e-15, 1e15
+"""What sums of weights and the solver's tolerances can still tell apart: another unit brings any volume in between."""
+
+NEEDED = ("racks", "ports_per_rack", "splitters", "requests")
+OPTIONAL = ("max_splitters_per_tree", "directional", "loop_leaf")
+
+
+def read_instance(path: Path) -> Instance:
+    """The instance in this file. Raises WrongInput, OSError."""
+    return parse_instance(path.read_bytes())
+
+
+def parse_instance(data: bytes) -> Instance:
+    """The instance in these bytes. Raises WrongInput."""
+    top = entry_of(parse_json(data, "instance", _request_of), "the instance", NEEDED, OPTIONAL)
+    racks = whole(top["racks"], "racks", 1, MOST_RACKS)
+    entries = list_of(top["requests"], "requests")
+    requests = tuple(_request(entry, place, racks) for place, entry in enumerate(entries, start=1))
+    twice = first_repeated(request.name for request in requests)
+    if twice is not None:
+        raise WrongInput(f"request {shown(twice)}: this id is there twice, but ids must differ")
+    directional, loop_leaf = (truth(top.get(key, False), key) for key in ("directional", "loop_leaf"))
+    if directional and loop_leaf:
+        raise WrongInput("directional and loop_leaf cannot both be true: the sender's receiver has one use only")
+    most = top.get("max_splitters_per_tree")
+    instance = Instance(
+        _ports(top["ports_per_rack"], racks),
+        _pool(top["splitters"]),
+        requests,
+        None if most is None else whole(most, "max_splitters_per_tree", 0, MOST_PIECES),
+        directional,
+        loop_leaf,
+    )
+    _check_splitters(instance)
+    return instance
+
+
+def _check_splitters(instance: Instance) -> None:
+    """A pool that is too small refuses requests; one that is empty is most likely a mistake."""
+    if any(instance.pool.values()):
+        return
+    for request in instance.requests:
+        if instance.leaves(request) > 1:
+            raise WrongInput(f"request {shown(request.name)} needs a splitter, but splitters lists none")
+
+
+def _request_of(pairs: Sequence[tuple[str, object]]) -> str:
+    return next((f"request {shown(value)}: " for key, value in pairs if key == "id"), "")
+
+
+def _ports(value: object, racks: int) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        return (whole(value, "ports_per_rack", 0, MOST_PIECES),) * racks
+    if len(value) != racks:
+        raise WrongInput(f"ports_per_rack has {len(value)} entries for {racks} racks: give one each, or one number")
+    return tuple(whole(ports, f"ports_per_rack of rack {rack}", 0, MOST_PIECES) for rack, ports in enumerate(value))
+
+
+def _pool(value: object) -> dict[int, int]:
+    pool: dict[int, int] = {}
+    for place, item in enumerate(list_of(value, "splitters"), start=1):
+        where = f"entry {place} of splitters"
+        entry = entry_of(item, where, ("ways", "count"))
+        ways = whole(entry["ways"], f"{where}: ways", 2, MOST_WAYS)
+        if ways in pool:
+            raise WrongInput(f"{where}: 1:{ways} is there twice: add the counts up")
+        pool[ways] = whole(entry["count"], f"{where}: count", 0, MOST_PIECES)
+    return pool
+
+
+def _request(value: object, place: int, racks: int) -> Request:
+    where = f"request {shown(value['id'])}" if isinstance(value, dict) and "id" in value else f"request number {place}"
+    entry = entry_of(value, where, ("id", "sender", "receivers", "weight"))
+    if not isinstance(entry["id"], str) or not entry["id"]:
+        raise WrongInput(f"{where}: id must be a text of at least one character")
+    sender = whole(entry["sender"], f"{where}: sender", 0, racks - 1)
+    receivers = [
+        whole(rack, f"{where}: a receiver", 0, racks - 1) for rack in list_of(entry["receivers"], f"{where}: receivers")
+    ]
+    if not receivers:
+        raise WrongInput(f"{where}: receivers must name at least one rack")
+    if sender in receivers:
+        raise WrongInput(f"{where}: its sender, rack {sender}, is among its receivers: leave it out there")
+    twice = first_repeated(receivers)
+    if twice is not None:
+        raise WrongInput(f"{where}: rack {twice} is there twice among its receivers")
+    weight = number(entry["weight"], f"{where}: weight", LEAST_WEIGHT, MOST_WEIGHT)
+    return Request(entry["id"], sender, tuple(receivers), weight)

@@ -1,0 +1,82 @@
+"""`blast plan`: what it reads, does and prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from blast_sim.allocation.allocate import Method, Plan, plan
+from blast_sim.allocation.instance import Instance
+from blast_sim.allocation.instance_file import parse_instance, read_instance
+from blast_sim.base.text import table
+
+STANDARD_INPUT = "-"
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Allocate the instance and print the answer. Raises WrongInput, OSError, SolverFailed."""
+    if arguments.file == STANDARD_INPUT:
+        instance = parse_instance(sys.stdin.buffer.read())
+    else:
+        instance = read_instance(Path(arguments.file))
+    milliseconds = arguments.optimize
+    found = plan(
+        instance,
+        Method(
+            arguments.policy,
+            None if milliseconds is None else milliseconds / 1e3,
+            arguments.time_limit if arguments.exact else None,
+        ),
+    )
+    text = json.dumps(as_json(found), indent=2) if arguments.json else as_text(instance, found)
+    sys.stdout.write(text + "\n")
+
+
+def as_json(found: Plan) -> dict[str, object]:
+    """The answer as the JSON object that stands for it."""
+    return {
+        "selected": [
+            {"id": name, "splitters": {str(ways): count for ways, count in sorted(Counter(pieces).items())}}
+            for name, pieces in found.selected
+        ],
+        "refused": [{"id": refusal.name, "reason": refusal.reason} for refusal in found.refused],
+        "weight": found.weight,
+        "bound": found.bound,
+        "gap": found.gap,
+        "optimal": found.optimal,
+        "seconds": found.seconds,
+    }
+
+
+def as_text(instance: Instance, found: Plan) -> str:
+    """The answer as a table, and what it is worth."""
+    requests = {request.name: request for request in instance.requests}
+    rows = [
+        [name, f"{requests[name].weight:g}", str(len(requests[name].racks)), _splitters(pieces)]
+        for name, pieces in found.selected
+    ]
+    rows += [
+        [refusal.name, f"{requests[refusal.name].weight:g}", str(len(requests[refusal.name].racks)), refusal.reason]
+        for refusal in found.refused
+    ]
+    return f"{table(['REQUEST', 'WEIGHT', 'RACKS', 'SERVED WITH, OR WHY NOT'], rows)}\n\n{_summary(found)}"
+
+
+def _splitters(pieces: tuple[int, ...]) -> str:
+    counts = sorted(Counter(pieces).items(), reverse=True)
+    return "served: " + (", ".join(f"{count} x 1:{ways}" for ways, count in counts) or "a plain cross-connect")
+
+
+def _summary(found: Plan) -> str:
+    requests = len(found.selected) + len(found.refused)
+    served = f"{len(found.selected)} of {requests} served, weight {found.weight:g}"
+    if found.optimal:
+        judged = "proven optimal"
+    elif found.bound is None or found.gap is None:
+        judged = "no bound found"
+    else:
+        judged = f"no allocation exceeds {found.bound:g} (gap {found.gap:.2%})"
+    return f"{served}, {judged}; decided in {found.seconds * 1e3:.3g} ms"

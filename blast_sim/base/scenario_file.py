@@ -1,0 +1,89 @@
+"""Files that say what to simulate: shipped ones and others, keys set from outside, and where in all that a fault is."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from blast_controller.configuration.schema import Location, SchemaFault, line_of, read_toml
+from blast_sim.base.wrong_input import WrongInput
+
+SUFFIX = ".toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a scenario and where it is from."""
+
+    name: str
+    text: str
+
+
+def shipped_in(package: str) -> list[str]:
+    """The names of the scenarios that come with the program as files of this package."""
+    files = resources.files(package).iterdir()
+    return sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX))
+
+
+def find_in(package: str, name: str) -> Source:
+    """A scenario that comes with this package, or the file of this name. Raises WrongInput, OSError."""
+    shipped = shipped_in(package)
+    if name in shipped:
+        return Source(name, resources.files(package).joinpath(name + SUFFIX).read_text("utf-8"))
+    path = Path(name)
+    if not path.is_file():
+        raise WrongInput(f"there is no scenario {name!r}: name a file, or one of {', '.join(shipped)}")
+    try:
+        return Source(name, path.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        raise WrongInput(f"{name} is not UTF-8 text (byte {error.start})") from None
+
+
+def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, object]:
+    """What the file says, with some keys (dotted) set otherwise. Raises SchemaFault."""
+    tables: dict[str, object] = read_toml(source.text)
+    for key, value in settings.items():
+        _put(tables, key, value)
+    return tables
+
+
+def parsed_value(text: str) -> object:
+    """What stands right of the `=` of a setting: a TOML value, or a word that needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text
+
+
+def refusal(source: Source, origins: Mapping[str, str], fault: SchemaFault) -> WrongInput:
+    """A fault with its place: FILE:LINE, or what `origins` says of the key that was set from outside."""
+    return WrongInput(f"{_place(source, origins, fault.location)}: {str(fault).rstrip('.')}")
+
+
+def _put(tables: dict[str, object], key: str, value: object) -> None:
+    *path, last = key.split(".")
+    here: dict[str, object] | list[object] = tables
+    for step in path:
+        inside = here[int(step)] if isinstance(here, list) and step.isdecimal() and int(step) < len(here) else None
+        found = inside if inside is not None else here.setdefault(step, {}) if isinstance(here, dict) else None
+        if not isinstance(found, dict | list):
+            raise SchemaFault(f"there is no table to set {key} in", tuple(key.split(".")))
+        here = found
+    if isinstance(here, list):
+        if not last.isdecimal() or int(last) >= len(here):
+            raise SchemaFault(f"there is nothing to set at {key}", tuple(key.split(".")))
+        here[int(last)] = value
+    else:
+        here[last] = value
+
+
+def _place(source: Source, origins: Mapping[str, str], location: Location) -> str:
+    steps = tuple(str(step) for step in location)
+    for key, origin in origins.items():
+        path = tuple(key.split("."))
+        if steps[: len(path)] == path or path[: len(steps)] == steps != ():
+            return origin
+    return f"{source.name}:{line_of(source.text, location)}"

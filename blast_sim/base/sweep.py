@@ -1,0 +1,181 @@
+"""Many cells: on all cores of this machine or on a Dask cluster, each result kept as soon as it is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from blast_sim.base.files import whole_or_not
+from blast_sim.base.report import Row
+from blast_sim.base.worker_processes import computed
+from blast_sim.base.wrong_input import WrongInput
+from blast_transport.base.extras import how_to_install
+
+CONNECT_SECONDS = 10
+
+
+class NoScheduler(Exception):
+    """The cluster cannot be used: Dask is not installed, or nobody answers at its address."""
+
+
+class Cell(Protocol):
+    """One thing to simulate, with nothing more to choose. It can be pickled."""
+
+    @property
+    def key(self) -> str:
+        """A name of the cell made from its whole content; what does not matter to its result is left out."""
+
+    @property
+    def title(self) -> str:
+        """What is simulated, for whoever looks at a result that was kept."""
+
+    @property
+    def load(self) -> float:
+        """How long it takes, compared with other cells."""
+
+
+C = TypeVar("C", bound=Cell)
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a cell has no result."""
+
+    reason: str
+
+
+Result = list[Row] | Failure
+
+
+class Spread(Protocol):
+    """Does a work on items, so many at once, and yields the place of each with what came of it."""
+
+    def __call__(
+        self, work: Callable[[Item], Made], items: Sequence[Item], processes: int, /
+    ) -> Generator[tuple[int, Made], None, None]:
+        """Ends what it has begun when the generator is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Where cells run: so many at once on this machine by `spread` (1: here), or on the cluster of a scheduler."""
+
+    processes: int = 1
+    scheduler: str | None = None
+    spread: Spread = computed
+
+
+class Kept:
+    """Results of cells in a folder, a file each, named by the cell's content. Without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, cell: Cell) -> list[Row] | None:
+        """What was kept of this cell. Raises WrongInput for a file that is not ours."""
+        path = self._path(cell)
+        if path is None or not path.exists():
+            return None
+        try:
+            rows: list[Row] = json.loads(path.read_bytes())["rows"]
+        except (ValueError, KeyError, TypeError):
+            raise WrongInput(f"{path} is no result of a cell: remove it") from None
+        return rows
+
+    def put(self, cell: Cell, rows: list[Row]) -> None:
+        """Keep a result: the file is there whole or not at all, whatever happens."""
+        path = self._path(cell)
+        if path is not None:
+            with whole_or_not(path) as unfinished:
+                unfinished.write_text(json.dumps({"title": cell.title, "rows": rows}), encoding="utf-8")
+
+    def clear(self) -> None:
+        """Forget all."""
+        for path in self._folder.glob("*.json") if self._folder is not None else ():
+            path.unlink()
+
+    def _path(self, cell: Cell) -> Path | None:
+        return None if self._folder is None else self._folder / f"{cell.key}.json"
+
+
+def run_cells(
+    work: Callable[[C], list[Row]],
+    cells: Sequence[C],
+    workers: Workers,
+    kept: Kept,
+    progress: Callable[[float], object] = lambda done: None,
+) -> list[Result]:
+    """What `work` makes of every cell, in order; those that are kept are not run again.
+
+    Raises NoScheduler, WrongInput, WorkerDied. `progress` hears how many more are done. `work` must be importable where
+    it goes to a cluster or to other processes.
+    """
+    results: dict[int, Result] = {}
+    for place, cell in enumerate(cells):
+        rows = kept.get(cell)
+        if rows is not None:
+            results[place] = rows
+    progress(len(results))
+    # The longest first, so that no core is left with a long one at the end.
+    missing = sorted((place for place in range(len(cells)) if place not in results), key=lambda n: -cells[n].load)
+    with closing(_results(partial(_tried, work), [(n, cells[n]) for n in missing], workers)) as coming:
+        for place, result in coming:
+            results[place] = result
+            if not isinstance(result, Failure):
+                kept.put(cells[place], result)
+            progress(1)
+    return [results[place] for place in range(len(cells))]
+
+
+def _tried(work: Callable[[C], list[Row]], cell: C) -> Result:
+    """The result of a cell, or why it has none; what runs on a worker."""
+    try:
+        return work(cell)
+    except Exception as error:  # noqa: BLE001 - one cell must not take the others with it, whatever is wrong in it
+        return Failure(f"{type(error).__name__}: {error}")
+
+
+def _results(
+    tried: Callable[[C], Result], cells: Sequence[tuple[int, C]], workers: Workers
+) -> Generator[tuple[int, Result], None, None]:
+    if workers.scheduler is None and (workers.processes == 1 or len(cells) < 2):
+        for place, cell in cells:
+            yield place, tried(cell)
+        return
+    if workers.scheduler is None:
+        for number, result in workers.spread(tried, [cell for _, cell in cells], workers.processes):
+            yield cells[number][0], result
+        return
+    with _cluster(workers.scheduler) as cluster:
+        futures: dict[Future[Result], int] = {cluster.submit(tried, cell): place for place, cell in cells}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            # Who gives up must not wait for all that has not begun.
+            for future in futures:
+                future.cancel()
+
+
+@contextmanager
+def _cluster(scheduler: str) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise NoScheduler(f"--scheduler needs Dask: {how_to_install('cluster')}") from None
+    try:
+        client = Client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise NoScheduler(f"no Dask scheduler answers at {scheduler}: {error}") from error
+    with client, client.get_executor(pure=False) as pool:
+        yield pool

@@ -1,0 +1,43 @@
+"""How long decisions take on the virtual clock: as measured now, as recorded once, or a fixed time."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from importlib import resources
+
+import numpy as np
+
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.controller.core_driver import Compute
+
+MEASURED, RECORDED = "measured", "recorded"
+
+
+def compute_of(text: str, racks: int, requests: int) -> Compute:
+    """What `--compute` says: `measured`, `recorded` (for so many requests at once on so many racks), or milliseconds.
+
+    Only the first differs between runs. Raises WrongInput.
+    """
+    if text == MEASURED:
+        return lambda measured: measured
+    seconds = recorded(racks, requests) if text == RECORDED else _milliseconds(text) / 1000
+    return lambda measured: seconds
+
+
+def recorded(racks: int, requests: int) -> float:
+    """Seconds of one decision by the record: in between what was measured, in proportion to the requests beyond it."""
+    table = tomllib.loads(resources.files("blast_sim.controller").joinpath("recorded_compute.toml").read_text("utf-8"))
+    points = sorted((row["racks"], row["requests"], row["milliseconds"]) for row in table["decision"])
+    base = np.interp(racks, [row[0] for row in points], [row[2] / row[1] for row in points])
+    return float(base) * requests / 1000
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise WrongInput(f"--compute {text!r} is neither measured, nor recorded, nor a number of milliseconds")
+    return value

@@ -1,0 +1,1 @@
+"""Scenarios run: their cells, groups and jobs on the flow-level simulation."""

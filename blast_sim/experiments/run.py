@@ -1,0 +1,187 @@
+"""Runs one cell: builds its world, plays what is to be sent, and tells what came of it."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from blast_controller.core.model.settings import CoreSettings
+from blast_sim.base.report import Row
+from blast_sim.controller.compute import compute_of
+from blast_sim.controller.core_driver import Delays
+from blast_sim.experiments.cell import Cell
+from blast_sim.experiments.groups import multicasts
+from blast_sim.experiments.jobs import JobTimes, Run, draw_jobs
+from blast_sim.experiments.rounds import light_of, rates
+from blast_sim.flow.background import Rounds
+from blast_sim.flow.engine import EXACT, Simulation, Stepping
+from blast_sim.flow.network import Network
+from blast_sim.flow.optics import Optics
+from blast_sim.flow.sites import Sites
+from blast_sim.methods.hdfs import hdfs
+from blast_sim.methods.ip_multicast import ip_multicast
+from blast_sim.methods.method import Method, Multicast, Phased, World
+from blast_sim.methods.naive import naive
+from blast_sim.methods.optical import Blast, Control, Terms
+from blast_sim.methods.overlay import overlay
+from blast_sim.methods.pipeline import pipeline
+from blast_sim.methods.rack_fabric import rack_fabric
+from blast_sim.methods.torrent import Torrent
+from blast_sim.methods.trees import trees
+from blast_sim.scenarios.schema import Scenario
+from blast_sim.scenarios.sites import hosts_of
+
+PHASED = {"naive": naive, "hdfs": hdfs, "overlay": overlay, "pipeline": pipeline, "trees": trees}
+
+
+def run_cell(cell: Cell) -> list[Row]:
+    """The results of a cell: one row, or one for each kind of jobs. Raises Stalled."""
+    world = build_world(cell)
+    rows = [_send_all(cell, world)] if cell.scenario.multicasts is not None else _run_jobs(cell, world)
+    chosen = {"method": cell.method, "network": cell.network, "background": cell.background, "policy": cell.policy}
+    return [{**chosen, **row} for row in rows]
+
+
+def build_network(scenario: Scenario, name: str) -> Network:
+    """The network that the scenario calls so."""
+    section, light = scenario.network, scenario.light
+    if name in section.sites:
+        return Sites.of(hosts_of(section.sites[name]))
+    return Network(
+        section.racks,
+        section.servers_per_rack,
+        section.server_gbps * 1e9,
+        section.uplink_gbps[name] * 1e9,
+        light.rate_gbps * 1e9,
+        light.ports_per_rack,
+        scenario.packet_multicast.rate_gbps * 1e9,
+    )
+
+
+def build_world(cell: Cell) -> World:
+    """An idle network with its background. Methods that use no dice see the same of everything else."""
+    scenario = cell.scenario
+    network = build_network(scenario, cell.network)
+    section = scenario.background
+    rounds = Rounds(network, section.racks_each_way[cell.background], section.round_seconds)
+    simulation = Simulation(network.capacities, rounds, Stepping() if cell.effort.stepped else EXACT)
+    return World(network, simulation, random.Random(f"flow/method/{cell.seed}"))
+
+
+def build_method(cell: Cell, world: World, servers: Iterable[int], together: int) -> Method:
+    """The method of this cell; up to so many multicasts begin `together`."""
+    if cell.method == "blast":
+        return _blast(cell, world, servers, together)
+    return packet_method(cell.method, cell.scenario, world)
+
+
+def packet_method(name: str, scenario: Scenario, world: World) -> Method:
+    """A method that needs no light."""
+    if name == "torrent":
+        return Torrent(world)
+    if name == "ip-multicast":
+        return Phased(world, partial(ip_multicast, set_up=scenario.packet_multicast.set_up_ms / 1000))
+    if name == "rack-fabric":
+        return Phased(world, partial(rack_fabric, lossless=scenario.rack_fabric.lossless))
+    return Phased(world, PHASED[name])
+
+
+def _blast(cell: Cell, world: World, servers: Iterable[int], together: int) -> Blast:
+    light = cell.scenario.light
+    settings = CoreSettings(
+        policy=cell.policy,
+        most_splitters=light.max_splitters_per_tree,
+        keep_warm=light.keep_warm_ms / 1000,
+        warm_reserve=light.warm_reserve,
+        optimise=light.optimise_ms / 1000,
+    )
+    control = Control(
+        Optics(light.splitters, light.ways, light.directional),
+        settings,
+        Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
+        compute_of(cell.effort.compute, world.network.racks, together),
+    )
+    terms = Terms(light.may_pause, light.may_split, light.patience_s)
+    return Blast(world, servers, control, terms, packet_method(light.fallback, cell.scenario, world))
+
+
+# --------------------------------------------------------------------------------------------- multicasts
+
+
+def _send_all(cell: Cell, world: World) -> Row:
+    section = cell.scenario.multicasts
+    assert section is not None, "the caller has looked"
+    wanted = multicasts(section, world.network, cell.seed)
+    servers = [server for _, one in wanted for server in one.servers]
+    together = 1 if section.arrivals_per_second is not None else len(wanted)
+    method = build_method(cell, world, dict.fromkeys(servers), together)
+    clock, taken = world.simulation.clock, dict[str, float]()
+
+    def begin(at: float, one: Multicast) -> None:
+        clock.at(at, lambda: method.send(one, lambda: taken.update({one.name: clock.now - at})))
+
+    for at, one in wanted:
+        begin(at, one)
+    world.simulation.run(lambda: len(taken) == len(wanted))
+    services = {one.name: one.bits / world.network.light_rate for _, one in wanted}
+    return _measures(method, taken, services)
+
+
+def _measures(method: Method, taken: dict[str, float], services: dict[str, float]) -> Row:
+    own = compute_by_multicast(method)
+    seconds = {name: found - own.get(name, 0.0) for name, found in taken.items()}
+    ordered = sorted(seconds.values())
+    return {
+        "seconds": statistics.fmean(ordered),
+        "compute_seconds": sum(own.values()) / len(taken),
+        "p99_seconds": ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))],
+        "longest_seconds": ordered[-1],
+        "seconds_per_service": statistics.fmean(found / services[name] for name, found in seconds.items()),
+        "fell_back": method.fell_back if isinstance(method, Blast) else 0,
+    }
+
+
+def compute_by_multicast(method: Method) -> dict[str, float]:
+    """The computation time of the decision that gave each multicast its first light, where there was one."""
+    return method.computes if isinstance(method, Blast) else {}
+
+
+# --------------------------------------------------------------------------------------------------- jobs
+
+
+def _run_jobs(cell: Cell, world: World) -> list[Row]:
+    jobs = draw_jobs(cell.scenario.jobs, world.network, cell.seed)
+    servers = dict.fromkeys(server for job in jobs for server in job.servers)
+    method = build_method(cell, world, servers, 1)
+    left = {job.name for job in jobs}
+    runs = [
+        Run(job, world, method, random.Random(f"flow/job/{cell.seed}/{job.name}"), partial(left.discard, job.name))
+        for job in jobs
+    ]
+    for run in runs:
+        run.next_iteration()
+    world.simulation.run(lambda: not left)
+    own = compute_by_multicast(method)
+    mean_compute = statistics.fmean(own.values()) if own else 0.0
+    first = min(run.times.completion for run in runs)
+    return [
+        _job_row(section.name, times, section.iterations)
+        | rates([one for job in times for one in job.rounds], first, light_of(section, cell))
+        | {"compute_seconds": mean_compute}
+        for section in cell.scenario.jobs
+        for times in [[run.times for run in runs if run.times.kind == section.name]]
+    ]
+
+
+def _job_row(kind: str, times: Sequence[JobTimes], iterations: int) -> Row:
+    """Means over the jobs of one kind; `multicast_seconds` is of one iteration, `compute_seconds` of one decision."""
+    return {
+        "job": kind,
+        "seconds": statistics.fmean(one.completion for one in times),
+        "communication_share": statistics.fmean(one.communication / one.completion for one in times),
+        "multicast_share": statistics.fmean(one.multicast / one.completion for one in times),
+        "multicast_seconds": statistics.fmean(one.multicast / iterations for one in times),
+        "fell_back": 0,
+    }

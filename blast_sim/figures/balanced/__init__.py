@@ -1,0 +1,1 @@
+"""Pictures of the balanced multicast's evaluation."""

@@ -1,0 +1,1 @@
+"""Pictures of the Blast paper's evaluation."""

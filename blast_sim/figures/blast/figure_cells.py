@@ -1,0 +1,130 @@
+"""What is simulated for each picture of `blast figures blast`: scenarios with some keys swept.
+
+`quick` takes fewer points; the shapes stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from blast_sim.base.report import Row
+from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.scenarios.loading import find, load
+
+RECORDED, MEASURED = Effort("recorded"), Effort("measured")
+LOADS, QUICK_LOADS = (0, 1, 3, 8, 20, 40), (0, 3, 40)
+SPLITTERS, QUICK_SPLITTERS = (8, 12, 16, 20, 25, 30, 40), (12, 20)
+RACKS, QUICK_RACKS = (120, 300, 1000, 3000, 10_000), (120, 300)
+SWITCHING_MS, QUICK_SWITCHING_MS = (1.0, 5.0, 14.172, 25.0, 60.0, 200.0), (14.172, 200.0)
+MEGABYTES, QUICK_MEGABYTES = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000), (0.1, 1, 10, 100, 1000)
+MOST_OVERLAY_RACKS = 1000
+"""Beyond these the overlay's flows within racks do not fit into the memory of a small machine."""
+
+LIGHT_LOAD = 3
+PACKET_RUN = {"methods": ["naive", "hdfs", "overlay"], "networks": ["10:1", "non-blocking"]}
+BLAST_RUN = {"methods": ["blast"], "networks": ["10:1"], "policies": ["paper"]}
+
+
+def figure_four(quick: bool) -> list[Cell]:
+    """All cells; without heavy load where it has to be quick."""
+    cells = cells_of(load(find("fig4")), (0,), RECORDED)
+    return [cell for cell in cells if not quick or cell.background != "heavy"]
+
+
+def against_load(quick: bool) -> list[Cell]:
+    """Figure 4 with more loads in between; the label `load` is the racks that a server talks to."""
+    loads = QUICK_LOADS if quick else LOADS
+    backgrounds = {str(each_way): each_way for each_way in loads if not quick or each_way < 40}
+    runs = [{**run, "backgrounds": list(backgrounds)} for run in (PACKET_RUN, BLAST_RUN)]
+    settings = {"background.racks_each_way": backgrounds, "run": runs}
+    return list(cells_of(load(find("fig4"), settings), (0,), RECORDED))
+
+
+def against_splitters(quick: bool) -> list[Cell]:
+    """The contended scenario with fewer and more splitters, under three policies."""
+    counts = QUICK_SPLITTERS if quick else SPLITTERS
+    seeds = (0,) if quick else (0, 1, 2)
+    cells: list[Cell] = []
+    for count in counts:
+        settings = {
+            "light.splitters": count,
+            "light.switch_ports": 1000,
+            "run.0.policies": ["paper", "smith", "srpt-lease"],
+        }
+        cells += cells_of(load(find("contended"), settings), seeds, RECORDED, {"splitters": count})
+    return cells
+
+
+def against_racks(quick: bool) -> list[Cell]:
+    """Nine racks of ten in groups of three, light load; the computation is measured, for it is what grows."""
+    cells: list[Cell] = []
+    for racks in QUICK_RACKS if quick else RACKS:
+        packet = ["naive", *(["overlay"] if racks <= MOST_OVERLAY_RACKS else [])]
+        runs = [
+            {"methods": packet, "networks": ["non-blocking"], "backgrounds": ["light"]},
+            {**BLAST_RUN, "backgrounds": ["light"]},
+        ]
+        settings = {
+            "network.racks": racks,
+            "multicasts.groups": 3 * racks // 10,
+            "light.splitters": racks // 3,
+            "light.switch_ports": 10 * racks,
+            "background.racks_each_way": {"light": LIGHT_LOAD},
+            "run": runs,
+        }
+        cells += cells_of(load(find("fig4"), settings), (0,), MEASURED, {"racks": racks})
+    return cells
+
+
+def against_size(quick: bool) -> list[Cell]:
+    """Sizes from 100 kB to 1 GB: Blast with slower and faster optical switches, and the others; four groups."""
+    few: Mapping[str, object] = {"multicasts.groups": 4, "background.racks_each_way": {"none": 0, "light": LIGHT_LOAD}}
+    backgrounds = {"backgrounds": ["none", "light"]}
+    cells: list[Cell] = []
+    for size in QUICK_MEGABYTES if quick else MEGABYTES:
+        packet = {"methods": ["naive", "overlay", "pipeline"], "networks": ["10:1"], **backgrounds}
+        settings = {**few, "multicasts.megabytes": size, "run": [packet]}
+        cells += cells_of(load(find("fig4"), settings), (0,), RECORDED, {"megabytes": size})
+        for switching in QUICK_SWITCHING_MS if quick else SWITCHING_MS:
+            lit = {**settings, "run": [{**BLAST_RUN, **backgrounds}], "light.switching_ms": switching}
+            labels: Row = {"megabytes": size, "switching_ms": switching}
+            cells += cells_of(load(find("fig4"), lit), (0,), RECORDED, labels)
+    return cells
+
+
+def iterative_jobs(quick: bool) -> list[Cell]:
+    """The shipped scenario."""
+    settings: Mapping[str, object] = {f"jobs.{n}.iterations": 2 for n in range(3)} if quick else {}
+    return list(cells_of(load(find("iterative-jobs"), settings), (0,), RECORDED))
+
+
+def break_even(rows: Sequence[Row]) -> list[Row]:
+    """The size from which on Blast is faster, for each delay, other method and load; from the rows against size.
+
+    `megabytes` is 0 where Blast is faster at all sizes that were tried, None where it is at none.
+    """
+    others = {(row["method"], row["background"]) for row in rows if row["method"] != "blast"}
+    delays = sorted({row["switching_ms"] for row in rows if row["method"] == "blast"})
+    found: list[Row] = []
+    for delay in delays:
+        for method, background in sorted(others):
+            lit = {r["megabytes"]: r["total"] for r in rows if _is(r, "blast", background, delay)}
+            packet = {r["megabytes"]: r["total"] for r in rows if _is(r, method, background, None)}
+            size = _crossing([(size, lit[size] - packet[size]) for size in sorted(lit)])
+            found.append({"switching_ms": delay, "method": method, "background": background, "megabytes": size})
+    return found
+
+
+def _is(row: Row, method: str, background: str, delay: float | None) -> bool:
+    return (row["method"], row["background"], row.get("switching_ms")) == (method, background, delay)
+
+
+def _crossing(points: Sequence[tuple[float, float]]) -> float | None:
+    """Where the difference of times falls below 0 for good; it is a line between points, as times are of size."""
+    if points[-1][1] >= 0:
+        return None
+    for (smaller, above), (larger, below) in reversed(list(pairwise(points))):
+        if above >= 0:
+            return float(smaller + (larger - smaller) * above / (above - below))
+    return 0.0

@@ -1,0 +1,94 @@
+"""What section VI-B of the Blast paper says in words and numbers, as checks of the results of a run of Figure 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from blast_sim.base.report import Row
+
+OVERSUBSCRIBED, NON_BLOCKING = "10:1", "non-blocking"
+LOADS = ("none", "light", "heavy")
+PACKET_METHODS = ("naive", "hdfs", "overlay")
+
+BLAST_SECONDS: Mapping[str, float] = {"none": 0.265, "light": 0.295, "heavy": 0.295}
+"""The only times that the paper's text states; those of other methods are bars without numbers."""
+
+STATED_RATIOS: Mapping[str, float] = {"hdfs": 102.0, "overlay": 37.0}
+"""By how much Blast is faster at most on the non-blocking core; read here as under heavy load."""
+
+SAME = 1e-9
+
+Times = Mapping[tuple[str, str, str], float]
+"""Seconds by (method, network, background)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the paper and whether the results bear it out."""
+
+    sentence: str
+    holds: bool
+
+
+def times_of(rows: Iterable[Row]) -> dict[tuple[str, str, str], float]:
+    """The seconds of each cell."""
+    return {(row["method"], row["network"], row["background"]): row["seconds"] for row in rows}
+
+
+def ratio_to_blast(times: Times, method: str, network: str, load: str) -> float:
+    """How much longer a method takes than the paper's text says of Blast."""
+    return times[method, network, load] / BLAST_SECONDS[load]
+
+
+def claims(times: Times, within_racks: Times) -> Sequence[Claim]:
+    """The seven observations, of Figure 4; `within_racks` is of the overlay where no group leaves its rack."""
+    return [
+        Claim("naive, light load: a faster core changes nothing", _core_is_idle(times, "light")),
+        Claim("naive: the non-blocking core helps under heavy load only", _helps_only_when_heavy(times)),
+        Claim("HDFS beats naive, by less and less as the load grows", _hdfs_gains_shrink(times)),
+        Claim("10:1, heavy load: HDFS is worse than naive", _gain(times, OVERSUBSCRIBED, "heavy") < 1),
+        Claim("the overlay beats HDFS and naive everywhere", _overlay_is_best(times)),
+        Claim("the overlay is held up between racks as the load grows", _held_up(times, within_racks)),
+        Claim("Blast is the same for light and heavy load", _blast_is_constant(times)),
+    ]
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= SAME * max(one, other)
+
+
+def _core_is_idle(times: Times, load: str) -> bool:
+    return _same(times["naive", OVERSUBSCRIBED, load], times["naive", NON_BLOCKING, load])
+
+
+def _helps_only_when_heavy(times: Times) -> bool:
+    helps = times["naive", NON_BLOCKING, "heavy"] < 0.9 * times["naive", OVERSUBSCRIBED, "heavy"]
+    return helps and all(_core_is_idle(times, load) for load in ("none", "light"))
+
+
+def _gain(times: Times, network: str, load: str) -> float:
+    return times["naive", network, load] / times["hdfs", network, load]
+
+
+def _hdfs_gains_shrink(times: Times) -> bool:
+    oversubscribed, non_blocking = (
+        [_gain(times, net, load) for load in LOADS] for net in (OVERSUBSCRIBED, NON_BLOCKING)
+    )
+    falling = all(series == sorted(series, reverse=True) for series in (oversubscribed, non_blocking))
+    return falling and min(*oversubscribed[:2], *non_blocking) > 1
+
+
+def _overlay_is_best(times: Times) -> bool:
+    cells = [(network, load) for network in (OVERSUBSCRIBED, NON_BLOCKING) for load in LOADS]
+    return all(times["overlay", *cell] < min(times["hdfs", *cell], times["naive", *cell]) for cell in cells)
+
+
+def _held_up(times: Times, within_racks: Times) -> bool:
+    """The share of its time before the second stage, which has no link but those within racks."""
+    shares = [1 - within_racks["overlay", NON_BLOCKING, load] / times["overlay", NON_BLOCKING, load] for load in LOADS]
+    return shares == sorted(shares) and shares[-1] > 0.75
+
+
+def _blast_is_constant(times: Times) -> bool:
+    return _same(times["blast", OVERSUBSCRIBED, "light"], times["blast", OVERSUBSCRIBED, "heavy"])

@@ -1,0 +1,139 @@
+"""The pictures of the allocation results, from the rows that the benchmark scripts write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from blast_sim.base.report import Row
+
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "os^Dvp*"
+GREY = "#888888"
+_RIGHT = {"Blast"}
+"""Points of the paper whose left is taken by a line of ours."""
+
+
+def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
+    """Table I of the paper as a plot: time of a decision against racks; rows with `from` are the paper's points."""
+    axes = figure.subplots()
+    measured = [row for row in rows if "from" not in row]
+    for number, method in enumerate(dict.fromkeys(row["method"] for row in measured)):
+        own = sorted((row for row in measured if row["method"] == method), key=lambda row: row["racks"])
+        axes.plot(
+            [row["racks"] for row in own],
+            [row["milliseconds"] for row in own],
+            color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)],
+            markersize=4,
+            label=method,
+        )
+    for number, row in enumerate(row for row in rows if "from" in row):
+        axes.plot(
+            row["racks"],
+            row["milliseconds"],
+            linestyle="",
+            color="black",
+            marker="X",
+            markersize=8,
+            label="" if number else "printed in the paper, each on its own machine",
+        )
+        place = (row["racks"], row["milliseconds"])
+        side, aside = ("left", 9) if row["method"] in _RIGHT else ("right", -9)
+        words = f"{row['method']}, {row['racks']:,} racks"
+        axes.annotate(words, place, (aside, 0), textcoords="offset points", ha=side, va="center")
+    axes.margins(x=0.2)
+    axes.set(xscale="log", yscale="log", xlabel="racks", ylabel="time of a decision, ms")
+    axes.set_title("Time of a decision against racks (Table I of the paper)", loc="left")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(which="major", alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+
+def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
+    """The optimiser and the paper's greedy, as shares of the proven optimum, one line for each family of instances.
+
+    On the right the same from 95 % on, where the optimiser is.
+    """
+    figure.set_size_inches(9.0, 1.6 + 0.24 * len(rows))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, least in zip(panels, (0.0, 0.95), strict=True):
+        _shares(axes, rows)
+        axes.set_xlim(least, 1 + 0.03 * (1 - least))
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
+        axes.grid(axis="x", alpha=0.3)
+    panels[0].set_yticks(range(len(rows)), [_label(row) for row in rows])
+    panels[0].set_ylabel("instances: family, racks, requests, splitters where mixed; time for the optimiser")
+    panels[1].set_title("the same from 95 % on", fontsize=8)
+    panels[0].set_title("all of it", fontsize=8)
+    panels[0].invert_yaxis()
+    figure.suptitle("Volume of one allocation, share of the proven optimum (*: of the best known, as none is proven)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+
+
+def _shares(axes: Axes, rows: Sequence[Row]) -> None:
+    places = range(len(rows))
+    axes.plot([row["greedy"] for row in rows], places, "s", color=COLOURS[1], markersize=4, label="greedy, mean")
+    axes.hlines(places, [row["worst"] for row in rows], [row["mean"] for row in rows], color=COLOURS[0])
+    axes.plot([row["worst"] for row in rows], places, "|", color=COLOURS[0], label="optimiser, worst seed")
+    axes.plot([row["mean"] for row in rows], places, "o", color=COLOURS[0], markersize=5, label="optimiser, mean")
+
+
+def _label(row: Row) -> str:
+    return f"{row['case']}, {row['milliseconds']:g} ms{'' if row['proven'] else ' *'}"
+
+
+def completion_times(figure: Figure, rows: Sequence[Row]) -> None:
+    """Completion time of each workload: the paper's policy and the default, with one count of ports or two."""
+    axes = figure.subplots()
+    series = list(dict.fromkeys((row["policy"], row["directional"]) for row in rows))
+    _points(axes, rows, series, [f"{policy}, {_ports(directional)}" for policy, directional in series])
+    axes.set_title("Completion time by policy and kind of ports", loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+
+def all_policies(figure: Figure, rows: Sequence[Row]) -> None:
+    """The same for every policy, one panel for each kind of ports."""
+    kinds = list(dict.fromkeys(row["directional"] for row in rows))
+    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    for axes, directional in zip(panels, kinds, strict=True):
+        own = [row for row in rows if row["directional"] == directional]
+        series = list(dict.fromkeys((row["policy"], directional) for row in own))
+        _points(axes, own, series, [policy for policy, _ in series])
+        axes.set_title(f"Every policy, {_ports(directional)}", loc="left")
+        axes.label_outer()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+
+
+def _points(axes: Axes, rows: Sequence[Row], series: Sequence[tuple[str, bool]], labels: Sequence[str]) -> None:
+    """Mean (a dot) and 99th percentile (a tick above it) of each series (policy, kind of ports) for each workload."""
+    workloads = list(dict.fromkeys((row["workload"], row["load"]) for row in rows))
+    found = {(row["workload"], row["load"], row["policy"], row["directional"]): row for row in rows}
+    width = 0.8 / len(series)
+    for number, (one, label) in enumerate(zip(series, labels, strict=True)):
+        own = [(place, found[key]) for place, load in enumerate(workloads) if (key := (*load, *one)) in found]
+        places = [place - 0.4 + width * (number + 0.5) for place, _ in own]
+        means, tails = ([row[column] for _, row in own] for column in ("mean_s", "p99_s"))
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        axes.vlines(places, means, tails, color=colour, alpha=0.5)
+        axes.plot(places, means, marker=marker, linestyle="", color=colour, label=label)
+        axes.plot(places, tails, marker="_", linestyle="", color=colour)
+    for place, load in enumerate(workloads):
+        service = next(row["mean_service_s"] for row in rows if (row["workload"], row["load"]) == load)
+        label = "mean of a transfer alone" if place == 0 else ""
+        axes.hlines(service, place - 0.45, place + 0.45, color=GREY, linestyle="--", label=label)
+    axes.set_yscale("log")
+    axes.set_ylabel("seconds: mean, line to the 99th percentile")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xticks(range(len(workloads)), [f"{kind}\nload {load:g}" for kind, load in workloads])
+    axes.grid(axis="y", alpha=0.3)
+
+
+def _ports(directional: bool) -> str:
+    return "a port each way" if directional else "one count of ports"

@@ -1,0 +1,188 @@
+"""Results of the programs that measure: read where they are kept, measured where they are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from blast_sim import measuring
+from blast_sim.base.report import Row
+from blast_sim.base.wrong_input import WrongInput
+
+Tables = Mapping[str, list[Row]]
+"""The rows of each table of a result."""
+
+_GRACE_SECONDS = 60.0
+"""In which a script that is told to end removes what it has built."""
+CHECKOUT = Path("benchmarks")
+"""Where the scripts are that an installation does not have."""
+MISSED_A_BAR = 1
+"""Exit status of a benchmark whose figures miss a bar; they are figures all the same."""
+
+
+class MeasurementFailed(Exception):
+    """A benchmark script ended without a result, which is its fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A program that measures, and the columns that the tables of its JSON must have.
+
+    It is a module of `blast_sim.measuring`, unless it `needs_checkout`: a laboratory is no part of an installation.
+    One that `keeps` takes hours: with --keep FILE it keeps what it has measured there, and goes on when it was ended.
+    """
+
+    script: str
+    columns: Mapping[str, Sequence[str]]
+    keeps: bool = False
+    needs_checkout: bool = False
+
+
+BENCHMARKS = (
+    Benchmark(
+        "allocation_speed",
+        {
+            "table_one": ("method", "racks", "milliseconds"),
+            "papers_table_one": ("method", "racks", "milliseconds"),
+        },
+    ),
+    Benchmark(
+        "allocation_quality",
+        {
+            "rows": ("case", "milliseconds", "greedy", "mean", "worst", "seeds", "proven"),
+            "mixture": (
+                "racks",
+                "place",
+                "counted",
+                "amount",
+                "greedy",
+                "worst",
+                "best",
+                "optimiser",
+                "seeds",
+                "proven",
+            ),
+        },
+    ),
+    Benchmark(
+        "completion_time",
+        dict.fromkeys(
+            ("completion", "policies"),
+            ("workload", "load", "policy", "directional", "mean_s", "p99_s", "mean_service_s"),
+        ),
+    ),
+)
+
+
+def kept_in(folder: Path, benchmark: Benchmark) -> Path:
+    """Where the result of a benchmark is."""
+    return folder / f"{benchmark.script}.json"
+
+
+def read(path: Path, benchmark: Benchmark) -> Tables:
+    """The tables in this file. Raises WrongInput, OSError."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise WrongInput(f"{path} is no JSON: --again measures it anew") from None
+    for name, columns in benchmark.columns.items():
+        rows = data.get(name) if isinstance(data, dict) else None
+        if not isinstance(rows, list) or not rows or any(not _has(row, columns) for row in rows):
+            raise WrongInput(f"{path} has no table {name!r} with {', '.join(columns)}: --again measures it anew")
+    return {name: data[name] for name in benchmark.columns}
+
+
+def measure(
+    benchmark: Benchmark, scripts: Path | None, quick: bool, folder: Path, report: Callable[[str], None]
+) -> None:
+    """Run the program and keep its result in `folder`; `report` hears what it is at.
+
+    `scripts` is a folder with others of the same names. Raises WrongInput where there is none, MeasurementFailed.
+    """
+    script = _program(benchmark, scripts)
+    path = kept_in(folder, benchmark)
+    unfinished = path.with_suffix(".unfinished")
+    # A quick result is no beginning of a whole one.
+    cells = path.with_suffix(".quick-cells" if quick else ".cells")
+    command = [sys.executable, *script, "--json", *(["--quick"] if quick else [])]
+    command += ["--keep", str(cells)] if benchmark.keeps else []
+    try:
+        with (
+            unfinished.open("wb") as result,
+            _running(command, result) as running,
+        ):
+            assert running.stderr is not None, "it was asked for"
+            said = ""
+            for said in _lines(running.stderr):
+                report(said)
+            running.wait()
+        if running.returncode not in {0, MISSED_A_BAR}:
+            raise MeasurementFailed(f"{script[-1]} ended with status {running.returncode}: {said}")
+        try:
+            read(unfinished, benchmark)
+        except WrongInput:
+            raise MeasurementFailed(f"{script[-1]} gave no result: {said}") from None
+        unfinished.rename(path)
+        cells.unlink(missing_ok=True)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _program(benchmark: Benchmark, scripts: Path | None) -> list[str]:
+    """What Python is told to run."""
+    if scripts is None and not benchmark.needs_checkout:
+        return ["-m", f"{measuring.__name__}.{benchmark.script}"]
+    script = (scripts or CHECKOUT) / f"{benchmark.script}.py"
+    if not script.is_file():
+        raise WrongInput(f"{script} is not there to measure with: run in a checkout, or say where with --benchmarks")
+    return [str(script)]
+
+
+@contextmanager
+def _running(command: Sequence[str], result: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with whatever it starts, all of which is gone after the block."""
+    # In a session of its own a terminal's Ctrl-C does not reach it: it is for us to end it.
+    with subprocess.Popen(command, stdout=result, stderr=subprocess.PIPE, start_new_session=True) as running:
+        try:
+            yield running
+        finally:
+            if running.poll() is None:
+                _end(running)
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """A script that has hosts of its own removes them when it is told to end."""
+    os.killpg(running.pid, signal.SIGTERM)
+    try:
+        running.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+
+
+def _has(row: object, columns: Sequence[str]) -> bool:
+    return isinstance(row, dict) and all(column in row for column in columns)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    """What is said, line by line; one that overwrites another is a line too."""
+    rest = ""
+    # As much as there is, so that it is heard when it is said.
+    while data := stream.read1(1 << 12):  # type: ignore[attr-defined]
+        *whole, rest = re.split(r"[\r\n]+", rest + data.decode(errors="replace"))
+        yield from filter(None, map(_plain, whole))
+    if _plain(rest):
+        yield _plain(rest)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).strip()

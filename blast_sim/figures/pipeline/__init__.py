@@ -1,0 +1,1 @@
+"""Pictures of the Kascade paper's evaluation."""

@@ -1,0 +1,78 @@
+"""The picture of the pipeline's evaluation in which nodes fail, the ways of failing side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from blast_sim.base.report import Row
+from blast_sim.figures.drawings import COLOURS, GREY
+
+_GROUP = 0.84
+"""Of the distance between two scenarios, what its bars take."""
+_WORDS = {
+    "none": "nobody fails",
+    "killed": "killed: connections are reset at once",
+    "frozen": "frozen: acknowledges, and is silent",
+    "vanished": "vanished: link cut, no packet passes",
+}
+
+
+def of_failures(figure: Figure, rows: Sequence[Row]) -> None:
+    """Figure 15 of the paper: throughput while nodes fail, a group of bars for each scenario, a bar for each way.
+
+    Rows with `from` are the paper's own figures, as lines across.
+    """
+    axes = figure.subplots()
+    own = [row for row in rows if "from" not in row]
+    scenarios = list(dict.fromkeys(row["scenario"] for row in own))
+    for number, way in enumerate(dict.fromkeys(row["way"] for row in own)):
+        some = [row for row in own if row["way"] == way]
+        places, widths = zip(*(_place(row, own, scenarios) for row in some), strict=True)
+        axes.bar(
+            places,
+            [row["share"] for row in some],
+            yerr=[row["share_half"] for row in some],
+            width=widths,
+            color=COLOURS[number % len(COLOURS)],
+            edgecolor="white",
+            capsize=3,
+            label=_WORDS.get(way, way),
+        )
+        for place, row in zip(places, some, strict=True):
+            rate = f"{row['megabytes_per_second']:.2f} MB/s"
+            axes.annotate(rate, (place, 0.02), ha="center", color="white", fontsize=7, rotation="vertical")
+    for row in rows:
+        if "from" in row:
+            axes.axhline(row["share"], color=GREY, linestyle="--", label=row["from"])
+    axes.set_xticks(range(len(scenarios)), [_in_lines(scenario) for scenario in scenarios], fontsize=8)
+    axes.set(ylabel="size ÷ time of the others, share of a host's link", ylim=(0, 1.05))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
+    axes.set_title(f"Nodes that fail, {_setting(own)} (paper: IV-G; 95 % intervals)", loc="left", fontsize=10)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+
+def _place(row: Row, own: Sequence[Row], scenarios: Sequence[str]) -> tuple[float, float]:
+    """Where the middle of a row's bar is, and how wide it is: as wide as if every scenario had as many ways."""
+    beside = {scenario: [one["way"] for one in own if one["scenario"] == scenario] for scenario in scenarios}
+    width = _GROUP / max(map(len, beside.values()))
+    ways = beside[row["scenario"]]
+    return scenarios.index(row["scenario"]) + width * (ways.index(row["way"]) - (len(ways) - 1) / 2), width
+
+
+def _in_lines(scenario: str) -> str:
+    """`10 % one after the other`, narrow enough for a group of bars."""
+    return scenario.replace(" % ", " %\n").replace(" the other", "\nthe other")
+
+
+def _setting(own: Sequence[Row]) -> str:
+    settings = dict.fromkeys(
+        f"{row['nodes']} nodes, {row['bytes'] / 1e6:g} MB, links of {row['rate_mbps']:g} Mbit/s" for row in own
+    )
+    runs = sorted({row["runs"] for row in own})
+    counted = f"{runs[0]} runs" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
+    return f"{'; '.join(settings)}, {counted}"

@@ -1,0 +1,1 @@
+"""Pictures of the rack-fabric multicast's evaluation."""

@@ -1,0 +1,243 @@
+"""Claims: a decision of the paper's greedy takes at most 0.5 ms of CPU at 1000 racks with 1000 pending multicasts, and
+at most 5 ms with four unicast requests a rack beside them (Blast, section III-C.3; Table I: 166 ms). The controller's
+whole decision on all of these, come together, takes at most 0.1 ms a request: ranks, splitters, trees, rules, and what
+goes into the journal. Kept up to date between decisions, as the controller does it, one more request or one that is
+done takes at most 2 ms (p99) with 1000 pending, 10 ms with 10,000.
+
+`blast plan` makes the decisions named "the greedy alone"; the rest is the controller's own core and policy, without its
+devices and its disk. A request with one receiver rack is an edge of two racks, which needs no splitter.
+
+Workloads by name and seed from `workloads.py`. All times are CPU time of this process, input in memory as the algorithm
+takes it. A core that is shared with other load is slower even in CPU time; what a loop of 10,000 additions took in the
+same seconds shows by how much (`loop_ms`).
+
+    python -m blast_sim.measuring.allocation_speed [--quick] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from algorithms.b_matching import greedy
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import Group
+from blast_sim.allocation import workloads
+from blast_sim.measuring import machine
+from blast_sim.measuring.controller_decisions import PolicyAtWork, Served, core_that_waits
+
+Row = dict[str, Any]
+
+PAPERS_TABLE_I: list[Row] = [
+    {"method": "Blast", "racks": 1000, "milliseconds": 166.0, "traffic": "real unicast and multicast"},
+    {"method": "c-Through", "racks": 1000, "milliseconds": 640.0, "traffic": "random unicast"},
+    {"method": "Helios", "racks": 128, "milliseconds": 118.0, "traffic": "synthetic unicast"},
+    {"method": "OSA", "racks": 80, "milliseconds": 48.0, "traffic": "unicast, average of synthetic and real"},
+]
+"""Table I as printed in the paper, each on its own machine."""
+
+ONE_SHOT = "multicasts, the greedy alone"
+MIXED = "multicasts and unicast, the greedy alone"
+CONTROLLER = "multicasts and unicast, the controller's decision"
+ARRIVAL = "the controller's policy: one more comes (99th percentile)"
+COMPLETION = "the controller's policy: one has ended (99th percentile)"
+
+RACKS = (100, 200, 500, 1000, 2000, 5000, 10_000)
+FAMILIES = ("P-contig", "P-random", "FB", "FB-K/4", "R3-5")
+
+
+def progress(text: str) -> None:
+    """One line that overwrites itself."""
+    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _greedy_milliseconds(groups: Sequence[Group], feasibility: Feasibility) -> float:
+    started = time.process_time_ns()
+    greedy.select(groups, feasibility)
+    return (time.process_time_ns() - started) / 1e6
+
+
+def _loop_milliseconds() -> float:
+    """What 10,000 additions take: the yardstick of this core at this moment."""
+    started = time.process_time_ns()
+    total = 0
+    for number in range(10_000):
+        total += number & 255
+    return (time.process_time_ns() - started) / 1e6
+
+
+def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
+    """Milliseconds of single decisions over all pending multicasts on an idle fabric, over five seeds."""
+    found = []
+    for seed in range(5):
+        instance = workloads.instance(family, seed, racks, pending)
+        groups = instance.groups()
+        found += [_greedy_milliseconds(groups, instance.feasibility()) for _ in range(runs)]
+    return found
+
+
+def mixed(racks: int, runs: int) -> Row:
+    """As many multicasts as racks and four unicast requests a rack, in one matching."""
+    instance = workloads.instance("P-contig+uni", 0, racks, racks)
+    groups = instance.groups()
+    times = [_greedy_milliseconds(groups, instance.feasibility()) for _ in range(runs)]
+    return _row(MIXED, racks, times) | {"edges": len(groups)}
+
+
+def in_controller(racks: int, runs: int) -> Row:
+    """The same as requests that the controller has taken: the decision on all of them together."""
+    instance = workloads.instance("P-contig+uni", 0, racks, racks)
+    times, served = [], Served(0, 0)
+    for _ in range(runs):
+        core = core_that_waits(instance)
+        gc.collect()
+        started = time.process_time_ns()
+        core.conclude(0.0)
+        times.append((time.process_time_ns() - started) / 1e6)
+        served = Served.of(core)
+    return _row(CONTROLLER, racks, times) | {
+        "edges": len(instance.edges),
+        "multicasts_served": served.multicasts,
+        "unicasts_served": served.unicasts,
+    }
+
+
+def events(family: str, racks: int, pending: int, number: int) -> tuple[list[float], list[float]]:
+    """Microseconds of each arrival and each completion, with `pending` groups waiting all the time.
+
+    Completions hit a running group at random; arrivals fill up what they let in.
+    """
+    rng = random.Random(f"events/{family}/{racks}/{pending}/{number}")
+    # Those that arrive before the first completion may all be served.
+    policy = PolicyAtWork(workloads.instance(family, 0, racks, 2 * pending + number))
+    while policy.pending < pending:
+        policy.arrive()
+    gc.collect()
+    arrivals: list[float] = []
+    completions: list[float] = []
+    missing = 0
+    while len(arrivals) + len(completions) < number:
+        if missing:
+            taken, served = policy.arrive()
+            arrivals.append(taken)
+            missing += served - 1
+        else:
+            taken, served = policy.complete(rng.choice(policy.running()))
+            completions.append(taken)
+            missing += served
+    return arrivals, completions
+
+
+def table_one(racks: Sequence[int], runs: int, number: int) -> Iterator[Row]:
+    """Time of a decision against racks for each method, in milliseconds, for the plot beside the paper's points.
+
+    As many multicasts as racks (P-contig); `runs` for each row of whole decisions, `number` events for the others.
+    """
+    for count in racks:
+        progress(f"{count} racks")
+        yield _row(ONE_SHOT, count, one_shot("P-contig", count, count, runs)) | {"edges": count}
+        yield mixed(count, runs)
+        yield in_controller(count, min(runs, 5))
+        for method, found in zip((ARRIVAL, COMPLETION), events("P-contig", count, count, number), strict=True):
+            yield {"method": method, "racks": count, "milliseconds": quantile(found, 0.99) / 1e3, "edges": count}
+
+
+def one_shot_rows(runs: int) -> Iterator[Row]:
+    """The first claim, for each family."""
+    for family in FAMILIES:
+        progress(f"one shot, {family}")
+        before = [_loop_milliseconds() for _ in range(runs)]
+        times = one_shot(family, 1000, 1000, runs)
+        loop = statistics.median(before + [_loop_milliseconds() for _ in range(runs)])
+        yield {
+            "family": family,
+            "p50_ms": statistics.median(times),
+            "p99_ms": quantile(times, 0.99),
+            "loop_ms": loop,
+            "p50_in_loops": statistics.median(times) / loop,
+            "bar_ms": 0.5,
+            "met": statistics.median(times) <= 0.5,
+        }
+
+
+def event_rows(number: int) -> Iterator[Row]:
+    """The third claim, for each family."""
+    for pending, bar in ((1000, 2000), (10_000, 10_000)):
+        for family in FAMILIES:
+            progress(f"events, {family}, {pending} pending")
+            arrivals, completions = events(family, 1000, pending, number)
+            p99 = quantile(arrivals, 0.99), quantile(completions, 0.99)
+            yield {
+                "family": family,
+                "pending": pending,
+                "events": len(arrivals) + len(completions),
+                "arrival_p50_us": statistics.median(arrivals),
+                "arrival_p99_us": p99[0],
+                "completion_p50_us": statistics.median(completions),
+                "completion_p99_us": p99[1],
+                "completion_max_us": max(completions),
+                "bar_us": bar,
+                "met": max(p99) <= bar,
+            }
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def _row(method: str, racks: int, times: Sequence[float]) -> Row:
+    return {"method": method, "racks": racks, "milliseconds": statistics.median(times), "slowest_ms": max(times)}
+
+
+def show(title: str, rows: Sequence[Row]) -> None:
+    """A table of these rows; columns that some do not have stay empty."""
+    print(f"\n{title}")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    cells = [columns, *([_cell(row.get(column, "")) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer runs and at most 1000 racks: under a minute")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    racks, runs, number = ((100, 300, 1000), 5, 2000) if args.quick else (RACKS, 7, 6000)
+    results: dict[str, Any] = {
+        "machine": machine.describe(),
+        "one_shot": list(one_shot_rows(4 * runs)),
+        "events": list(event_rows(number)),
+        "table_one": list(table_one(racks, runs, number)),
+        "papers_table_one": PAPERS_TABLE_I,
+    }
+    progress("")
+    if args.json:
+        print(json.dumps(results, indent=2))
+        return
+    print(results["machine"])
+    show("One decision over 1000 pending multicasts, 1000 racks (CPU)", results["one_shot"])
+    show("Decisions one event at a time, 1000 racks (CPU)", results["events"])
+    show("Decisions against racks (CPU; with unicast at 1000 racks: 5 ms, the controller 500 ms)", results["table_one"])
+    show("The paper's Table I", results["papers_table_one"])
+
+
+if __name__ == "__main__":
+    main()

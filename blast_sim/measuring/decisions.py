@@ -1,0 +1,87 @@
+"""CPU time of one decision of the controller about so many requests at once, which `--compute recorded` takes.
+
+    python -m blast_sim.measuring.decisions            # prints
+    python -m blast_sim.measuring.decisions --record   # and keeps them in blast_sim/controller/recorded_compute.toml
+
+What is kept must be of an idle machine: CPU time grows with what others do to the caches. So a load above 0.5 is
+refused; --busy takes it all the same, and the load stands in the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import blast_sim.controller
+from blast_sim.base.report import Row
+from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.run import run_cell
+from blast_sim.measuring import machine
+from blast_sim.scenarios.loading import find, load
+
+DECISIONS = ((120, 36), (1000, 300), (10_000, 3000))
+"""Racks, and requests at once: three for ten racks, as in Figure 4."""
+REPEATS = 3
+MOST_LOAD = 0.5
+RECORD = Path(blast_sim.controller.__path__[0]) / "recorded_compute.toml"
+
+
+def decision_row(racks: int, requests: int) -> Row:
+    """The best of some decisions, in milliseconds."""
+    settings: dict[str, object] = {
+        "network.racks": racks,
+        "network.servers_per_rack": 4,
+        "multicasts.groups": requests,
+        "light.splitters": racks // 3,
+        "light.switch_ports": 10 * racks,
+    }
+    cells = cells_of(load(find("fig4"), settings), (0,), Effort("measured"))
+    cell = next(cell for cell in cells if cell.method == "blast" and cell.background == "none")
+    times = [run_cell(cell)[0]["compute_seconds"] for _ in range(REPEATS)]
+    return {"racks": racks, "requests": requests, "milliseconds": 1000 * min(times)}
+
+
+def recorded(rows: Sequence[Row], taken_on: str) -> str:
+    """The file for `--compute recorded`."""
+    head = (
+        "# CPU time of one decision about so many requests at once: python -m blast_sim.measuring.decisions --record\n"
+    )
+    tables = "".join(
+        f"\n[[decision]]\nracks = {row['racks']}\nrequests = {row['requests']}\n"
+        f"milliseconds = {row['milliseconds']:.3f}\n"
+        for row in rows
+    )
+    return f'{head}machine = "{taken_on}"\n{tables}'
+
+
+def refusal(load: float) -> str:
+    """Why this machine is not to be measured on; nothing if it is."""
+    if load <= MOST_LOAD:
+        return ""
+    return f"the load is {load:.1f}, and what is kept must be of an idle machine: wait until it is below {MOST_LOAD:g}"
+
+
+def main() -> int:
+    """Measure, print, and keep if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help=f"keep them in {RECORD.name}")
+    parser.add_argument("--busy", action="store_true", help="also on a machine that does something else")
+    arguments = parser.parse_args()
+    # Before this one adds to it.
+    taken_on, why_not = machine.describe(), refusal(os.getloadavg()[0])
+    if arguments.record and why_not and not arguments.busy:
+        sys.stderr.write(f"decisions: {why_not}, or take --busy\n")
+        return 1
+    rows = [decision_row(racks, requests) for racks, requests in DECISIONS]
+    text = recorded(rows, taken_on)
+    print(text, end="")
+    if arguments.record:
+        RECORD.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What fabric to buy: prices, hardware, the programme that chooses, static trees."""

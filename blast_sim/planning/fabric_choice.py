@@ -1,0 +1,51 @@
+"""Fabrics that were tried, and which of them is worth its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.planning.hardware import Bill, Hardware
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fabric, its bill, the share of each sample's volume that it serves, and an upper bound on the mean share."""
+
+    hardware: Hardware
+    bill: Bill
+    shares: tuple[float, ...]
+    bound: float
+    directional: bool
+
+    @property
+    def served(self) -> float:
+        """The mean share of the offered volume that one decision serves."""
+        return fmean(self.shares)
+
+
+def pareto(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those that no other one beats in both price and share served, the cheapest first."""
+    kept: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda one: (one.bill.price, -one.served)):
+        if not kept or candidate.served > kept[-1].served:
+            kept.append(candidate)
+    return kept
+
+
+def cheapest_serving(candidates: Sequence[Candidate], share_of_best: float) -> Candidate:
+    """The cheapest that serves at least this share of what the best one does."""
+    wanted = share_of_best * max(candidate.served for candidate in candidates)
+    good = [candidate for candidate in candidates if candidate.served >= wanted]
+    return min(good, key=lambda candidate: candidate.bill.price)
+
+
+def best_for(candidates: Sequence[Candidate], most_price: float) -> Candidate:
+    """The one that serves most for at most this price. Raises WrongInput."""
+    affordable = [candidate for candidate in candidates if candidate.bill.price <= most_price]
+    if not affordable:
+        least = min(candidate.bill.price for candidate in candidates)
+        raise WrongInput(f"--most-price {most_price:g} is too little: the cheapest fabric costs {least:g}")
+    return max(affordable, key=lambda candidate: candidate.served)

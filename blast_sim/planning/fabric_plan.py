@@ -1,0 +1,200 @@
+"""What to buy for a workload: fabrics proposed, tried on samples of the workload, priced and compared.
+
+A linear programme (`pool_programme`) proposes pools of splitters. Each is allocated on every sample by the optimiser,
+limited by steps so that a plan repeats, and cut down to the splitters that were used. What counts is the mean share
+of the offered volume that one decision serves. Amplifiers are tried, before the splitters of one size after the other,
+where the workload has groups too wide for the light of a transceiver.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean
+
+from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.feasibility import Choose, Pieces
+from algorithms.b_matching.optimised import Optimised
+from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.options import Options, options
+from blast_sim.allocation.instance import Instance
+from blast_sim.planning.fabric_choice import Candidate
+from blast_sim.planning.hardware import Hardware, bill, ports_of
+from blast_sim.planning.plan_trees import Offer, tree_choice
+from blast_sim.planning.pool_programme import PoolProgramme, Size
+from blast_sim.planning.prices import Prices
+
+STEPS = 3000
+"""Steps of the optimiser for one allocation."""
+
+RATES = (0.001, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0)
+"""Exchange rates of a proposal: the share of the volume that the price of the fabric without splitters is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """For what to plan: samples of the workload (their own ports and splitters do not count) and what is on offer.
+
+    `most_splitters` in a tree (None: no limit), `packed` counting of switch ports (see `Hardware`).
+    """
+
+    samples: Sequence[Instance]
+    prices: Prices
+    most_splitters: int | None = None
+    packed: bool = False
+
+    @property
+    def racks(self) -> int:
+        """Of every sample."""
+        return len(self.samples[0].ports)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far light reaches: leaves of the `widest` group, and shares of the offered volume.
+
+    `too_wide` has no passive tree of any splitters on offer, `amplified` of it has one behind an amplifier.
+    """
+
+    widest: int
+    too_wide: float
+    amplified: float
+
+
+@dataclass(frozen=True, slots=True)
+class NextPiece:
+    """What adding one thing to a fabric costs (None: no switch of the table has room) and gains in share served."""
+
+    what: str
+    price: float | None
+    watts: float | None
+    gain: float | None
+
+
+class Planner:
+    """Proposes, tries and compares fabrics for one question."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._choice = cache(self._find_choice)
+        self.reach = self._find_reach()
+        self._amplifiable = tuple(question.prices.splitters) if self.reach.amplified else ()
+
+    def proposals(self, ports: int) -> list[Hardware]:
+        """Fabrics with so many ports per rack, the cheapest first; none if no switch connects so many."""
+        prices, empty = self._question.prices, Hardware(self._question.racks, ports, {}, self._question.packed)
+        base = bill(empty, prices)
+        if base is None:
+            return []
+        room, found = prices.switches[-1].ports - empty.switch_ports, [empty]
+        for amplified in (None, *self._amplifiable):
+            fitted = replace(empty, amplified=amplified)
+            every = [self._all_options(sample, fitted) for sample in self._question.samples]
+            programme = PoolProgramme(every, [self._size(ways, amplified) for ways in prices.splitters], room)
+            for rate in sorted(RATES, reverse=True):
+                hardware = fitted.with_pool(programme.solve(rate / base.price))
+                if hardware not in found:
+                    found.append(hardware)
+        return found
+
+    def tried(self, hardware: Hardware, directional: bool | None = None) -> Candidate | None:
+        """The fabric without what it never uses, judged; None if no switch of the table has enough ports.
+
+        `directional` replaces what the samples say about it.
+        """
+        if bill(hardware, self._question.prices) is None:
+            return None
+        instances = [self._on(sample, hardware, directional) for sample in self._question.samples]
+        found = [self._allocated(instance, hardware) for instance in instances]
+        volumes = [sum(request.weight for request in instance.requests) for instance in instances]
+        bounds = [math.inf if one.bound is None else one.bound for one in found]
+        smaller = hardware.with_pool(_most_used([pieces for _, pieces in one.selection] for one in found))
+        cost = bill(smaller, self._question.prices)
+        assert cost is not None, "what needs fewer ports fits as well"
+        return Candidate(
+            smaller,
+            cost,
+            tuple(one.value / volume for one, volume in zip(found, volumes, strict=True)),
+            fmean(min(1.0, bound / volume) for bound, volume in zip(bounds, volumes, strict=True)),
+            instances[0].directional,
+        )
+
+    def next_pieces(self, chosen: Candidate) -> Iterator[NextPiece]:
+        """What one more piece of each kind would add to this fabric."""
+        hardware = chosen.hardware
+        for ways in self._question.prices.splitters:
+            pool = {**hardware.pool, ways: hardware.pool.get(ways, 0) + 1}
+            own = " with its amplifier" if ways == hardware.amplified else ""
+            yield self._gain(f"a 1:{ways} splitter{own}", chosen, replace(hardware, pool=pool))
+            if hardware.amplified is None and ways in self._amplifiable and ways not in hardware.pool:
+                better = replace(hardware, pool=pool, amplified=ways)
+                yield self._gain(f"a 1:{ways} splitter with an amplifier", chosen, better)
+        yield self._gain("an optical port at every rack", chosen, replace(hardware, ports=hardware.ports + 1))
+        if not chosen.directional and not any(sample.loop_leaf for sample in self._question.samples):
+            yield self._gain("directional ports (a setting)", chosen, hardware, directional=True)
+
+    def _gain(self, what: str, chosen: Candidate, more: Hardware, directional: bool | None = None) -> NextPiece:
+        better, cost = self.tried(more, directional), bill(more, self._question.prices)
+        if better is None or cost is None:
+            return NextPiece(what, None, None, None)
+        # What served a sample before still does with more: less is the optimiser's fault.
+        gain = fmean(max(0.0, new - old) for new, old in zip(better.shares, chosen.shares, strict=True))
+        return NextPiece(what, cost.price - chosen.bill.price, cost.watts - chosen.bill.watts, gain)
+
+    def _find_reach(self) -> Reach:
+        """Of every group alone, whatever else wants the splitters."""
+        prices, shares = self._question.prices, self._shares_by_leaves()
+        plenty = dict.fromkeys(prices.splitters, self._question.racks)
+        dark = [leaves for leaves in shares if leaves > 1 and self._choice(None)(leaves, plenty) is None]
+        sizes = prices.splitters if prices.amplifier else ()
+        lit = [leaves for leaves in dark if any(self._choice(size)(leaves, plenty) for size in sizes)]
+        return Reach(max(shares), sum(map(shares.__getitem__, dark)), sum(map(shares.__getitem__, lit)))
+
+    def _shares_by_leaves(self) -> Mapping[int, float]:
+        """Leaves of a tree to the mean share of the offered volume of the groups that need so many."""
+        samples, shares = self._question.samples, defaultdict[int, float](float)
+        for sample in samples:
+            volume = sum(request.weight for request in sample.requests) * len(samples)
+            for request in sample.requests:
+                shares[sample.leaves(request)] += request.weight / volume
+        return shares
+
+    def _size(self, ways: int, amplified: int | None) -> Size:
+        """A splitter priced with the switch ports that it takes, and with its amplifier."""
+        prices, ports = self._question.prices, ports_of(ways, self._question.packed)
+        amplifier = prices.amplifier.item.price if prices.amplifier and ways == amplified else 0.0
+        return Size(ways, prices.splitters[ways].item.price + ports * prices.per_switch_port + amplifier, ports)
+
+    def _find_choice(self, amplified: int | None) -> Choose:
+        question, light = self._question, self._question.prices.light
+        offer = Offer(
+            {ways: self._size(ways, amplified).price for ways in question.prices.splitters},
+            question.racks,
+            0.0 if light is None else light.pass_loss_db,
+            question.most_splitters,
+        )
+        return tree_choice(question.prices, offer, amplified)
+
+    def _on(self, sample: Instance, hardware: Hardware, directional: bool | None) -> Instance:
+        own = sample.directional if directional is None else directional
+        return replace(sample, ports=(hardware.ports,) * hardware.racks, pool=hardware.pool, directional=own)
+
+    def _all_options(self, sample: Instance, hardware: Hardware) -> Options:
+        plenty = dict.fromkeys(self._question.prices.splitters, self._question.racks)
+        instance = self._on(sample, replace(hardware, pool=plenty), None)
+        return options(instance.groups(), instance.feasibility(self._choice(hardware.amplified)))
+
+    def _allocated(self, instance: Instance, hardware: Hardware) -> Optimised:
+        feasibility = instance.feasibility(self._choice(hardware.amplified))
+        return optimise(instance.groups(), feasibility, Steps(STEPS), random.Random(0))
+
+
+def _most_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:
+    most: Counter[int] = Counter()
+    for sample in samples:
+        most |= Counter(ways for pieces in sample for ways in pieces)
+    return dict(sorted(most.items()))

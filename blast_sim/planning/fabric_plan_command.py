@@ -1,0 +1,83 @@
+"""`blast fabric plan`: what it reads, does and prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from blast_sim.allocation.instance import Instance
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
+from blast_sim.planning.fabric_plan import Planner, Question
+from blast_sim.planning.fabric_plan_text import Answer, as_json, as_text
+from blast_sim.planning.paper_costs import claims
+from blast_sim.planning.prices import example_text, read_prices
+from blast_sim.planning.samples import from_family, from_file, is_family
+from blast_sim.planning.static_trees import static_trees
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Plan and print. Raises WrongInput, OSError."""
+    if arguments.example_prices:
+        sys.stdout.write(example_text())
+        return
+    if arguments.workload is None:
+        raise WrongInput("--workload is missing: name a family, such as P-contig, or an instance file")
+    samples = _samples(arguments)
+    limits = [sample.most_splitters for sample in samples]
+    limit = arguments.max_splitters_per_tree if arguments.max_splitters_per_tree is not None else limits[0]
+    question = Question(samples, read_prices(arguments.prices), limit, arguments.counting == "packed")
+    answer = _answer(question, arguments)
+    text = json.dumps(as_json(answer), indent=2) if arguments.json else as_text(answer, question.prices)
+    sys.stdout.write(text + "\n")
+
+
+def _samples(arguments: argparse.Namespace) -> list[Instance]:
+    name, racks = arguments.workload, arguments.racks
+    if not is_family(name) and Path(name).exists():
+        samples = from_file(Path(name), racks)
+    elif racks is None:
+        raise WrongInput("--racks is missing: a named workload can have any number of them")
+    else:
+        samples = from_family(name, racks, arguments.groups or max(1, racks // 2), arguments.samples)
+    if not arguments.directional:
+        return samples
+    if samples[0].loop_leaf:
+        raise WrongInput("--directional does not go with loop_leaf: the sender's receiver has one use only")
+    return [replace(sample, directional=True) for sample in samples]
+
+
+def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
+    planner = Planner(question)
+    proposed = {ports: planner.proposals(ports) for ports in arguments.ports}
+    proposals = [hardware for found in proposed.values() for hardware in found]
+    if not proposals:
+        raise WrongInput(_too_small(question, min(arguments.ports)))
+    bar = tqdm(proposals, desc="fabrics tried", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
+    fabrics = pareto(candidate for hardware in bar if (candidate := planner.tried(hardware)) is not None)
+    if arguments.most_price is None:
+        chosen = cheapest_serving(fabrics, min(1.0, arguments.serve / 100))
+    else:
+        chosen = best_for(fabrics, arguments.most_price)
+    static = list(static_trees(question.samples, question.prices))
+    return Answer(
+        too_many_ports=[ports for ports, found in proposed.items() if not found],
+        fabrics=fabrics,
+        chosen=chosen,
+        next_pieces=list(planner.next_pieces(chosen)),
+        reach=planner.reach,
+        static=static,
+        claims=list(claims(question.prices, chosen, static)),
+    )
+
+
+def _too_small(question: Question, ports: int) -> str:
+    return (
+        f"{question.racks} racks need an optical switch of {question.racks * ports} ports or more, but the largest of "
+        f"the price table has {question.prices.switches[-1].ports}: add a larger one with --prices"
+    )

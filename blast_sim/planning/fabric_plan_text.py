@@ -1,0 +1,176 @@
+"""The answer of `blast fabric plan` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from blast_sim.base.text import table
+from blast_sim.planning.fabric_choice import Candidate
+from blast_sim.planning.fabric_plan import NextPiece, Reach
+from blast_sim.planning.hardware import Bill, Hardware
+from blast_sim.planning.paper_costs import Claim
+from blast_sim.planning.prices import Prices
+from blast_sim.planning.static_trees import StaticTrees
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the command found: fabrics worth their price, the `chosen` one, what would come next, and static trees.
+
+    `too_many_ports` are the numbers of ports per rack for which the price table has no switch.
+    """
+
+    too_many_ports: Sequence[int]
+    fabrics: Sequence[Candidate]
+    chosen: Candidate
+    next_pieces: Sequence[NextPiece]
+    reach: Reach
+    static: Sequence[StaticTrees]
+    claims: Sequence[Claim]
+
+    def cheapest_as_good(self, step: StaticTrees) -> float | None:
+        """The price of the cheapest fabric with an optical switch that serves as much; None if none does."""
+        return min((one.bill.price for one in self.fabrics if one.served >= step.served), default=None)
+
+
+def as_json(answer: Answer) -> dict[str, object]:
+    """Everything, as JSON knows it."""
+    return {
+        "ports_per_rack_too_many": list(answer.too_many_ports),
+        "fabrics": [_fabric(candidate) for candidate in answer.fabrics],
+        "chosen": _fabric(answer.chosen) | {"bill": _bill(answer.chosen.bill)},
+        "next": [
+            {"what": piece.what, "price": piece.price, "watts": piece.watts, "served_gain": piece.gain}
+            for piece in answer.next_pieces
+        ],
+        "light": {
+            "widest_leaves": answer.reach.widest,
+            "too_wide": answer.reach.too_wide,
+            "lit_by_amplifiers": answer.reach.amplified,
+        },
+        "static": [
+            {
+                "trees": [asdict(tree) for tree in step.trees],
+                "racks": step.racks,
+                "price": step.bill.price,
+                "watts": step.bill.watts,
+                "served": step.served,
+                "bill": _bill(step.bill),
+                "cheapest_fabric_price": answer.cheapest_as_good(step),
+            }
+            for step in answer.static
+        ],
+        "claims": [asdict(claim) for claim in answer.claims],
+    }
+
+
+def _bill(bought: Bill) -> list[dict[str, object]]:
+    return [{"what": one.what, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
+
+
+def _fabric(candidate: Candidate) -> dict[str, object]:
+    hardware = candidate.hardware
+    return {
+        "ports_per_rack": hardware.ports,
+        "splitters": [
+            {"ways": ways, "count": count, "amplified": ways == hardware.amplified}
+            for ways, count in hardware.pool.items()
+        ],
+        "amplifiers": hardware.amplifiers,
+        "switch_ports": hardware.switch_ports,
+        "price": candidate.bill.price,
+        "watts": candidate.bill.watts,
+        "served": candidate.served,
+        "bound": candidate.bound,
+    }
+
+
+def as_text(answer: Answer, prices: Prices) -> str:
+    """Everything, as tables for people."""
+    fabrics = [
+        [
+            "*" if candidate is answer.chosen else "",
+            str(candidate.hardware.ports),
+            _splitters(candidate.hardware),
+            str(candidate.hardware.switch_ports),
+            *_cost(candidate.bill),
+            f"{candidate.served:.1%}",
+            f"{candidate.bound:.1%}",
+        ]
+        for candidate in answer.fabrics
+    ]
+    bill = [
+        [line.what, str(line.count), f"{line.price:,.0f}", f"{line.watts:,.0f}"] for line in answer.chosen.bill.lines
+    ]
+    left_out = [
+        f"\nNot tried: {ports} ports per rack, for which no optical switch of the price table is large enough."
+        for ports in answer.too_many_ports
+    ]
+    header = ["", "PORTS/RACK", "SPLITTERS", "SWITCH PORTS", "PRICE", "WATTS", "SERVED", "AT MOST"]
+    return "\n".join(
+        (
+            "Fabrics that no other one beats in both price and volume served (* chosen):",
+            table(header, fabrics),
+            *left_out,
+            "\nTo buy:",
+            table(["WHAT", "COUNT", "PRICE", "WATTS"], [*bill, ["together", "", *_cost(answer.chosen.bill)]]),
+            f"\n{amplifiers_told(answer.reach, answer.chosen.hardware, prices)}",
+            "\nThe next piece:",
+            table(["WHAT", "PRICE", "WATTS", "MORE SERVED"], [_next(piece) for piece in answer.next_pieces]),
+            "\nInstead, static trees: splitters fixed between ToRs, no optical switch, one group at a time on each:",
+            _static(answer),
+            "\nThe paper on costs and power, and this plan:",
+            table(["SECTION", "PAPER", "HERE"], [[one.section, one.paper, one.here] for one in answer.claims]),
+        )
+    )
+
+
+def amplifiers_told(reach: Reach, hardware: Hardware, prices: Prices) -> str:
+    """Whether amplifiers are bought, and why."""
+    if prices.light is None:
+        return "Amplifiers: none. Without a [light] budget in the price table no tree lacks light."
+    budget = f"{prices.light.budget_db:g} dB"
+    if not reach.too_wide:
+        leaves = f"the widest of {reach.widest} leaves" if reach.widest > 1 else "each of one leaf"
+        return f"Amplifiers: none. Every group, {leaves}, has a passive tree within {budget}."
+    needed = f"{reach.too_wide:.1%} of the volume has no passive tree within {budget}"
+    if hardware.amplifiers:
+        return f"Amplifiers: {hardware.amplifiers}, before the 1:{hardware.amplified} splitters: {needed}."
+    if prices.amplifier is None:
+        return f"Amplifiers: none, as the price table has none. {needed}."
+    if not reach.amplified:
+        return f"Amplifiers: none. {needed}, and none behind an amplifier."
+    return f"Amplifiers: none in the chosen fabric. {needed}; amplifiers could light {reach.amplified:.1%}."
+
+
+def _static(answer: Answer) -> str:
+    if not answer.static:
+        return "none: no multicast that splitters on offer have light for comes again from the same rack."
+    rows = [
+        [
+            str(len(step.trees)),
+            f"rack {step.trees[-1].root} to {len(step.trees[-1].leaves)} racks",
+            str(step.racks),
+            *_cost(step.bill),
+            f"{step.served:.1%}",
+            "none" if (price := answer.cheapest_as_good(step)) is None else f"{price:,.0f}",
+        ]
+        for step in answer.static
+    ]
+    return table(["TREES", "THE LAST ONE", "RACKS", "PRICE", "WATTS", "SERVED", "SWITCHED FABRIC FOR AS MUCH"], rows)
+
+
+def _splitters(hardware: Hardware) -> str:
+    said = (f"{count} x 1:{ways}{' amplified' * (ways == hardware.amplified)}" for ways, count in hardware.pool.items())
+    return ", ".join(said) or "none"
+
+
+def _cost(bought: Bill) -> tuple[str, str]:
+    return f"{bought.price:,.0f}", f"{bought.watts:,.0f}"
+
+
+def _next(piece: NextPiece) -> list[str]:
+    if piece.price is None or piece.watts is None or piece.gain is None:
+        return [piece.what, "no optical switch of the price table has the ports for it", "", ""]
+    return [piece.what, f"{piece.price:+,.0f}", f"{piece.watts:+,.0f}", f"{piece.gain:+.2%}"]

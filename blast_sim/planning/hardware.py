@@ -1,0 +1,107 @@
+"""A fabric as a list of things to buy, and what they cost together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from blast_sim.planning.prices import Item, Prices
+
+RACK_PORT, SWITCH = "optical port of a ToR", "optical switch"
+"""What a bill calls them; a switch with its ports behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """So many racks with so many optical ports each, and splitters by ways, on one optical switch.
+
+    `packed`: the input of a splitter shares a pair of switch ports with one of its outputs, so that 1:N takes N ports
+    and not N + 1 as in the paper. `amplified`: the size whose splitters have an amplifier before them (None: none has).
+    """
+
+    racks: int
+    ports: int
+    pool: Mapping[int, int]
+    packed: bool = False
+    amplified: int | None = None
+
+    def with_pool(self, pool: Mapping[int, int]) -> Hardware:
+        """The same with other splitters; without the amplified size there is no amplifier."""
+        kept = {ways: count for ways, count in sorted(pool.items()) if count}
+        return replace(self, pool=kept, amplified=self.amplified if self.amplified in kept else None)
+
+    @property
+    def amplifiers(self) -> int:
+        """Amplifiers to buy."""
+        return 0 if self.amplified is None else self.pool[self.amplified]
+
+    @property
+    def switch_ports(self) -> int:
+        """Ports that the optical switch must have."""
+        return self.racks * self.ports + sum(count * ports_of(ways, self.packed) for ways, count in self.pool.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bill: `item` is the price and power of one of the `count` pieces."""
+
+    what: str
+    count: int
+    item: Item
+
+    @property
+    def price(self) -> float:
+        """Of all of them."""
+        return self.count * self.item.price
+
+    @property
+    def watts(self) -> float:
+        """Of all of them."""
+        return self.count * self.item.watts
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What to buy."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def price(self) -> float:
+        """Of everything."""
+        return sum(line.price for line in self.lines)
+
+    @property
+    def watts(self) -> float:
+        """Of everything."""
+        return sum(line.watts for line in self.lines)
+
+
+def ports_of(ways: int, packed: bool) -> int:
+    """Ports of the optical switch that a 1:`ways` splitter takes."""
+    return ways if packed else ways + 1
+
+
+def bill(hardware: Hardware, prices: Prices) -> Bill | None:
+    """The cheapest way to buy it; None if no switch of the table has enough ports."""
+    large_enough = [offer for offer in prices.switches if offer.ports >= hardware.switch_ports]
+    if not large_enough:
+        return None
+    switch = min(large_enough, key=lambda offer: offer.item.price)
+    return Bill(
+        (
+            Line(f"{SWITCH}, {switch.ports} ports", 1, switch.item),
+            Line(RACK_PORT, hardware.racks * hardware.ports, prices.rack_port),
+            *glass(hardware.pool, hardware.amplifiers, prices),
+        )
+    )
+
+
+def glass(pool: Mapping[int, int], amplifiers: int, prices: Prices) -> Iterator[Line]:
+    """The lines of these splitters, and of so many amplifiers."""
+    for ways, count in sorted(pool.items()):
+        if count:
+            yield Line(f"1:{ways} splitter", count, prices.splitters[ways].item)
+    if amplifiers:
+        assert prices.amplifier is not None, "nothing is amplified without an offer"
+        yield Line("optical amplifier", amplifiers, prices.amplifier.item)

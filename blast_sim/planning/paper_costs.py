@@ -1,0 +1,85 @@
+"""What the Blast paper says of costs and power (sections II-A, II-B), and what a plan comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from blast_sim.planning.fabric_choice import Candidate
+from blast_sim.planning.hardware import RACK_PORT, SWITCH, Bill, Hardware, Line, bill
+from blast_sim.planning.prices import Prices
+from blast_sim.planning.static_trees import StaticTrees
+
+PAPERS_FABRIC = Hardware(120, 1, {4: 40})
+"""Section VI-A: forty 1:4 splitters and one port of each ToR on a switch of 320 ports."""
+
+PAPERS_SWITCH_PORTS = PAPERS_FABRIC.switch_ports
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the paper with its section, and the figures of this plan beside it, in the price table's money."""
+
+    section: str
+    paper: str
+    here: str
+
+
+def claims(prices: Prices, chosen: Candidate, static: Sequence[StaticTrees]) -> Iterator[Claim]:
+    """Every one of them, in the paper's order."""
+    sizes = ", ".join(f"1:{ways} {offer.item.price:,g}" for ways, offer in prices.splitters.items())
+    yield Claim("II-A", "splitters: 1:4 $40, 1:16 $80, 1:64 $250", f"price table: {sizes or 'none'}")
+    amplifier = prices.amplifier
+    told = "none" if amplifier is None else f"{amplifier.item.price:,g}"
+    yield Claim("II-A", "an amplifier: roughly $1,000", f"price table: {told}; bought: {chosen.hardware.amplifiers}")
+    yield Claim("II-B", "static trees against hot spots: a few thousand dollars", _static(static))
+    listed = next((offer for offer in prices.switches if offer.ports == PAPERS_SWITCH_PORTS), None)
+    told = "no such switch" if listed is None else f"{listed.item.price:,g}"
+    yield Claim("II-B", "a 320-port MEMS switch: $85,000", f"price table: {told}; bought: {_switch(chosen.bill)}")
+    yield Claim("II-B", "the whole region of a moderate-scale cluster: around $100,000", _region(chosen))
+    papers = bill(PAPERS_FABRIC, prices) if PAPERS_FABRIC.pool.keys() <= prices.splitters.keys() else None
+    yield Claim(
+        "VI-A", "120 racks, 40 1:4 splitters, 320 ports (no price)", "no bill" if papers is None else _sum(papers)
+    )
+    told = "none" if amplifier is None else f"{amplifier.item.watts:,g} W"
+    yield Claim("II-B", "power of a transceiver: 1 to 3.5 W", f"price table: {prices.rack_port.watts:,g} W")
+    yield Claim("II-B", "power of a 320-port switch: 50 W", f"bought: {_watts(chosen.bill)}")
+    yield Claim("II-B", "power of an amplifier: on the order of tens of watts", f"price table: {told}")
+
+
+def _static(steps: Sequence[StaticTrees]) -> str:
+    if not steps:
+        return "none is proposed"
+    shown = steps[:1] if len(steps) == 1 else (steps[0], steps[-1])
+    return "; ".join(
+        f"{len(step.trees)} tree{'s' * (len(step.trees) > 1)} over {step.racks} racks: {step.bill.price:,.0f} "
+        f"for {step.served:.1%} of the volume"
+        for step in shown
+    )
+
+
+def _switch(bought: Bill) -> str:
+    line = _switch_line(bought)
+    return f"{_ports(line)}, {line.price:,.0f}"
+
+
+def _watts(bought: Bill) -> str:
+    line = _switch_line(bought)
+    return f"{_ports(line)}, {line.watts:,g} W; everything {bought.watts:,g} W"
+
+
+def _switch_line(bought: Bill) -> Line:
+    return next(line for line in bought.lines if line.what.startswith(SWITCH))
+
+
+def _ports(switch: Line) -> str:
+    return switch.what.removeprefix(f"{SWITCH}, ")
+
+
+def _region(chosen: Candidate) -> str:
+    return f"{chosen.hardware.racks} racks: {_sum(chosen.bill)}"
+
+
+def _sum(bought: Bill) -> str:
+    transceivers = sum(line.price for line in bought.lines if line.what == RACK_PORT)
+    return f"{bought.price:,.0f}, {bought.price - transceivers:,.0f} without the ToRs' transceivers"

@@ -1,0 +1,124 @@
+"""Which splitters a tree of a planned fabric takes: within the light budget, behind an amplifier where that is short.
+
+An amplifier is fixed before a splitter, and a tree that needs one begins with such a splitter, where it serves every
+leaf. Light that is amplified a second time is not counted on. In one fabric the splitters of one size have amplifiers,
+all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+from algorithms.b_matching.feasibility import Choose, Pieces, by_count
+from algorithms.cascade import Budget, Catalogue, Entry
+from algorithms.power_budget import Amplifier, Light, Passive, Piece, Window, exactly
+from blast_sim.planning.prices import AmplifierOffer, LightBudget, Prices
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The splitters that trees are made of, at most `most` of each size in one tree.
+
+    `price_of` by ways: what one costs in place. One way through the optical switch loses `pass_loss_db`; a tree has
+    `most_splitters` at most (None: no limit).
+    """
+
+    price_of: Mapping[int, float]
+    most: int
+    pass_loss_db: float
+    most_splitters: int | None = None
+
+
+def tree_choice(prices: Prices, offer: Offer, amplified: int | None = None) -> Choose:
+    """The cheapest splitters for a tree out of a pool in which those of the size `amplified` have an amplifier each.
+
+    Without a light budget trees are limited by the number of splitters alone.
+    """
+    if prices.light is None:
+        return by_count(offer.most_splitters)
+    passive = _Trees(prices, prices.light, offer)
+    if amplified is None or prices.amplifier is None:
+        return passive.choose
+    boosted = _Trees(prices, prices.light, offer, _as_if_launched(prices.amplifier, offer), amplified)
+
+    def choose(leaves: int, pool: Mapping[int, int]) -> Pieces | None:
+        found = passive.choose(leaves, pool)
+        return boosted.choose(leaves, pool) if found is None else found
+
+    return choose
+
+
+class _Trees:
+    """The trees from light of so many dB as is `launched`; with `first` only those that begin with this size."""
+
+    def __init__(
+        self, prices: Prices, light: LightBudget, offer: Offer, launched: float = 0.0, first: int | None = None
+    ) -> None:
+        self._limit, self._first = offer.most_splitters, first
+        self._budget = Budget(
+            Light(launched, launched, launched),
+            Passive("optical switch", exactly(offer.pass_loss_db)),
+            Window(-light.budget_db, math.inf),
+        )
+        self._supply = {
+            Piece(f"1:{ways}", ways, exactly(prices.splitters[ways].loss_db), price=offer.price_of[ways]): offer.most
+            for ways in prices.splitters
+            # A wider splitter would come first, and would be the one to amplify.
+            if first is None or ways <= first
+        }
+        self._catalogue = Catalogue(self._supply, self._budget)
+        self._entries = cache(self._find_entries)
+
+    def choose(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
+        """The cheapest tree with so many leaves that `pool` can pay for, or None."""
+        if self._first is not None and not pool.get(self._first):
+            return None
+        if self._first is None:
+            found = self._catalogue.choose(leaves, pool)
+        elif leaves > self._catalogue.most_leaves:
+            found = self._evenly(leaves, pool)
+        else:
+            found = next((e.pieces for e in self._entries(leaves) if _pays(pool, e.pieces)), None)
+        return None if found is None or (self._limit is not None and len(found) > self._limit) else found
+
+    def _find_entries(self, leaves: int) -> list[Entry]:
+        trees = self._catalogue.entries(leaves)
+        return [entry for entry in trees if entry.pieces and self._catalogue.tree(entry).ways[0] == self._first]
+
+    def _evenly(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
+        """The same beyond the table, if it can be had with the legs of the first splitter sharing the leaves evenly."""
+        assert self._first is not None, "a passive tree is for the catalogue alone"
+        left, taken = Counter(pool), [self._first]
+        left[self._first] -= 1
+        for leg in range(self._first):
+            share = leaves // self._first + (leg < leaves % self._first)
+            found = self._below_a_leg.choose(share, left) if share else ()
+            if found is None:
+                return None
+            left.subtract(found)
+            taken += found
+        return tuple(sorted(taken, reverse=True))
+
+    @cached_property
+    def _below_a_leg(self) -> Catalogue:
+        """Trees from the light of a leg of the first splitter, a single leaf among them."""
+        first = next(piece for piece in self._supply if piece.ways == self._first)
+        slot = first.hung(self._budget.root, self._budget.switch)
+        assert slot is not None, "nothing is overdriven where nothing has a limit"
+        return Catalogue(self._supply, replace(self._budget, root=slot))
+
+
+def _as_if_launched(amplifier: AmplifierOffer, offer: Offer) -> float:
+    """What a transmitter would have to launch for as much light before the first splitter as the amplifier gives."""
+    passed = Amplifier("amplifier", (amplifier.gain_db,) * 3, amplifier.most_output_db).after(
+        Light(-offer.pass_loss_db, -offer.pass_loss_db, -offer.pass_loss_db)
+    )
+    return passed.worst + offer.pass_loss_db
+
+
+def _pays(pool: Mapping[int, int], pieces: Pieces) -> bool:
+    return all(pool.get(ways, 0) >= pieces.count(ways) for ways in set(pieces))

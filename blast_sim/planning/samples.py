@@ -1,0 +1,54 @@
+"""The samples of a workload that a fabric is planned for: of a named family, or the requests of an instance file."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from pathlib import Path
+
+from blast_sim.allocation import workloads
+from blast_sim.allocation.instance import Instance, Request
+from blast_sim.allocation.instance_file import read_instance
+from blast_sim.base.wrong_input import WrongInput
+
+
+def from_family(name: str, racks: int, groups: int, samples: int) -> list[Instance]:
+    """Instances of the family with seeds 0, 1, …; their ports and splitters are the family's. Raises WrongInput."""
+    if not is_family(name):
+        known = ", ".join(workloads.FAMILIES)
+        near = difflib.get_close_matches(name.removesuffix("+uni"), workloads.FAMILIES, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"families are {known}"
+        raise WrongInput(f"--workload {name!r} is neither a file nor a family of workloads: {hint}")
+    too_small = WrongInput(f"the workload {name} has no requests of {groups} groups on {racks} racks: take more racks")
+    try:
+        made = [workloads.instance(name, seed, racks, groups) for seed in range(samples)]
+    except ValueError:
+        raise too_small from None
+    if any(not one.edges or any(len(edge.racks) < 2 for edge in one.edges) for one in made):
+        raise too_small
+    return [_instance(one) for one in made]
+
+
+def is_family(name: str) -> bool:
+    """Whether this names a family of workloads."""
+    return name.removesuffix("+uni") in workloads.FAMILIES
+
+
+def from_file(path: Path, racks: int | None) -> list[Instance]:
+    """The requests of an instance file as the one sample, on so many racks (None: the file's). Raises WrongInput."""
+    instance = read_instance(path)
+    if not instance.requests:
+        raise WrongInput(f"{path} has no requests to plan for")
+    if racks is None:
+        return [instance]
+    for request in instance.requests:
+        if max(request.racks) >= racks:
+            raise WrongInput(f"request {request.name!r} has rack {max(request.racks)}, but --racks says {racks}")
+    return [replace(instance, ports=(1,) * racks)]
+
+
+def _instance(made: workloads.Instance) -> Instance:
+    requests = tuple(
+        Request(str(number), edge.racks[0], edge.racks[1:], edge.weight) for number, edge in enumerate(made.edges)
+    )
+    return Instance(made.budgets, made.pool, requests)

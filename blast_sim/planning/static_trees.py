@@ -1,0 +1,163 @@
+"""Static trees for groups that come again: splitters fixed between ToRs, without an optical switch (Blast, II-A, II-B).
+
+Model. Every sample is a moment at which the workload's requests compete. A static tree leads from a port of its own at
+one ToR to ports of their own at others, and serves one request at a time: in each sample the heaviest one that starts
+at its root, has all its receivers among its leaves, and is not served by another static tree. Trees are considered for
+the groups of the samples as they are. A group that serves something in one of several samples only does not come again.
+They are bought one after the other, each time the one that serves most for its price. What an optical switch would
+serve beside them is not part of this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from heapq import nlargest
+from statistics import fmean
+
+from algorithms.b_matching.feasibility import Choose, Pieces
+from blast_sim.allocation.instance import Instance, Request
+from blast_sim.planning.hardware import RACK_PORT, Bill, Line, glass
+from blast_sim.planning.plan_trees import Offer, tree_choice
+from blast_sim.planning.prices import Prices
+
+MOST_TREES = 8
+"""Static trees that are proposed: they are for hot spots."""
+
+MOST_GROUPS = 500
+"""Groups that are considered, those with most volume."""
+
+_Group = tuple[int, frozenset[int]]
+"""(rack of the sender, racks of the receivers)"""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTree:
+    """One tree from the ToR of rack `root` to those of `leaves`; `amplifiers` of its splitters have one before them."""
+
+    root: int
+    leaves: tuple[int, ...]
+    splitters: Pieces
+    amplifiers: int
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTrees:
+    """The first so many trees, what they cost together, and the share of each sample's volume that they serve."""
+
+    trees: tuple[StaticTree, ...]
+    bill: Bill
+    shares: tuple[float, ...]
+
+    @property
+    def served(self) -> float:
+        """The mean share of the offered volume."""
+        return fmean(self.shares)
+
+    @property
+    def racks(self) -> int:
+        """How many racks they join."""
+        return len({rack for tree in self.trees for rack in (tree.root, *tree.leaves)})
+
+
+def static_trees(samples: Sequence[Instance], prices: Prices, most: int = MOST_TREES) -> Iterator[StaticTrees]:
+    """The best tree, the best two, … up to `most`, or until no group that comes again is left."""
+    volumes = [sum(request.weight for request in sample.requests) for sample in samples]
+    candidates = list(_candidates(samples, prices))
+    bought: list[StaticTree] = []
+    served: list[set[str]] = [set() for _ in samples]
+    shares = [0.0] * len(samples)
+    while len(bought) < most:
+        ranked = [(_worth(one, served, volumes), -place) for place, one in enumerate(candidates)]
+        worth, place = max(ranked, default=(0.0, 0))
+        if worth <= 0:
+            return
+        best = candidates[-place]
+        bought.append(best.tree)
+        for moment, request in enumerate(best.heaviest(served)):
+            if request is not None:
+                served[moment].add(request.name)
+                shares[moment] += request.weight / volumes[moment]
+        yield StaticTrees(tuple(bought), _bill(bought, prices), tuple(shares))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A tree, its price, and per sample the requests that it could serve, the heaviest first."""
+
+    tree: StaticTree
+    price: float
+    covered: Sequence[Sequence[Request]]
+
+    def heaviest(self, served: Sequence[Set[str]]) -> list[Request | None]:
+        """What it serves in each sample beside those that are served."""
+        left = zip(self.covered, served, strict=True)
+        return [next((one for one in covered if one.name not in done), None) for covered, done in left]
+
+
+def _worth(candidate: _Candidate, served: Sequence[Set[str]], volumes: Sequence[float]) -> float:
+    """The share of the volume that it adds, for its price."""
+    adds = zip(candidate.heaviest(served), volumes, strict=True)
+    return fmean(0.0 if one is None else one.weight / volume for one, volume in adds) / max(candidate.price, 1e-9)
+
+
+def _candidates(samples: Sequence[Instance], prices: Prices) -> Iterator[_Candidate]:
+    """Trees for the groups that come again, of those with most volume."""
+    asked = [_by_sender(sample) for sample in samples]
+    volume = defaultdict[_Group, float](float)
+    for sample in samples:
+        for request in sample.requests:
+            volume[request.sender, frozenset(request.receivers)] += request.weight
+    splitters = _Glass(prices, max((len(leaves) for _, leaves in volume), default=0))
+    for root, leaves in nlargest(MOST_GROUPS, volume, key=volume.__getitem__):
+        covered = [[one for one in own.get(root, ()) if leaves.issuperset(one.receivers)] for own in asked]
+        # To one receiver goes a fibre and no tree.
+        if len(leaves) < 2 or sum(map(bool, covered)) < min(2, len(samples)):
+            continue
+        found = splitters.of(len(leaves))
+        if found is not None:
+            tree = StaticTree(root, tuple(sorted(leaves)), *found)
+            yield _Candidate(tree, _bill([tree], prices).price, covered)
+
+
+def _by_sender(sample: Instance) -> Mapping[int, Sequence[Request]]:
+    found: defaultdict[int, list[Request]] = defaultdict(list)
+    for request in sorted(sample.requests, key=lambda request: -request.weight):
+        found[request.sender].append(request)
+    return found
+
+
+class _Glass:
+    """The cheapest splitters of a tree that nothing but glass joins; amplified where there is not enough light."""
+
+    def __init__(self, prices: Prices, most_leaves: int) -> None:
+        self._prices, self._most = prices, most_leaves
+        self._choice, self.of = cache(self._find_choice), cache(self._find)
+
+    def _find(self, leaves: int) -> tuple[Pieces, int] | None:
+        """The splitters, and how many of them have an amplifier; None if no tree has light for so many leaves."""
+        plenty = dict.fromkeys(self._prices.splitters, self._most)
+        passive = self._choice(None)(leaves, plenty)
+        if passive is not None:
+            return passive, 0
+        sizes = self._prices.splitters if self._prices.amplifier else ()
+        found = ((pieces, size) for size in sizes if (pieces := self._choice(size)(leaves, plenty)) is not None)
+        made = [(pieces, pieces.count(size)) for pieces, size in found]
+        return min(made, key=lambda one: _price(glass(Counter(one[0]), one[1], self._prices)), default=None)
+
+    def _find_choice(self, amplified: int | None) -> Choose:
+        each = self._prices.amplifier.item.price if self._prices.amplifier else 0.0
+        price_of = {ways: o.item.price + each * (ways == amplified) for ways, o in self._prices.splitters.items()}
+        return tree_choice(self._prices, Offer(price_of, self._most, 0.0), amplified)
+
+
+def _price(lines: Iterable[Line]) -> float:
+    return sum(line.price for line in lines)
+
+
+def _bill(trees: Sequence[StaticTree], prices: Prices) -> Bill:
+    splitters = Counter(ways for tree in trees for ways in tree.splitters)
+    ends = Line(RACK_PORT, sum(1 + len(tree.leaves) for tree in trees), prices.rack_port)
+    return Bill((ends, *glass(splitters, sum(tree.amplifiers for tree in trees), prices)))

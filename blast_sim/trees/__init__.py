@@ -1,0 +1,1 @@
+"""Balanced trees between sites, planned from a file of a network."""

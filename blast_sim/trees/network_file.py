@@ -1,0 +1,86 @@
+"""Network files: the JSON that `blast trees` reads.
+
+    {"hosts": ["a", "b", "c"], "root": "a", "receivers": "all",
+     "links": [["a", "b", 10], ["a", "c", 8], ["b", "c", 4]],
+     "out": {"a": 10}, "in": {"b": 10, "c": 10}}
+
+`receivers` is "all", or a list; hosts that are neither root nor receivers may pass data on. Links have one direction.
+`out`, `in`, and hosts in them, may be left out where there is no limit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+from algorithms.balanced.named_network import NamedNetwork
+from algorithms.balanced.network import InvalidNetwork, Network
+from blast_sim.base.json_input import parse_json
+from blast_sim.base.wrong_input import WrongInput, entry_of, list_of, number, shown
+
+MOST_HOSTS = 1000
+MOST_BYTES = 64 << 20
+LEAST_RATE, MOST_RATE = 1e-9, 1e18
+"""What the solver's tolerances can still tell apart: another unit brings any rate in between."""
+
+
+def read_network(path: Path) -> Network:
+    """The network in this file. Raises WrongInput, OSError."""
+    with path.open("rb") as file:
+        return network_from(file)
+
+
+def network_from(file: IO[bytes]) -> Network:
+    """The network in what an open file has left. Raises WrongInput, OSError."""
+    data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise WrongInput(f"more than {MOST_BYTES} bytes are no network of {MOST_HOSTS} hosts")
+    return parse_network(data)
+
+
+def parse_network(data: bytes) -> Network:
+    """The network in these bytes. Raises WrongInput."""
+    top = entry_of(parse_json(data, "network"), "the network", ("hosts", "root", "receivers", "links"), ("out", "in"))
+    hosts = _names(top["hosts"], "hosts")
+    if len(hosts) > MOST_HOSTS:
+        raise WrongInput(f"there are {len(hosts)} hosts, but no more than {MOST_HOSTS} are planned for")
+    receivers = None if top["receivers"] == "all" else _names(top["receivers"], "receivers")
+    links = [_link(entry, place) for place, entry in enumerate(list_of(top["links"], "links"), start=1)]
+    out, into = (_capacities(top.get(key, {}), key) for key in ("out", "in"))
+    try:
+        return NamedNetwork(hosts, _name(top["root"], "root"), links, receivers, out, into).numbered()
+    except InvalidNetwork as error:
+        raise WrongInput(str(error)) from None
+
+
+def _names(value: object, where: str) -> list[str]:
+    return [_name(name, f"entry {place} of {where}") for place, name in enumerate(list_of(value, where), start=1)]
+
+
+def _name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise WrongInput(f"{where} must be the name of a host, not {shown(value)}")
+    return value
+
+
+def _link(value: object, place: int) -> tuple[str, str, float]:
+    where = f"link number {place}"
+    entry = list_of(value, where)
+    if len(entry) != 3:
+        raise WrongInput(f"{where} must be [from, to, rate], not {shown(value)}")
+    start, end = _name(entry[0], f"{where}: from"), _name(entry[1], f"{where}: to")
+    return start, end, _rate(entry[2], f"the rate of the link from {start!r} to {end!r}")
+
+
+def _capacities(value: object, key: str) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise WrongInput(f"{key} must be a table of hosts and capacities, not {shown(value)}")
+    given: dict[str, object] = value
+    return {host: _rate(capacity, f"the {key} capacity of {shown(host)}") for host, capacity in given.items()}
+
+
+def _rate(value: object, where: str) -> float:
+    rate = number(value, where, 0, MOST_RATE)
+    if 0 < rate < LEAST_RATE:
+        raise WrongInput(f"{where} is {rate:g}, but what is above 0 must be {LEAST_RATE:g} or more: take another unit")
+    return rate

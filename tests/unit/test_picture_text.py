@@ -1,0 +1,115 @@
+"""Every picture of `blast figures` and `blast sim replay`: no words on others, and none outside.
+
+Rows that were measured once are in tests/data/figures, as the commands wrote them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from blast_sim.base.report import Row
+from blast_sim.fabric.paper.drawings import drawing
+from blast_sim.fabric.paper.evaluation import PANELS
+from blast_sim.figures import drawings
+from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
+from blast_sim.figures.balanced.figures import OF_CLUSTERS, OF_SITES, PAPER, joined, planned
+from blast_sim.figures.blast import optimality_drawings, size_drawings
+from blast_sim.figures.blast.figures import PICTURES
+from blast_sim.figures.pipeline.drawings import of_rates, of_shares
+from blast_sim.figures.pipeline.failure_drawing import of_failures
+from blast_sim.figures.pipeline.figures import SITES, summary
+from blast_sim.figures.pipeline.rows import scenario_summary
+from blast_sim.figures.pipeline.start_drawing import of_start
+from blast_sim.figures.rack_fabric.light_drawing import with_light
+from blast_sim.figures.saving import Drawing, drawn
+from blast_sim.replay.picture import by_policy
+from tests.support.picture_text import faults
+from tests.unit.test_fabric_paper import made_up
+from tests.unit.test_pipeline_figures import FAILURES, ROWS
+
+MEASURED = Path(__file__).parents[1] / "data" / "figures"
+FROM_FILES: dict[str, Drawing] = {
+    "allocation-time": drawings.decision_times,
+    "allocation-quality": drawings.shares_of_optimum,
+    "completion-time": drawings.completion_times,
+    "completion-policies": drawings.all_policies,
+    **{picture.name: picture.drawing for picture in PICTURES},
+    "blast-break-even": size_drawings.break_even,
+    "blast-computation": drawings.decision_times,
+    "blast-optimality": optimality_drawings.optimality,
+    "blast-greedy": optimality_drawings.greedy_readings,
+    "fabric-with-light": with_light,
+    "replay": by_policy,
+}
+PIPELINE: dict[str, tuple[str, Drawing]] = {
+    "scale": ("ordered", of_shares("Receivers ordered by racks (paper: IV-A)")),
+    "fast": ("fast", of_rates),
+    "sites": ("sites", of_shares(f"{SITES} (paper: IV-E)")),
+    "small": ("small", of_start),
+}
+
+
+def rows_of(name: str) -> list[Row]:
+    """The rows of a CSV as they were before they were written; only the paper's have `from`."""
+    with (MEASURED / f"{name}.csv").open(newline="") as file:
+        return [
+            {key: _value(text) for key, text in row.items() if text or key != "from"} for row in csv.DictReader(file)
+        ]
+
+
+def _value(text: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"True": True, "False": False, "": None}.get(text, text)
+
+
+def wrong(rows: Sequence[Row], draw: Drawing) -> list[str]:
+    with drawn(rows, draw) as figure:
+        return faults(figure)
+
+
+@pytest.mark.parametrize("name", FROM_FILES)
+def test_words_of_a_measured_picture_do_not_touch(name: str) -> None:
+    assert wrong(rows_of(name), FROM_FILES[name]) == []
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_words_of_a_panel_of_the_rack_fabric_do_not_touch(panel) -> None:
+    assert wrong(made_up(panel), drawing(panel)) == []
+
+
+@pytest.mark.parametrize("name", PIPELINE)
+def test_words_of_a_picture_of_the_pipeline_do_not_touch(name: str) -> None:
+    scenario, draw = PIPELINE[name]
+    assert wrong([scenario_summary(row) for row in ROWS if row["scenario"] == scenario], draw) == []
+
+
+def test_words_of_the_failures_do_not_touch() -> None:
+    assert wrong([summary(row) for row in FAILURES if row["seconds"]], of_failures) == []
+
+
+def test_words_of_the_balanced_pictures_do_not_touch() -> None:
+    tables = planned()
+    sites = joined(tables[OF_SITES], [], OF_SITES)
+    assert wrong(sites, for_each_root) == []
+    assert wrong([*joined(tables[OF_CLUSTERS], [], OF_CLUSTERS), *PAPER], with_clusters) == []
+
+
+def test_what_is_wrong_is_found() -> None:
+    def draw(figure: Figure, rows: Sequence[Row]) -> None:
+        axes = figure.subplots()
+        axes.text(0.5, 0.5, "one")
+        axes.text(0.51, 0.5, "two")
+        axes.text(5.0, 0.5, "far", in_layout=False)
+        axes.text(0.1, 0.5, "unseen", visible=False)
+
+    said = wrong([], draw)
+    assert said == ["'far' is outside", "'one' is on 'two'"]
