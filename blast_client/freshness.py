@@ -1,5 +1,5 @@
-"""Controllers that stand by tell of what they have seen, each a little late: who asks now one and now the other must not
-go back in time.
+"""Controllers that stand by tell of what they have seen, each a little late: who asks now this one and now that must
+not go back in time.
 
 Answers say up to which entry of the journal they tell (`journalSequence`). One of a controller that stands by that is
 behind what was told before is not taken. What the leader says is so, whatever was told before: a journal may have been
@@ -22,8 +22,8 @@ class Outdated(ControllerUnreachable):
     def __init__(self, address: Address) -> None:
         Exception.__init__(
             self,
-            f"the controller at {address} stands by and tells of what is older than what was told before: ask again, or "
-            "name the controller that leads as well",
+            f"the controller at {address} stands by and tells of what is older than what was told before: ask again, "
+            "or name the controller that leads as well",
         )
         self.address = address
 

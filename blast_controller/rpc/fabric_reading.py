@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from blast_api import ttypes
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Rack, Splitter
@@ -18,6 +18,16 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 
 Key = TypeVar("Key")
 Told = TypeVar("Told")
+
+
+class Freshness(NamedTuple):
+    """How many milliseconds ago at most it was so (None: it is so), and up to which entry of a shared journal."""
+
+    stale_ms: int | None = None
+    sequence: int | None = None
+
+
+AS_IT_IS = Freshness()
 
 
 class FabricReading:
@@ -30,7 +40,9 @@ class FabricReading:
         self._splitters: _Kept[str, ttypes.SplitterStatus]
         self._trees: _Kept[int, ttypes.LightTreeStatus]
 
-    def read(self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = ()) -> ttypes.FabricStatus:
+    def read(
+        self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = (), freshness: Freshness = AS_IT_IS
+    ) -> ttypes.FabricStatus:
         """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
         with self._lock:
             self._renew(snapshot)
@@ -50,6 +62,8 @@ class FabricReading:
             warnings=list(warnings) or None,
             warm=_warm(snapshot.warm) if tenant is None and snapshot.warm is not None else None,
             staticTrees=_static_trees(snapshot) or None,
+            staleMs=freshness.stale_ms,
+            journalSequence=freshness.sequence,
         )
 
     def _renew(self, snapshot: Snapshot) -> None:

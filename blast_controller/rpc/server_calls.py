@@ -15,6 +15,7 @@ from blast_controller.core.model.wording import listed
 from blast_controller.rpc import acting, convert, pages
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
+from blast_controller.rpc.fabric_reading import Freshness
 from blast_controller.rpc.kinds import Announcement
 from blast_controller.runtime.runtime import Turn
 
@@ -47,9 +48,8 @@ def fabric(desk: Desk, connection: Connection) -> ttypes.FabricStatus:
     """Racks, splitters, switches and light trees."""
     tenant = desk.gate.identity(connection).only_tenant
     look = desk.runtime.look()
-    told = desk.fabric.read(look.snapshot, tenant, desk.condition.warnings())
-    told.staleMs, told.journalSequence = convert.stale(look), look.sequence
-    return told
+    freshness = Freshness(convert.stale(look), look.sequence)
+    return desk.fabric.read(look.snapshot, tenant, desk.condition.warnings(), freshness)
 
 
 def elements(desk: Desk, connection: Connection) -> list[ttypes.ElementStatus]:

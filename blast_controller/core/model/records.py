@@ -16,9 +16,9 @@ Body = Mapping[str, Any]
 class Record:
     """The new state of one thing.
 
-    `kind` is "request", "event", "reservation", "element", "probe", "late" or "meta"; `body` is JSON-able, None when the thing
-    is to be forgotten; `elements` are the ports and splitters that a reservation holds; `note` says in a word or two
-    what happened.
+    `kind` is "request", "event", "reservation", "element", "probe", "late" or "meta"; `body` is JSON-able, None when
+    the thing is to be forgotten; `elements` are the ports and splitters that a reservation holds; `note` says in a word
+    or two what happened.
     """
 
     kind: str

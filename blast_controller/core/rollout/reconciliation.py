@@ -6,8 +6,8 @@ A device that has still to answer is older than what was read of it: nothing is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.light.forwarding import Forwards
 from blast_controller.core.light.layout import Holding, Step, everything, step_between
 from blast_controller.core.model.commands import Forward
@@ -43,10 +43,17 @@ class Seen:
         return {number: {self.device: forwards} for number, forwards in found.items()}
 
 
+class OwnCircuits(Protocol):
+    """Cross-connects that are ours and belong to no reservation."""
+
+    def circuits(self, switch: SwitchId) -> frozenset[CrossConnect]:
+        """What may be on a switch."""
+
+
 class Reconciliation:
     """Brings devices to what the live reservations want of them; nothing that is not ours is touched."""
 
-    def __init__(self, reservations: Reservations, outbox: Outbox, probes: ProbeCircuits, late: LateWrites) -> None:
+    def __init__(self, reservations: Reservations, outbox: Outbox, probes: OwnCircuits, late: LateWrites) -> None:
         self._reservations = reservations
         self._outbox = outbox
         self._probes = probes

@@ -32,7 +32,7 @@ class FollowedJournal:
         return Seen(leader[0].value.decode(), leader[0].create_revision, sequence)
 
     def state(self) -> Loaded:
-        """All that is in it, as it was at one moment; what counts and is yet to be carried out, too. Raises StoreFault."""
+        """All that is in it at one moment; what counts and is not yet carried out, too. Raises StoreFault."""
         keys = self._keys
         staged = api.RangeRequest(key=keys.all_staged.first, range_end=keys.all_staged.end)
         answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(keys.head)), reading(staged)]))
