@@ -29,6 +29,8 @@ export class PicturePanel {
     this.camera = new Camera(this.panel, this.svg);
     this.geometry = null;
     this.painter = (mayGoOn) => this.paint(mayGoOn);
+    this.pointer = null;
+    this.hoverer = () => this.hover(this.pointer);
     shown.onChange((names) => this.note(names));
     selection.onChange(() => this.showChoice());
     this.listen();
@@ -107,8 +109,14 @@ export class PicturePanel {
       if (way < CLICK_PIXELS) this.click(event);
       pressed = null;
     });
-    this.panel.addEventListener("pointermove", (event) => this.hover(event));
-    this.panel.addEventListener("pointerleave", () => setAttribute(byId("hint"), "hidden", true));
+    this.panel.addEventListener("pointermove", (event) => {
+      this.pointer = event;
+      wantFrame(this.hoverer);
+    });
+    this.panel.addEventListener("pointerleave", () => {
+      this.pointer = null;
+      setAttribute(byId("hint"), "hidden", true);
+    });
   }
 
   found(event) {
@@ -126,16 +134,18 @@ export class PicturePanel {
     } else this.selection.choose(found.kind, found.name);
   }
 
+  /** A painter: once a frame is enough. */
   hover(event) {
+    if (event === null) return true;
     const hint = byId("hint");
     const found = this.found(event);
     setAttribute(hint, "hidden", found === null || this.panel.classList.contains("dragging"));
-    this.panel.classList.toggle("pointing", found !== null);
-    if (found === null) return;
+    if (found === null) return true;
     setText(hint, words(found));
     const room = this.panel.getBoundingClientRect();
     hint.style.left = `${Math.min(event.clientX - room.left + 14, room.width - hint.offsetWidth - 8)}px`;
     hint.style.top = `${Math.min(event.clientY - room.top + 16, room.height - hint.offsetHeight - 8)}px`;
+    return true;
   }
 }
 
