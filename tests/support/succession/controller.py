@@ -166,7 +166,7 @@ class SimulatedDaemon(Daemon):
         self.handler = BlastHandler(self.runtime, "simulated", self._history, self.gate, self)
         self._deposed = daemon_module.threading.Lock()
         self.on_epoch = self._leads
-        self._optimiser = None
+        self._optimiser = self._recorder = None
         self._openflow = None
 
     def begin(self) -> None:
