@@ -12,10 +12,11 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.property.long_run import bound_episodes, table
+from tests.support.succession.faults import FAULTS, Fault
 from tests.support.succession.simulation import Counts, Simulation
 
 ROUNDS = 4
@@ -33,10 +34,15 @@ class Played:
     failure: str | None = None
 
 
-def play(seed: int, rounds: int = ROUNDS, say: Callable[[str], None] = lambda line: None) -> Played:
+def play(
+    seed: int,
+    rounds: int = ROUNDS,
+    say: Callable[[str], None] = lambda line: None,
+    faults: Sequence[Fault] = FAULTS,
+) -> Played:
     """An episode whose failure is kept for the report."""
     counts: Counts = Counter()
-    simulation = Simulation(seed, counts, say)
+    simulation = Simulation(seed, counts, say, faults)
     failure = None
     try:
         simulation.play(rounds)

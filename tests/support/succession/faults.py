@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core_faults import phase_of
 from tests.support.succession.clients import Histories, Operator
 from tests.support.succession.controller import Controller
@@ -12,7 +11,8 @@ from tests.support.succession.room import Room
 
 Heal = Callable[[], None]
 Fault = Callable[[Room], Heal]
-PASSING = (ReservationState.CONFIGURING, ReservationState.CHANGING, ReservationState.RELEASING)
+ANEW = 1.6
+"""Seconds in which somebody else comes to lead."""
 
 
 def victim(room: Room) -> Controller:
@@ -105,10 +105,21 @@ def slow_disk(room: Room) -> Heal:
 
 
 def late_writes(room: Room) -> Heal:
-    room.late_writes = True
+    """What is written to optical switches is on its way for long; who has written the first is mostly replaced then."""
+    healing: list[Heal] = []
+
+    def replace() -> None:
+        room.on_late = lambda: None
+        if not room.dice.rarely():
+            remove = room.dice.pick([kill, pause, stand_down, cut_from_etcd])
+            room.scheduler.after(room.dice.number(0, 300) / 1000, lambda: healing.append(remove(room)))
+
+    room.late_writes, room.on_late = True, replace
 
     def in_time() -> None:
-        room.late_writes = False
+        room.late_writes, room.on_late = False, lambda: None
+        # Whoever succeeds needs some time for that.
+        room.scheduler.after(ANEW, lambda: [heal() for heal in healing])
 
     return in_time
 

@@ -69,7 +69,7 @@ class ModelledClient:
         self._scheduler, self._process, self._switch, self._way = scheduler, process, switch, way
         self._loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = self._loop.create_future()
-        self._to_switch = Wire(scheduler, way.link, way.latency)
+        self._to_switch = Wire(scheduler, way.link, way.quick)
         self._to_us = Wire(scheduler, way.link, way.quick)
         self._is_open = False
 
@@ -113,9 +113,9 @@ class ModelledClient:
             self._switch.written.append(written)
             self._way.note(written, self._switch)
 
-        await self._ask(act)
+        await self._ask(act, self._way.latency())
 
-    async def _ask(self, act: Callable[[], Any]) -> Any:
+    async def _ask(self, act: Callable[[], Any], latency: float | None = None) -> Any:
         if self._lost.done():
             raise SessionLost(self._lost.result())
         answer: asyncio.Future[Any] = self._loop.create_future()
@@ -129,7 +129,7 @@ class ModelledClient:
                 fault = error
             self._to_us.send(lambda: self._hear(answer, result, fault))
 
-        self._to_switch.send(arrive)
+        self._to_switch.send(arrive, latency)
         try:
             async with asyncio.timeout(self._way.timeout):
                 return await answer

@@ -54,6 +54,7 @@ class Room:
         self.controllers = [Controller(self, number) for number in range(dice.pick([2, 3]))]
         self.leaders: list[tuple[int, Controller, int]] = []
         self.late_writes = False
+        self.on_late: Callable[[], None] = lambda: None
         self.came_late: list[tuple[float, Circuit]] = []
         self.is_frozen = False
         self.most_bytes = dice.pick([ledger.MOST_BYTES, ledger.MOST_BYTES, 3000])
@@ -105,7 +106,10 @@ class Room:
 
     def late_or_soon(self) -> float:
         """The same for what is written to an optical switch, some of which may be much later."""
-        return self.dice.number(1, 60) / 10 if self.late_writes and self.dice.rarely() else self.soon()
+        if not self.late_writes or not self.dice.number(0, 2):
+            return self.soon()
+        self.on_late()
+        return self.dice.number(10, 65) / 10
 
     # ---------------------------------------------------------------------------------------------------------- ToRs
 

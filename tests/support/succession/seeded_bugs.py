@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,6 +22,8 @@ from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, reading
 from blast_controller.store.interface import Loaded
+from tests.support.succession import faults
+from tests.support.succession.faults import FAULTS, Fault
 
 Patch = pytest.MonkeyPatch
 
@@ -109,14 +111,15 @@ def doubt_forgotten(patch: Patch) -> None:
     patch.setattr(Ledger, "_decide", careless)
 
 
-BUGS: tuple[Callable[[Patch], None], ...] = (
-    lease_not_looked_at,
-    no_revision_compared,
-    no_role_asked_for,
-    late_writes_left,
-    older_answers_taken,
-    late_parts_written,
-    staged_not_shown,
-    undurable_told,
-    doubt_forgotten,
-)
+BUGS: Mapping[Callable[[Patch], None], Sequence[Fault]] = {
+    lease_not_looked_at: FAULTS,
+    no_revision_compared: FAULTS,
+    no_role_asked_for: FAULTS,
+    late_writes_left: (faults.late_writes,),
+    older_answers_taken: FAULTS,
+    late_parts_written: (faults.slow_disk, faults.lost_answers),
+    staged_not_shown: FAULTS,
+    undurable_told: (faults.lost_answers, faults.cut_from_etcd, faults.slow_disk),
+    doubt_forgotten: (faults.lost_answers, faults.slow_disk),
+}
+"""Each with the faults among which it is looked for: all, or those that bring it out soon."""

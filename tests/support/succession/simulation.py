@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from blast_controller.ops.logging import FIELDS
@@ -12,11 +12,11 @@ from blast_controller.store.etcd import ledger
 from tests.support.succession.checks import AfterFaults, check_clients, check_devices, check_ends, check_late_writes
 from tests.support.succession.clients import Histories, Job, Reader
 from tests.support.succession.controller import Controller, simulated
-from tests.support.succession.faults import FAULTS, Fault, Heal, phases
+from tests.support.succession.faults import ANEW, FAULTS, Fault, Heal, phases
 from tests.support.succession.room import AUDIT, Room
 
 Counts = Counter[tuple[str, str]]
-LATEST = 6.5
+LATEST = 7.0
 """Seconds after which what is late has arrived."""
 QUIET = 0.3
 """Seconds without any movement."""
@@ -25,8 +25,15 @@ QUIET = 0.3
 class Simulation:
     """One room made of a seed; `counts` says how often each fault met each phase, `say` is told what happens."""
 
-    def __init__(self, seed: int, counts: Counts, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        counts: Counts,
+        say: Callable[[str], None] = lambda line: None,
+        faults: Sequence[Fault] = FAULTS,
+    ) -> None:
         self.room = Room(seed)
+        self._faults = faults
         self.histories = Histories(self.room)
         self.jobs = [Job(self.room, self.histories, f"job{number}") for number in range(3)]
         self.readers = [Reader(self.room, self.histories, f"reader{number}") for number in range(2)]
@@ -62,8 +69,8 @@ class Simulation:
         for _ in range(dice.pick([1, 1, 2, 3])):
             begins, lasts = dice.number(0, 1500) / 1000, dice.pick([50, 300, 1500, 4000]) * dice.number(50, 100) / 1e5
             last = max(last, begins + lasts)
-            room.scheduler.after(begins, self._fault(dice.pick(FAULTS), lasts))
-        room.scheduler.run(room.scheduler.now + last + dice.number(0, 1000) / 1000)
+            room.scheduler.after(begins, self._fault(dice.pick(self._faults), lasts))
+        room.scheduler.run(room.scheduler.now + last + 2 * ANEW + dice.number(0, 1000) / 1000)
         self._check()
 
     def _fault(self, fault: Fault, seconds: float) -> Callable[[], None]:

@@ -39,9 +39,9 @@ class Wire:
         self._scheduler, self._link, self._latency = scheduler, link, latency
         self._last = 0.0
 
-    def send(self, deliver: Deliver) -> None:
-        """Have `deliver` called there."""
-        self._last = max(self._last, self._scheduler.now + self._latency())
+    def send(self, deliver: Deliver, latency: float | None = None) -> None:
+        """Have `deliver` called there, after so many seconds if that is said."""
+        self._last = max(self._last, self._scheduler.now + (self._latency() if latency is None else latency))
         self._scheduler.at(self._last, lambda: self._arrive(deliver))
 
     def _arrive(self, deliver: Deliver) -> None:

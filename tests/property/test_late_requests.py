@@ -1,0 +1,85 @@
+"""Whatever has been sent to etcd may arrive again, at any later time: it changes nothing then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blast_controller.core.model.records import Record
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.etcd import ledger
+from blast_controller.store.etcd.followed import FollowedJournal
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.leadership import Leadership
+from blast_controller.store.etcd.store import EtcdStore, Policy
+from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd
+
+KEYS = Keys("/late/")
+
+
+class Remembering:
+    """A network on which nothing takes any time, and that keeps what it has carried; `lose`: no answer comes."""
+
+    def __init__(self) -> None:
+        self.carried: list[Callable[[], Any]] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    def pause(self, seconds: float) -> None:
+        """No time passes."""
+
+    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
+        self.carried.append(act)
+        return act()
+
+    def wait_for_change(self, until: float) -> None:
+        raise AssertionError("there is nothing to wait for")
+
+
+COMMITS = st.lists(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3) | st.none()), min_size=1, max_size=8),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.fixture(params=[1 << 20, 200], ids=["one transaction", "in parts"])
+def most_bytes(request, monkeypatch):
+    monkeypatch.setattr(ledger, "MOST_BYTES", request.param)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commits=COMMITS, data=st.data())
+def test_what_arrives_again_changes_nothing(most_bytes, commits, data):
+    etcd, network = ModelledEtcd(lambda: 0.0), Remembering()
+    connection = ModelledConnection(etcd, network)
+    leadership = Leadership(connection, KEYS, "here:1", ttl=60)
+    store = EtcdStore(leadership, Policy(wait=0.0))
+    store.open()
+    try:
+        for commit in commits:
+            store.commit([Record("request", key, None if n is None else {"is": n}) for key, n in commit], at=1.0)
+            before = FollowedJournal(ModelledConnection(etcd, Remembering()), KEYS).state(), journal(store)
+            for act in data.draw(st.lists(st.sampled_from(network.carried[3:]), max_size=6)):
+                with_no_effect(act)
+            assert (FollowedJournal(ModelledConnection(etcd, Remembering()), KEYS).state(), journal(store)) == before
+    finally:
+        leadership.lost()
+        store.close()
+
+
+def journal(store: EtcdStore) -> list:
+    return store.journal(0, 1_000)
+
+
+def with_no_effect(act: Callable[[], Any]) -> None:
+    try:
+        act()
+    except StoreFault:
+        # It is refused.
+        return
