@@ -1,4 +1,4 @@
-"""The modelled etcd answers as the real one does, whatever is asked of both; and Blast's store does not tell them apart."""
+"""The modelled etcd answers as the real one, whatever is asked of both; and Blast's store does not tell them apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several controllers on a virtual clock: whatever befalls them, nothing is lost or done twice; seeded bugs are found."""
+"""Several controllers on a virtual clock: whatever befalls them, nothing is lost or done twice; seeded bugs show."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ Next = Callable[[State, Call], Iterable[State]]
 
 @dataclass
 class Verdict(Generic[Call]):
-    """`order` is one that explains the history; where there is none, the longest that was found, and what is `stuck`."""
+    """`order` is one that explains the history; where there is none, the longest found, and who are `stuck`."""
 
     is_linearizable: bool
     order: Sequence[Operation[Call]] = ()

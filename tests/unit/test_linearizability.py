@@ -79,11 +79,9 @@ CALLS = st.lists(st.sampled_from([W1, W2, "read"]), min_size=1, max_size=12)
 @given(calls=CALLS, data=st.data())
 def test_what_took_effect_one_after_the_other_is_linearizable_however_the_intervals_overlap(calls, data):
     state, rows = 0, []
-    for moment, call in enumerate(calls):
-        if call == "read":
-            call = ("read", state)
-        else:
-            state = call[1]
+    for moment, drawn in enumerate(calls):
+        call = ("read", state) if drawn == "read" else drawn
+        state = call[1]
         before, after = (data.draw(st.floats(0, 5)) for _ in range(2))
         rows.append((call, moment - before, moment + after))
     assert is_linearizable(*rows)

@@ -44,10 +44,13 @@ class Network(Protocol):
         """Until something at the server may have changed, or until then."""
 
 
+_PATIENT = Patience()
+
+
 class ModelledConnection:
     """As `Connection`. Answers cannot be told from those of the other kind, but for the words of faults."""
 
-    def __init__(self, etcd: ModelledEtcd, network: Network, patience: Patience = Patience()) -> None:
+    def __init__(self, etcd: ModelledEtcd, network: Network, patience: Patience = _PATIENT) -> None:
         self.patience = patience
         self.is_closed = False
         self._etcd = etcd

@@ -225,7 +225,8 @@ class Reader(Client):
         before = seen.get(key)
         if before is not None and (reading.told < before.told or (before.is_over and not reading.is_over)):
             self.histories.faults.append(
-                f"{self.name} saw {before} of {key} and then {reading} (entry {answer.journalSequence}, {answer.staleMs} ms) at {controller.address}"
+                f"{self.name} saw {before} of {key} and then {reading} "
+                f"(entry {answer.journalSequence}, {answer.staleMs} ms) at {controller.address}"
             )
         seen[key] = reading
 

@@ -1,8 +1,8 @@
 """A ToR as Open vSwitch is one: rules by place, and for each connection a role that its controller has asked for.
 
-Whoever connects is EQUAL and may write, generation or not. A request to be MASTER or SLAVE with an older generation than
-the latest is refused as stale; a new MASTER makes the old one a SLAVE, which hears nothing of that; a SLAVE's writes are
-refused. The generation outlives all connections.
+Whoever connects is EQUAL and may write, generation or not. A request to be MASTER or SLAVE with an older generation
+than the latest is refused as stale; a new MASTER makes the old one a SLAVE, which hears nothing of that; a SLAVE's
+writes are refused. The generation outlives all connections.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Channel:
 
 @dataclass(eq=False)
 class ModelledTor:
-    """`refused` counts writes of slaves, `stale` refused role requests; `wrong` are writes that it should not have had."""
+    """`refused` counts writes of slaves, `stale` refused role requests; `wrong` are writes that should not have been."""
 
     datapath: int
     rules: dict[tuple[int, int, Match], Rule] = field(default_factory=dict)
