@@ -58,8 +58,17 @@ class Verdict(Generic[Call]):
         return "\n".join(lines)
 
 
-def check(history: Iterable[Operation[Call]], start: State, step: Next[State, Call]) -> Verdict[Call]:
-    """Whether there is such an order, from `start` on. Raises TooLong."""
+def check(
+    history: Iterable[Operation[Call]],
+    start: State,
+    step: Next[State, Call],
+    is_settled: Callable[[Call], bool] = lambda call: False,
+) -> Verdict[Call]:
+    """Whether there is such an order, from `start` on. Raises TooLong.
+
+    `is_settled` is for calls that, once they change nothing, would change nothing later either, as all that only reads:
+    they are done as soon as they can be, which saves most of the search.
+    """
     operations = sorted(history, key=lambda one: one.begin)
     wanted = sum(1 << number for number, one in enumerate(operations) if one.is_answered)
     seen: set[tuple[int, State]] = set()
@@ -75,7 +84,7 @@ def check(history: Iterable[Operation[Call]], start: State, step: Next[State, Ca
         steps += len(possible)
         if steps > MOST_STEPS:
             raise TooLong(f"more than {MOST_STEPS} steps for {len(operations)} calls")
-        for number, states in reversed(_choices(operations, possible, state)):
+        for number, states in reversed(_choices(operations, possible, state, is_settled)):
             for after in states:
                 reached = (done | 1 << number, after)
                 if reached not in seen:
@@ -86,13 +95,17 @@ def check(history: Iterable[Operation[Call]], start: State, step: Next[State, Ca
 
 
 def _choices(
-    operations: Sequence[Operation[Call]], possible: Sequence[tuple[int, list[State]]], state: State
+    operations: Sequence[Operation[Call]],
+    possible: Sequence[tuple[int, list[State]]],
+    state: State,
+    is_settled: Callable[[Call], bool],
 ) -> Sequence[tuple[int, list[State]]]:
-    """What is to be tried: what changes nothing is done at once if it must be done, and left out if not."""
+    """What is to be tried: what is settled is done at once if it must be done, and left out if not."""
+    settled = {number for number, states in possible if states == [state] and is_settled(operations[number].call)}
     for number, states in possible:
-        if states == [state] and operations[number].is_answered:
+        if number in settled and operations[number].is_answered:
             return [(number, states)]
-    return [(number, states) for number, states in possible if states != [state]]
+    return [(number, states) for number, states in possible if number not in settled]
 
 
 def _possible(operations: Sequence[Operation[Call]], done: int) -> list[int]:

@@ -71,7 +71,7 @@ class Channel:
 
 @dataclass(eq=False)
 class ModelledTor:
-    """`refused` counts writes of slaves, `stale` refused role requests; `wrong` are writes that should not have been."""
+    """`refused` counts writes of slaves, `stale` refused role requests; `wrong` writes are those that should not be."""
 
     datapath: int
     rules: dict[tuple[int, int, Match], Rule] = field(default_factory=dict)
