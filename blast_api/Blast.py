@@ -15,6 +15,7 @@ import logging
 from .ttypes import *
 from thrift.Thrift import TProcessor
 from thrift.transport import TTransport
+
 all_structs = []
 
 
@@ -23,6 +24,7 @@ class Iface(object):
     For applications.
 
     """
+
     def submit(self, request):
         """
         Ask for a multicast and return at once. The request stays until served, withdrawn or out of patience.
@@ -163,6 +165,7 @@ class Client(Iface):
     For applications.
 
     """
+
     def __init__(self, iprot, oprot=None):
         self._iprot = self._oprot = iprot
         if oprot is not None:
@@ -181,7 +184,7 @@ class Client(Iface):
         return self.recv_submit()
 
     def send_submit(self, request):
-        self._oprot.writeMessageBegin('submit', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("submit", TMessageType.CALL, self._seqid)
         args = submit_args()
         args.request = request
         args.write(self._oprot)
@@ -229,7 +232,7 @@ class Client(Iface):
         return self.recv_awaitEvent()
 
     def send_awaitEvent(self, key, afterSequence, timeoutMs):
-        self._oprot.writeMessageBegin('awaitEvent', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("awaitEvent", TMessageType.CALL, self._seqid)
         args = awaitEvent_args()
         args.key = key
         args.afterSequence = afterSequence
@@ -281,7 +284,7 @@ class Client(Iface):
         return self.recv_request()
 
     def send_request(self, request, timeoutMs):
-        self._oprot.writeMessageBegin('request', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("request", TMessageType.CALL, self._seqid)
         args = request_args()
         args.request = request
         args.timeoutMs = timeoutMs
@@ -331,7 +334,7 @@ class Client(Iface):
         return self.recv_extend()
 
     def send_extend(self, key, extension):
-        self._oprot.writeMessageBegin('extend', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("extend", TMessageType.CALL, self._seqid)
         args = extend_args()
         args.key = key
         args.extension = extension
@@ -380,7 +383,7 @@ class Client(Iface):
         return self.recv_finish()
 
     def send_finish(self, key, part, report):
-        self._oprot.writeMessageBegin('finish', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("finish", TMessageType.CALL, self._seqid)
         args = finish_args()
         args.key = key
         args.part = part
@@ -426,7 +429,7 @@ class Client(Iface):
         return self.recv_withdraw()
 
     def send_withdraw(self, key):
-        self._oprot.writeMessageBegin('withdraw', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("withdraw", TMessageType.CALL, self._seqid)
         args = withdraw_args()
         args.key = key
         args.write(self._oprot)
@@ -470,7 +473,7 @@ class Client(Iface):
         return self.recv_status()
 
     def send_status(self, key):
-        self._oprot.writeMessageBegin('status', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("status", TMessageType.CALL, self._seqid)
         args = status_args()
         args.key = key
         args.write(self._oprot)
@@ -512,7 +515,7 @@ class Client(Iface):
         return self.recv_listRequests()
 
     def send_listRequests(self, filter, limit, cursor):
-        self._oprot.writeMessageBegin('listRequests', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("listRequests", TMessageType.CALL, self._seqid)
         args = listRequests_args()
         args.filter = filter
         args.limit = limit
@@ -556,7 +559,7 @@ class Client(Iface):
         return self.recv_explain()
 
     def send_explain(self, key):
-        self._oprot.writeMessageBegin('explain', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("explain", TMessageType.CALL, self._seqid)
         args = explain_args()
         args.key = key
         args.write(self._oprot)
@@ -595,7 +598,7 @@ class Client(Iface):
         return self.recv_fabric()
 
     def send_fabric(self):
-        self._oprot.writeMessageBegin('fabric', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("fabric", TMessageType.CALL, self._seqid)
         args = fabric_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -629,7 +632,7 @@ class Client(Iface):
         return self.recv_version()
 
     def send_version(self):
-        self._oprot.writeMessageBegin('version', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("version", TMessageType.CALL, self._seqid)
         args = version_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -659,7 +662,7 @@ class Client(Iface):
         self.recv_ping()
 
     def send_ping(self):
-        self._oprot.writeMessageBegin('ping', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("ping", TMessageType.CALL, self._seqid)
         args = ping_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -690,7 +693,7 @@ class Client(Iface):
         self.recv_login()
 
     def send_login(self, token):
-        self._oprot.writeMessageBegin('login', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("login", TMessageType.CALL, self._seqid)
         args = login_args()
         args.token = token
         args.write(self._oprot)
@@ -744,7 +747,7 @@ class Processor(Iface, TProcessor):
         if name not in self._processMap:
             iprot.skip(TType.STRUCT)
             iprot.readMessageEnd()
-            x = TApplicationException(TApplicationException.UNKNOWN_METHOD, 'Unknown function %s' % (name))
+            x = TApplicationException(TApplicationException.UNKNOWN_METHOD, "Unknown function %s" % (name))
             oprot.writeMessageBegin(name, TMessageType.EXCEPTION, seqid)
             x.write(oprot)
             oprot.writeMessageEnd()
@@ -780,13 +783,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("submit", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -821,13 +824,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.rejected = rejected
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("awaitEvent", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -865,13 +868,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("request", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -906,13 +909,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("extend", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -944,13 +947,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("finish", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -982,13 +985,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.rejected = rejected
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("withdraw", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1014,13 +1017,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("status", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1049,13 +1052,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("listRequests", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1084,13 +1087,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("explain", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1113,13 +1116,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("fabric", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1136,13 +1139,13 @@ class Processor(Iface, TProcessor):
         except TTransport.TTransportException:
             raise
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("version", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1159,13 +1162,13 @@ class Processor(Iface, TProcessor):
         except TTransport.TTransportException:
             raise
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("ping", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1188,17 +1191,18 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("login", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
+
 
 # HELPER FUNCTIONS AND STRUCTURES
 
@@ -1210,12 +1214,18 @@ class submit_args(object):
 
     """
 
-
-    def __init__(self, request=None,):
+    def __init__(
+        self,
+        request=None,
+    ):
         self.request = request
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1238,9 +1248,9 @@ class submit_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('submit_args')
+        oprot.writeStructBegin("submit_args")
         if self.request is not None:
-            oprot.writeFieldBegin('request', TType.STRUCT, 1)
+            oprot.writeFieldBegin("request", TType.STRUCT, 1)
             self.request.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1250,19 +1260,26 @@ class submit_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(submit_args)
 submit_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'request', [MulticastRequest, None], None, ),  # 1
+    (
+        1,
+        TType.STRUCT,
+        "request",
+        [MulticastRequest, None],
+        None,
+    ),  # 1
 )
 
 
@@ -1278,8 +1295,15 @@ class submit_result(object):
 
     """
 
-
-    def __init__(self, success=None, rejected=None, keyReused=None, unsupported=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        rejected=None,
+        keyReused=None,
+        unsupported=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.rejected = rejected
         self.keyReused = keyReused
@@ -1288,7 +1312,11 @@ class submit_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1336,29 +1364,29 @@ class submit_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('submit_result')
+        oprot.writeStructBegin("submit_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.keyReused is not None:
-            oprot.writeFieldBegin('keyReused', TType.STRUCT, 2)
+            oprot.writeFieldBegin("keyReused", TType.STRUCT, 2)
             self.keyReused.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 3)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 4)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 4)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 5)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 5)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1368,23 +1396,60 @@ class submit_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(submit_result)
 submit_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [RequestStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'keyReused', [KeyReused, None], None, ),  # 2
-    (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
-    (4, TType.STRUCT, 'denied', [Denied, None], None, ),  # 4
-    (5, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 5
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [RequestStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "keyReused",
+        [KeyReused, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 5
 )
 
 
@@ -1397,14 +1462,22 @@ class awaitEvent_args(object):
 
     """
 
-
-    def __init__(self, key=None, afterSequence=None, timeoutMs=None,):
+    def __init__(
+        self,
+        key=None,
+        afterSequence=None,
+        timeoutMs=None,
+    ):
         self.key = key
         self.afterSequence = afterSequence
         self.timeoutMs = timeoutMs
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1414,7 +1487,11 @@ class awaitEvent_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -1436,17 +1513,17 @@ class awaitEvent_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('awaitEvent_args')
+        oprot.writeStructBegin("awaitEvent_args")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.afterSequence is not None:
-            oprot.writeFieldBegin('afterSequence', TType.I64, 2)
+            oprot.writeFieldBegin("afterSequence", TType.I64, 2)
             oprot.writeI64(self.afterSequence)
             oprot.writeFieldEnd()
         if self.timeoutMs is not None:
-            oprot.writeFieldBegin('timeoutMs', TType.I64, 3)
+            oprot.writeFieldBegin("timeoutMs", TType.I64, 3)
             oprot.writeI64(self.timeoutMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1456,21 +1533,40 @@ class awaitEvent_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(awaitEvent_args)
 awaitEvent_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.I64, 'afterSequence', None, None, ),  # 2
-    (3, TType.I64, 'timeoutMs', None, None, ),  # 3
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I64,
+        "afterSequence",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I64,
+        "timeoutMs",
+        None,
+        None,
+    ),  # 3
 )
 
 
@@ -1487,8 +1583,16 @@ class awaitEvent_result(object):
 
     """
 
-
-    def __init__(self, success=None, notYet=None, unknownRequest=None, denied=None, notLeader=None, ended=None, rejected=None,):
+    def __init__(
+        self,
+        success=None,
+        notYet=None,
+        unknownRequest=None,
+        denied=None,
+        notLeader=None,
+        ended=None,
+        rejected=None,
+    ):
         self.success = success
         self.notYet = notYet
         self.unknownRequest = unknownRequest
@@ -1498,7 +1602,11 @@ class awaitEvent_result(object):
         self.rejected = rejected
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1551,33 +1659,33 @@ class awaitEvent_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('awaitEvent_result')
+        oprot.writeStructBegin("awaitEvent_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.notYet is not None:
-            oprot.writeFieldBegin('notYet', TType.STRUCT, 1)
+            oprot.writeFieldBegin("notYet", TType.STRUCT, 1)
             self.notYet.write(oprot)
             oprot.writeFieldEnd()
         if self.unknownRequest is not None:
-            oprot.writeFieldBegin('unknownRequest', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unknownRequest", TType.STRUCT, 2)
             self.unknownRequest.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 3)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 3)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         if self.ended is not None:
-            oprot.writeFieldBegin('ended', TType.STRUCT, 5)
+            oprot.writeFieldBegin("ended", TType.STRUCT, 5)
             self.ended.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 6)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 6)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1587,24 +1695,67 @@ class awaitEvent_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(awaitEvent_result)
 awaitEvent_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [Event, None], None, ),  # 0
-    (1, TType.STRUCT, 'notYet', [NotYet, None], None, ),  # 1
-    (2, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 2
-    (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
-    (5, TType.STRUCT, 'ended', [Ended, None], None, ),  # 5
-    (6, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 6
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [Event, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "notYet",
+        [NotYet, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unknownRequest",
+        [UnknownRequest, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRUCT,
+        "ended",
+        [Ended, None],
+        None,
+    ),  # 5
+    (
+        6,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 6
 )
 
 
@@ -1616,13 +1767,20 @@ class request_args(object):
 
     """
 
-
-    def __init__(self, request=None, timeoutMs=None,):
+    def __init__(
+        self,
+        request=None,
+        timeoutMs=None,
+    ):
         self.request = request
         self.timeoutMs = timeoutMs
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1650,13 +1808,13 @@ class request_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('request_args')
+        oprot.writeStructBegin("request_args")
         if self.request is not None:
-            oprot.writeFieldBegin('request', TType.STRUCT, 1)
+            oprot.writeFieldBegin("request", TType.STRUCT, 1)
             self.request.write(oprot)
             oprot.writeFieldEnd()
         if self.timeoutMs is not None:
-            oprot.writeFieldBegin('timeoutMs', TType.I64, 2)
+            oprot.writeFieldBegin("timeoutMs", TType.I64, 2)
             oprot.writeI64(self.timeoutMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1666,20 +1824,33 @@ class request_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(request_args)
 request_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'request', [MulticastRequest, None], None, ),  # 1
-    (2, TType.I64, 'timeoutMs', None, None, ),  # 2
+    (
+        1,
+        TType.STRUCT,
+        "request",
+        [MulticastRequest, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I64,
+        "timeoutMs",
+        None,
+        None,
+    ),  # 2
 )
 
 
@@ -1697,8 +1868,17 @@ class request_result(object):
 
     """
 
-
-    def __init__(self, success=None, rejected=None, keyReused=None, notYet=None, ended=None, unsupported=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        rejected=None,
+        keyReused=None,
+        notYet=None,
+        ended=None,
+        unsupported=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.rejected = rejected
         self.keyReused = keyReused
@@ -1709,7 +1889,11 @@ class request_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1767,37 +1951,37 @@ class request_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('request_result')
+        oprot.writeStructBegin("request_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.keyReused is not None:
-            oprot.writeFieldBegin('keyReused', TType.STRUCT, 2)
+            oprot.writeFieldBegin("keyReused", TType.STRUCT, 2)
             self.keyReused.write(oprot)
             oprot.writeFieldEnd()
         if self.notYet is not None:
-            oprot.writeFieldBegin('notYet', TType.STRUCT, 3)
+            oprot.writeFieldBegin("notYet", TType.STRUCT, 3)
             self.notYet.write(oprot)
             oprot.writeFieldEnd()
         if self.ended is not None:
-            oprot.writeFieldBegin('ended', TType.STRUCT, 4)
+            oprot.writeFieldBegin("ended", TType.STRUCT, 4)
             self.ended.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 5)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 5)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 6)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 6)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 7)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 7)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1807,25 +1991,74 @@ class request_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(request_result)
 request_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [Grant, None], None, ),  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'keyReused', [KeyReused, None], None, ),  # 2
-    (3, TType.STRUCT, 'notYet', [NotYet, None], None, ),  # 3
-    (4, TType.STRUCT, 'ended', [Ended, None], None, ),  # 4
-    (5, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 5
-    (6, TType.STRUCT, 'denied', [Denied, None], None, ),  # 6
-    (7, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 7
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [Grant, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "keyReused",
+        [KeyReused, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "notYet",
+        [NotYet, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "ended",
+        [Ended, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 5
+    (
+        6,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 6
+    (
+        7,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 7
 )
 
 
@@ -1837,13 +2070,20 @@ class extend_args(object):
 
     """
 
-
-    def __init__(self, key=None, extension=None,):
+    def __init__(
+        self,
+        key=None,
+        extension=None,
+    ):
         self.key = key
         self.extension = extension
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1853,7 +2093,11 @@ class extend_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -1871,13 +2115,13 @@ class extend_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('extend_args')
+        oprot.writeStructBegin("extend_args")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.extension is not None:
-            oprot.writeFieldBegin('extension', TType.STRUCT, 2)
+            oprot.writeFieldBegin("extension", TType.STRUCT, 2)
             self.extension.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1887,20 +2131,33 @@ class extend_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(extend_args)
 extend_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.STRUCT, 'extension', [Extension, None], None, ),  # 2
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "extension",
+        [Extension, None],
+        None,
+    ),  # 2
 )
 
 
@@ -1917,8 +2174,16 @@ class extend_result(object):
 
     """
 
-
-    def __init__(self, success=None, rejected=None, ended=None, unknownRequest=None, unsupported=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        rejected=None,
+        ended=None,
+        unknownRequest=None,
+        unsupported=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.rejected = rejected
         self.ended = ended
@@ -1928,7 +2193,11 @@ class extend_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1981,33 +2250,33 @@ class extend_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('extend_result')
+        oprot.writeStructBegin("extend_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.ended is not None:
-            oprot.writeFieldBegin('ended', TType.STRUCT, 2)
+            oprot.writeFieldBegin("ended", TType.STRUCT, 2)
             self.ended.write(oprot)
             oprot.writeFieldEnd()
         if self.unknownRequest is not None:
-            oprot.writeFieldBegin('unknownRequest', TType.STRUCT, 3)
+            oprot.writeFieldBegin("unknownRequest", TType.STRUCT, 3)
             self.unknownRequest.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 4)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 4)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 5)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 5)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 6)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 6)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2017,24 +2286,67 @@ class extend_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(extend_result)
 extend_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [RequestStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'ended', [Ended, None], None, ),  # 2
-    (3, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 3
-    (4, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 4
-    (5, TType.STRUCT, 'denied', [Denied, None], None, ),  # 5
-    (6, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 6
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [RequestStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "ended",
+        [Ended, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "unknownRequest",
+        [UnknownRequest, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 5
+    (
+        6,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 6
 )
 
 
@@ -2047,14 +2359,22 @@ class finish_args(object):
 
     """
 
-
-    def __init__(self, key=None, part=None, report=None,):
+    def __init__(
+        self,
+        key=None,
+        part=None,
+        report=None,
+    ):
         self.key = key
         self.part = part
         self.report = report
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2064,7 +2384,11 @@ class finish_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -2087,17 +2411,17 @@ class finish_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('finish_args')
+        oprot.writeStructBegin("finish_args")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.part is not None:
-            oprot.writeFieldBegin('part', TType.I32, 2)
+            oprot.writeFieldBegin("part", TType.I32, 2)
             oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         if self.report is not None:
-            oprot.writeFieldBegin('report', TType.STRUCT, 3)
+            oprot.writeFieldBegin("report", TType.STRUCT, 3)
             self.report.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2107,21 +2431,40 @@ class finish_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(finish_args)
 finish_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'part', None, None, ),  # 2
-    (3, TType.STRUCT, 'report', [TransferReport, None], None, ),  # 3
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "part",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "report",
+        [TransferReport, None],
+        None,
+    ),  # 3
 )
 
 
@@ -2137,8 +2480,15 @@ class finish_result(object):
 
     """
 
-
-    def __init__(self, success=None, ended=None, unknownRequest=None, rejected=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        ended=None,
+        unknownRequest=None,
+        rejected=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.ended = ended
         self.unknownRequest = unknownRequest
@@ -2147,7 +2497,11 @@ class finish_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2195,29 +2549,29 @@ class finish_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('finish_result')
+        oprot.writeStructBegin("finish_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.ended is not None:
-            oprot.writeFieldBegin('ended', TType.STRUCT, 1)
+            oprot.writeFieldBegin("ended", TType.STRUCT, 1)
             self.ended.write(oprot)
             oprot.writeFieldEnd()
         if self.unknownRequest is not None:
-            oprot.writeFieldBegin('unknownRequest', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unknownRequest", TType.STRUCT, 2)
             self.unknownRequest.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 4)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 4)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 5)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 5)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2227,23 +2581,60 @@ class finish_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(finish_result)
 finish_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [RequestStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'ended', [Ended, None], None, ),  # 1
-    (2, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 2
-    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
-    (4, TType.STRUCT, 'denied', [Denied, None], None, ),  # 4
-    (5, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 5
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [RequestStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "ended",
+        [Ended, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unknownRequest",
+        [UnknownRequest, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 5
 )
 
 
@@ -2254,12 +2645,18 @@ class withdraw_args(object):
 
     """
 
-
-    def __init__(self, key=None,):
+    def __init__(
+        self,
+        key=None,
+    ):
         self.key = key
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2269,7 +2666,11 @@ class withdraw_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2281,10 +2682,10 @@ class withdraw_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('withdraw_args')
+        oprot.writeStructBegin("withdraw_args")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2293,19 +2694,26 @@ class withdraw_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(withdraw_args)
 withdraw_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
 )
 
 
@@ -2321,8 +2729,15 @@ class withdraw_result(object):
 
     """
 
-
-    def __init__(self, success=None, ended=None, unknownRequest=None, denied=None, notLeader=None, rejected=None,):
+    def __init__(
+        self,
+        success=None,
+        ended=None,
+        unknownRequest=None,
+        denied=None,
+        notLeader=None,
+        rejected=None,
+    ):
         self.success = success
         self.ended = ended
         self.unknownRequest = unknownRequest
@@ -2331,7 +2746,11 @@ class withdraw_result(object):
         self.rejected = rejected
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2379,29 +2798,29 @@ class withdraw_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('withdraw_result')
+        oprot.writeStructBegin("withdraw_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.ended is not None:
-            oprot.writeFieldBegin('ended', TType.STRUCT, 1)
+            oprot.writeFieldBegin("ended", TType.STRUCT, 1)
             self.ended.write(oprot)
             oprot.writeFieldEnd()
         if self.unknownRequest is not None:
-            oprot.writeFieldBegin('unknownRequest', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unknownRequest", TType.STRUCT, 2)
             self.unknownRequest.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 3)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 3)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 5)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 5)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2411,23 +2830,60 @@ class withdraw_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(withdraw_result)
 withdraw_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [RequestStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'ended', [Ended, None], None, ),  # 1
-    (2, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 2
-    (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
-    (5, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 5
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [RequestStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "ended",
+        [Ended, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unknownRequest",
+        [UnknownRequest, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 5
 )
 
 
@@ -2438,12 +2894,18 @@ class status_args(object):
 
     """
 
-
-    def __init__(self, key=None,):
+    def __init__(
+        self,
+        key=None,
+    ):
         self.key = key
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2453,7 +2915,11 @@ class status_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2465,10 +2931,10 @@ class status_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('status_args')
+        oprot.writeStructBegin("status_args")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2477,19 +2943,26 @@ class status_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(status_args)
 status_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
 )
 
 
@@ -2503,15 +2976,24 @@ class status_result(object):
 
     """
 
-
-    def __init__(self, success=None, unknownRequest=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        unknownRequest=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.unknownRequest = unknownRequest
         self.denied = denied
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2549,21 +3031,21 @@ class status_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('status_result')
+        oprot.writeStructBegin("status_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.unknownRequest is not None:
-            oprot.writeFieldBegin('unknownRequest', TType.STRUCT, 1)
+            oprot.writeFieldBegin("unknownRequest", TType.STRUCT, 1)
             self.unknownRequest.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 3)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 3)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2573,21 +3055,46 @@ class status_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(status_result)
 status_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [RequestStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 1
-    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
-    (3, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 3
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [RequestStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "unknownRequest",
+        [UnknownRequest, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 3
 )
 
 
@@ -2600,14 +3107,22 @@ class listRequests_args(object):
 
     """
 
-
-    def __init__(self, filter=None, limit=None, cursor=None,):
+    def __init__(
+        self,
+        filter=None,
+        limit=None,
+        cursor=None,
+    ):
         self.filter = filter
         self.limit = limit
         self.cursor = cursor
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2628,7 +3143,11 @@ class listRequests_args(object):
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.cursor = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.cursor = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2640,18 +3159,18 @@ class listRequests_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('listRequests_args')
+        oprot.writeStructBegin("listRequests_args")
         if self.filter is not None:
-            oprot.writeFieldBegin('filter', TType.STRUCT, 1)
+            oprot.writeFieldBegin("filter", TType.STRUCT, 1)
             self.filter.write(oprot)
             oprot.writeFieldEnd()
         if self.limit is not None:
-            oprot.writeFieldBegin('limit', TType.I32, 2)
+            oprot.writeFieldBegin("limit", TType.I32, 2)
             oprot.writeI32(self.limit)
             oprot.writeFieldEnd()
         if self.cursor is not None:
-            oprot.writeFieldBegin('cursor', TType.STRING, 3)
-            oprot.writeString(self.cursor.encode('utf-8') if sys.version_info[0] == 2 else self.cursor)
+            oprot.writeFieldBegin("cursor", TType.STRING, 3)
+            oprot.writeString(self.cursor.encode("utf-8") if sys.version_info[0] == 2 else self.cursor)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2660,21 +3179,40 @@ class listRequests_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(listRequests_args)
 listRequests_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'filter', [RequestFilter, None], None, ),  # 1
-    (2, TType.I32, 'limit', None, None, ),  # 2
-    (3, TType.STRING, 'cursor', 'UTF8', None, ),  # 3
+    (
+        1,
+        TType.STRUCT,
+        "filter",
+        [RequestFilter, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "limit",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRING,
+        "cursor",
+        "UTF8",
+        None,
+    ),  # 3
 )
 
 
@@ -2689,8 +3227,14 @@ class listRequests_result(object):
 
     """
 
-
-    def __init__(self, success=None, rejected=None, denied=None, unsupported=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        rejected=None,
+        denied=None,
+        unsupported=None,
+        notLeader=None,
+    ):
         self.success = success
         self.rejected = rejected
         self.denied = denied
@@ -2698,7 +3242,11 @@ class listRequests_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2741,25 +3289,25 @@ class listRequests_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('listRequests_result')
+        oprot.writeStructBegin("listRequests_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 3)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2769,22 +3317,53 @@ class listRequests_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(listRequests_result)
 listRequests_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [RequestPage, None], None, ),  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
-    (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [RequestPage, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
 )
 
 
@@ -2795,12 +3374,18 @@ class explain_args(object):
 
     """
 
-
-    def __init__(self, key=None,):
+    def __init__(
+        self,
+        key=None,
+    ):
         self.key = key
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2810,7 +3395,11 @@ class explain_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2822,10 +3411,10 @@ class explain_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('explain_args')
+        oprot.writeStructBegin("explain_args")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2834,19 +3423,26 @@ class explain_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(explain_args)
 explain_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
 )
 
 
@@ -2861,8 +3457,14 @@ class explain_result(object):
 
     """
 
-
-    def __init__(self, success=None, unknownRequest=None, unsupported=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        unknownRequest=None,
+        unsupported=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.unknownRequest = unknownRequest
         self.unsupported = unsupported
@@ -2870,7 +3472,11 @@ class explain_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2913,25 +3519,25 @@ class explain_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('explain_result')
+        oprot.writeStructBegin("explain_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.unknownRequest is not None:
-            oprot.writeFieldBegin('unknownRequest', TType.STRUCT, 1)
+            oprot.writeFieldBegin("unknownRequest", TType.STRUCT, 1)
             self.unknownRequest.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 3)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 3)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2941,30 +3547,63 @@ class explain_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(explain_result)
 explain_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [Explanation, None], None, ),  # 0
-    (1, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 1
-    (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
-    (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [Explanation, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "unknownRequest",
+        [UnknownRequest, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
 )
 
 
 class fabric_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2981,7 +3620,7 @@ class fabric_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('fabric_args')
+        oprot.writeStructBegin("fabric_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2989,18 +3628,18 @@ class fabric_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(fabric_args)
-fabric_args.thrift_spec = (
-)
+fabric_args.thrift_spec = ()
 
 
 class fabric_result(object):
@@ -3012,14 +3651,22 @@ class fabric_result(object):
 
     """
 
-
-    def __init__(self, success=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.denied = denied
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3052,17 +3699,17 @@ class fabric_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('fabric_result')
+        oprot.writeStructBegin("fabric_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 2)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 2)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3072,28 +3719,49 @@ class fabric_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(fabric_result)
 fabric_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [FabricStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 2
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [FabricStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 2
 )
 
 
 class version_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3110,7 +3778,7 @@ class version_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('version_args')
+        oprot.writeStructBegin("version_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -3118,18 +3786,18 @@ class version_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(version_args)
-version_args.thrift_spec = (
-)
+version_args.thrift_spec = ()
 
 
 class version_result(object):
@@ -3139,12 +3807,18 @@ class version_result(object):
 
     """
 
-
-    def __init__(self, success=None,):
+    def __init__(
+        self,
+        success=None,
+    ):
         self.success = success
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3167,9 +3841,9 @@ class version_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('version_result')
+        oprot.writeStructBegin("version_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3179,26 +3853,35 @@ class version_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(version_result)
 version_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [Version, None], None, ),  # 0
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [Version, None],
+        None,
+    ),  # 0
 )
 
 
 class ping_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3215,7 +3898,7 @@ class ping_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('ping_args')
+        oprot.writeStructBegin("ping_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -3223,25 +3906,27 @@ class ping_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(ping_args)
-ping_args.thrift_spec = (
-)
+ping_args.thrift_spec = ()
 
 
 class ping_result(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3258,7 +3943,7 @@ class ping_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('ping_result')
+        oprot.writeStructBegin("ping_result")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -3266,18 +3951,18 @@ class ping_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(ping_result)
-ping_result.thrift_spec = (
-)
+ping_result.thrift_spec = ()
 
 
 class login_args(object):
@@ -3287,12 +3972,18 @@ class login_args(object):
 
     """
 
-
-    def __init__(self, token=None,):
+    def __init__(
+        self,
+        token=None,
+    ):
         self.token = token
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3302,7 +3993,11 @@ class login_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.token = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.token = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3314,10 +4009,10 @@ class login_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('login_args')
+        oprot.writeStructBegin("login_args")
         if self.token is not None:
-            oprot.writeFieldBegin('token', TType.STRING, 1)
-            oprot.writeString(self.token.encode('utf-8') if sys.version_info[0] == 2 else self.token)
+            oprot.writeFieldBegin("token", TType.STRING, 1)
+            oprot.writeString(self.token.encode("utf-8") if sys.version_info[0] == 2 else self.token)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3326,19 +4021,26 @@ class login_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(login_args)
 login_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'token', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "token",
+        "UTF8",
+        None,
+    ),  # 1
 )
 
 
@@ -3350,13 +4052,20 @@ class login_result(object):
 
     """
 
-
-    def __init__(self, denied=None, unsupported=None,):
+    def __init__(
+        self,
+        denied=None,
+        unsupported=None,
+    ):
         self.denied = denied
         self.unsupported = unsupported
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3383,13 +4092,13 @@ class login_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('login_result')
+        oprot.writeStructBegin("login_result")
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3399,20 +4108,33 @@ class login_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(login_result)
 login_result.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 2
 )
 fix_spec(all_structs)
 del all_structs

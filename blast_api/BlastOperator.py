@@ -16,6 +16,7 @@ import logging
 from .ttypes import *
 from thrift.Thrift import TProcessor
 from thrift.transport import TTransport
+
 all_structs = []
 
 
@@ -24,6 +25,7 @@ class Iface(blast_api.Blast.Iface):
     For operators.
 
     """
+
     def drain(self, on):
         """
         Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
@@ -112,6 +114,7 @@ class Client(blast_api.Blast.Client, Iface):
     For operators.
 
     """
+
     def __init__(self, iprot, oprot=None):
         blast_api.Blast.Client.__init__(self, iprot, oprot)
 
@@ -127,7 +130,7 @@ class Client(blast_api.Blast.Client, Iface):
         return self.recv_drain()
 
     def send_drain(self, on):
-        self._oprot.writeMessageBegin('drain', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("drain", TMessageType.CALL, self._seqid)
         args = drain_args()
         args.on = on
         args.write(self._oprot)
@@ -169,7 +172,7 @@ class Client(blast_api.Blast.Client, Iface):
         return self.recv_reconcile()
 
     def send_reconcile(self, dryRun):
-        self._oprot.writeMessageBegin('reconcile', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("reconcile", TMessageType.CALL, self._seqid)
         args = reconcile_args()
         args.dryRun = dryRun
         args.write(self._oprot)
@@ -208,7 +211,7 @@ class Client(blast_api.Blast.Client, Iface):
         return self.recv_verifyFabric()
 
     def send_verifyFabric(self):
-        self._oprot.writeMessageBegin('verifyFabric', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("verifyFabric", TMessageType.CALL, self._seqid)
         args = verifyFabric_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -246,7 +249,7 @@ class Client(blast_api.Blast.Client, Iface):
         return self.recv_elements()
 
     def send_elements(self):
-        self._oprot.writeMessageBegin('elements', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("elements", TMessageType.CALL, self._seqid)
         args = elements_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -284,7 +287,7 @@ class Client(blast_api.Blast.Client, Iface):
         self.recv_quarantine()
 
     def send_quarantine(self, element, reason):
-        self._oprot.writeMessageBegin('quarantine', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("quarantine", TMessageType.CALL, self._seqid)
         args = quarantine_args()
         args.element = element
         args.reason = reason
@@ -323,7 +326,7 @@ class Client(blast_api.Blast.Client, Iface):
         self.recv_releaseElement()
 
     def send_releaseElement(self, element):
-        self._oprot.writeMessageBegin('releaseElement', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("releaseElement", TMessageType.CALL, self._seqid)
         args = releaseElement_args()
         args.element = element
         args.write(self._oprot)
@@ -359,7 +362,7 @@ class Client(blast_api.Blast.Client, Iface):
         self.recv_resume()
 
     def send_resume(self):
-        self._oprot.writeMessageBegin('resume', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("resume", TMessageType.CALL, self._seqid)
         args = resume_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -394,7 +397,7 @@ class Client(blast_api.Blast.Client, Iface):
         self.recv_standDown()
 
     def send_standDown(self):
-        self._oprot.writeMessageBegin('standDown', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("standDown", TMessageType.CALL, self._seqid)
         args = standDown_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -434,7 +437,7 @@ class Client(blast_api.Blast.Client, Iface):
         return self.recv_journal()
 
     def send_journal(self, afterSequence, limit):
-        self._oprot.writeMessageBegin('journal', TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin("journal", TMessageType.CALL, self._seqid)
         args = journal_args()
         args.afterSequence = afterSequence
         args.limit = limit
@@ -486,7 +489,7 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         if name not in self._processMap:
             iprot.skip(TType.STRUCT)
             iprot.readMessageEnd()
-            x = TApplicationException(TApplicationException.UNKNOWN_METHOD, 'Unknown function %s' % (name))
+            x = TApplicationException(TApplicationException.UNKNOWN_METHOD, "Unknown function %s" % (name))
             oprot.writeMessageBegin(name, TMessageType.EXCEPTION, seqid)
             x.write(oprot)
             oprot.writeMessageEnd()
@@ -519,13 +522,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("drain", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -554,13 +557,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("reconcile", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -589,13 +592,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("verifyFabric", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -618,13 +621,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("elements", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -650,13 +653,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("quarantine", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -682,13 +685,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("releaseElement", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -714,13 +717,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("resume", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -749,13 +752,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("standDown", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -778,17 +781,18 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
         except TApplicationException as ex:
-            logging.exception('TApplication exception in handler')
+            logging.exception("TApplication exception in handler")
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception('Unexpected exception in handler')
+            logging.exception("Unexpected exception in handler")
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
         oprot.writeMessageBegin("journal", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
+
 
 # HELPER FUNCTIONS AND STRUCTURES
 
@@ -800,12 +804,18 @@ class drain_args(object):
 
     """
 
-
-    def __init__(self, on=None,):
+    def __init__(
+        self,
+        on=None,
+    ):
         self.on = on
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -827,9 +837,9 @@ class drain_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('drain_args')
+        oprot.writeStructBegin("drain_args")
         if self.on is not None:
-            oprot.writeFieldBegin('on', TType.BOOL, 1)
+            oprot.writeFieldBegin("on", TType.BOOL, 1)
             oprot.writeBool(self.on)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -839,19 +849,26 @@ class drain_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(drain_args)
 drain_args.thrift_spec = (
     None,  # 0
-    (1, TType.BOOL, 'on', None, None, ),  # 1
+    (
+        1,
+        TType.BOOL,
+        "on",
+        None,
+        None,
+    ),  # 1
 )
 
 
@@ -866,8 +883,14 @@ class drain_result(object):
 
     """
 
-
-    def __init__(self, success=None, denied=None, unsupported=None, rejected=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        denied=None,
+        unsupported=None,
+        rejected=None,
+        notLeader=None,
+    ):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
@@ -875,7 +898,11 @@ class drain_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -918,25 +945,25 @@ class drain_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('drain_result')
+        oprot.writeStructBegin("drain_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -946,22 +973,53 @@ class drain_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(drain_result)
 drain_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [DrainStatus, None], None, ),  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
-    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [DrainStatus, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
 )
 
 
@@ -972,12 +1030,18 @@ class reconcile_args(object):
 
     """
 
-
-    def __init__(self, dryRun=None,):
+    def __init__(
+        self,
+        dryRun=None,
+    ):
         self.dryRun = dryRun
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -999,9 +1063,9 @@ class reconcile_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('reconcile_args')
+        oprot.writeStructBegin("reconcile_args")
         if self.dryRun is not None:
-            oprot.writeFieldBegin('dryRun', TType.BOOL, 1)
+            oprot.writeFieldBegin("dryRun", TType.BOOL, 1)
             oprot.writeBool(self.dryRun)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1011,19 +1075,26 @@ class reconcile_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(reconcile_args)
 reconcile_args.thrift_spec = (
     None,  # 0
-    (1, TType.BOOL, 'dryRun', None, None, ),  # 1
+    (
+        1,
+        TType.BOOL,
+        "dryRun",
+        None,
+        None,
+    ),  # 1
 )
 
 
@@ -1038,8 +1109,14 @@ class reconcile_result(object):
 
     """
 
-
-    def __init__(self, success=None, denied=None, unsupported=None, rejected=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        denied=None,
+        unsupported=None,
+        rejected=None,
+        notLeader=None,
+    ):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
@@ -1047,7 +1124,11 @@ class reconcile_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1090,25 +1171,25 @@ class reconcile_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('reconcile_result')
+        oprot.writeStructBegin("reconcile_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1118,30 +1199,63 @@ class reconcile_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(reconcile_result)
 reconcile_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [ReconcileReport, None], None, ),  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
-    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [ReconcileReport, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
 )
 
 
 class verifyFabric_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1158,7 +1272,7 @@ class verifyFabric_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('verifyFabric_args')
+        oprot.writeStructBegin("verifyFabric_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1166,18 +1280,18 @@ class verifyFabric_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(verifyFabric_args)
-verifyFabric_args.thrift_spec = (
-)
+verifyFabric_args.thrift_spec = ()
 
 
 class verifyFabric_result(object):
@@ -1191,8 +1305,14 @@ class verifyFabric_result(object):
 
     """
 
-
-    def __init__(self, success=None, denied=None, unsupported=None, rejected=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        denied=None,
+        unsupported=None,
+        rejected=None,
+        notLeader=None,
+    ):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
@@ -1200,7 +1320,11 @@ class verifyFabric_result(object):
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1243,25 +1367,25 @@ class verifyFabric_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('verifyFabric_result')
+        oprot.writeStructBegin("verifyFabric_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            oprot.writeFieldBegin("success", TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1271,30 +1395,63 @@ class verifyFabric_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(verifyFabric_result)
 verifyFabric_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [FibreReport, None], None, ),  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
-    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (
+        0,
+        TType.STRUCT,
+        "success",
+        [FibreReport, None],
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
 )
 
 
 class elements_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1311,7 +1468,7 @@ class elements_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('elements_args')
+        oprot.writeStructBegin("elements_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1319,18 +1476,18 @@ class elements_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(elements_args)
-elements_args.thrift_spec = (
-)
+elements_args.thrift_spec = ()
 
 
 class elements_result(object):
@@ -1342,14 +1499,22 @@ class elements_result(object):
 
     """
 
-
-    def __init__(self, success=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        success=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.success = success
         self.denied = denied
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1387,20 +1552,20 @@ class elements_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('elements_result')
+        oprot.writeStructBegin("elements_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.LIST, 0)
+            oprot.writeFieldBegin("success", TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
             for iter253 in self.success:
                 iter253.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 2)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 2)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1410,20 +1575,39 @@ class elements_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(elements_result)
 elements_result.thrift_spec = (
-    (0, TType.LIST, 'success', (TType.STRUCT, [ElementStatus, None], False), None, ),  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 2
+    (
+        0,
+        TType.LIST,
+        "success",
+        (TType.STRUCT, [ElementStatus, None], False),
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 2
 )
 
 
@@ -1435,13 +1619,20 @@ class quarantine_args(object):
 
     """
 
-
-    def __init__(self, element=None, reason=None,):
+    def __init__(
+        self,
+        element=None,
+        reason=None,
+    ):
         self.element = element
         self.reason = reason
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1451,12 +1642,20 @@ class quarantine_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.element = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.element = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -1468,14 +1667,14 @@ class quarantine_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('quarantine_args')
+        oprot.writeStructBegin("quarantine_args")
         if self.element is not None:
-            oprot.writeFieldBegin('element', TType.STRING, 1)
-            oprot.writeString(self.element.encode('utf-8') if sys.version_info[0] == 2 else self.element)
+            oprot.writeFieldBegin("element", TType.STRING, 1)
+            oprot.writeString(self.element.encode("utf-8") if sys.version_info[0] == 2 else self.element)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 2)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 2)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1484,20 +1683,33 @@ class quarantine_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(quarantine_args)
 quarantine_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'element', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'reason', 'UTF8', None, ),  # 2
+    (
+        1,
+        TType.STRING,
+        "element",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 2
 )
 
 
@@ -1510,14 +1722,22 @@ class quarantine_result(object):
 
     """
 
-
-    def __init__(self, rejected=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        rejected=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.rejected = rejected
         self.denied = denied
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1549,17 +1769,17 @@ class quarantine_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('quarantine_result')
+        oprot.writeStructBegin("quarantine_result")
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 3)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 3)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1569,21 +1789,40 @@ class quarantine_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(quarantine_result)
 quarantine_result.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
-    (3, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 3
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 3
 )
 
 
@@ -1594,12 +1833,18 @@ class releaseElement_args(object):
 
     """
 
-
-    def __init__(self, element=None,):
+    def __init__(
+        self,
+        element=None,
+    ):
         self.element = element
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1609,7 +1854,11 @@ class releaseElement_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.element = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.element = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -1621,10 +1870,10 @@ class releaseElement_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('releaseElement_args')
+        oprot.writeStructBegin("releaseElement_args")
         if self.element is not None:
-            oprot.writeFieldBegin('element', TType.STRING, 1)
-            oprot.writeString(self.element.encode('utf-8') if sys.version_info[0] == 2 else self.element)
+            oprot.writeFieldBegin("element", TType.STRING, 1)
+            oprot.writeString(self.element.encode("utf-8") if sys.version_info[0] == 2 else self.element)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1633,19 +1882,26 @@ class releaseElement_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(releaseElement_args)
 releaseElement_args.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'element', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "element",
+        "UTF8",
+        None,
+    ),  # 1
 )
 
 
@@ -1658,14 +1914,22 @@ class releaseElement_result(object):
 
     """
 
-
-    def __init__(self, rejected=None, denied=None, notLeader=None,):
+    def __init__(
+        self,
+        rejected=None,
+        denied=None,
+        notLeader=None,
+    ):
         self.rejected = rejected
         self.denied = denied
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1697,17 +1961,17 @@ class releaseElement_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('releaseElement_result')
+        oprot.writeStructBegin("releaseElement_result")
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 3)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 3)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1717,29 +1981,50 @@ class releaseElement_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(releaseElement_result)
 releaseElement_result.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
-    (3, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 3
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 3
 )
 
 
 class resume_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1756,7 +2041,7 @@ class resume_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('resume_args')
+        oprot.writeStructBegin("resume_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1764,18 +2049,18 @@ class resume_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(resume_args)
-resume_args.thrift_spec = (
-)
+resume_args.thrift_spec = ()
 
 
 class resume_result(object):
@@ -1787,14 +2072,22 @@ class resume_result(object):
 
     """
 
-
-    def __init__(self, rejected=None, denied=None, unsupported=None,):
+    def __init__(
+        self,
+        rejected=None,
+        denied=None,
+        unsupported=None,
+    ):
         self.rejected = rejected
         self.denied = denied
         self.unsupported = unsupported
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1826,17 +2119,17 @@ class resume_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('resume_result')
+        oprot.writeStructBegin("resume_result")
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 3)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1846,29 +2139,50 @@ class resume_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(resume_result)
 resume_result.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
-    (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 3
 )
 
 
 class standDown_args(object):
-
-
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1885,7 +2199,7 @@ class standDown_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('standDown_args')
+        oprot.writeStructBegin("standDown_args")
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1893,18 +2207,18 @@ class standDown_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(standDown_args)
-standDown_args.thrift_spec = (
-)
+standDown_args.thrift_spec = ()
 
 
 class standDown_result(object):
@@ -1917,15 +2231,24 @@ class standDown_result(object):
 
     """
 
-
-    def __init__(self, rejected=None, denied=None, unsupported=None, notLeader=None,):
+    def __init__(
+        self,
+        rejected=None,
+        denied=None,
+        unsupported=None,
+        notLeader=None,
+    ):
         self.rejected = rejected
         self.denied = denied
         self.unsupported = unsupported
         self.notLeader = notLeader
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1962,21 +2285,21 @@ class standDown_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('standDown_result')
+        oprot.writeStructBegin("standDown_result")
         if self.rejected is not None:
-            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            oprot.writeFieldBegin("rejected", TType.STRUCT, 1)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 3)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         if self.notLeader is not None:
-            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            oprot.writeFieldBegin("notLeader", TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1986,22 +2309,47 @@ class standDown_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(standDown_result)
 standDown_result.thrift_spec = (
     None,  # 0
-    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
-    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
-    (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
-    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (
+        1,
+        TType.STRUCT,
+        "rejected",
+        [Rejected, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "notLeader",
+        [NotLeader, None],
+        None,
+    ),  # 4
 )
 
 
@@ -2013,13 +2361,20 @@ class journal_args(object):
 
     """
 
-
-    def __init__(self, afterSequence=None, limit=None,):
+    def __init__(
+        self,
+        afterSequence=None,
+        limit=None,
+    ):
         self.afterSequence = afterSequence
         self.limit = limit
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2046,13 +2401,13 @@ class journal_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('journal_args')
+        oprot.writeStructBegin("journal_args")
         if self.afterSequence is not None:
-            oprot.writeFieldBegin('afterSequence', TType.I64, 1)
+            oprot.writeFieldBegin("afterSequence", TType.I64, 1)
             oprot.writeI64(self.afterSequence)
             oprot.writeFieldEnd()
         if self.limit is not None:
-            oprot.writeFieldBegin('limit', TType.I32, 2)
+            oprot.writeFieldBegin("limit", TType.I32, 2)
             oprot.writeI32(self.limit)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2062,20 +2417,33 @@ class journal_args(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(journal_args)
 journal_args.thrift_spec = (
     None,  # 0
-    (1, TType.I64, 'afterSequence', None, None, ),  # 1
-    (2, TType.I32, 'limit', None, None, ),  # 2
+    (
+        1,
+        TType.I64,
+        "afterSequence",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "limit",
+        None,
+        None,
+    ),  # 2
 )
 
 
@@ -2088,14 +2456,22 @@ class journal_result(object):
 
     """
 
-
-    def __init__(self, success=None, denied=None, unsupported=None,):
+    def __init__(
+        self,
+        success=None,
+        denied=None,
+        unsupported=None,
+    ):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2133,20 +2509,20 @@ class journal_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('journal_result')
+        oprot.writeStructBegin("journal_result")
         if self.success is not None:
-            oprot.writeFieldBegin('success', TType.LIST, 0)
+            oprot.writeFieldBegin("success", TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
             for iter260 in self.success:
                 iter260.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:
-            oprot.writeFieldBegin('denied', TType.STRUCT, 1)
+            oprot.writeFieldBegin("denied", TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
         if self.unsupported is not None:
-            oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
+            oprot.writeFieldBegin("unsupported", TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2156,20 +2532,39 @@ class journal_result(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(journal_result)
 journal_result.thrift_spec = (
-    (0, TType.LIST, 'success', (TType.STRUCT, [JournalEntry, None], False), None, ),  # 0
-    (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
-    (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
+    (
+        0,
+        TType.LIST,
+        "success",
+        (TType.STRUCT, [JournalEntry, None], False),
+        None,
+    ),  # 0
+    (
+        1,
+        TType.STRUCT,
+        "denied",
+        [Denied, None],
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRUCT,
+        "unsupported",
+        [Unsupported, None],
+        None,
+    ),  # 2
 )
 fix_spec(all_structs)
 del all_structs

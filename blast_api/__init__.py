@@ -1,1 +1,1 @@
-__all__ = ['ttypes', 'constants', 'Blast', 'BlastOperator']
+__all__ = ["ttypes", "constants", "Blast", "BlastOperator"]

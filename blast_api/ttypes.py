@@ -13,6 +13,7 @@ from thrift.TRecursive import fix_spec
 import sys
 
 from thrift.transport import TTransport
+
 all_structs = []
 
 
@@ -21,6 +22,7 @@ class PartState(object):
     A part's state. Final: DONE, WITHDRAWN, EXPIRED, FAILED, REJECTED.
 
     """
+
     PENDING = 1
     CONFIGURING = 2
     ACTIVE = 3
@@ -58,6 +60,7 @@ class EventKind(object):
     Something that happened to a request.
 
     """
+
     GRANTED = 1
     PAUSED = 2
     CHANGED = 3
@@ -101,8 +104,20 @@ class MulticastRequest(object):
 
     """
 
-
-    def __init__(self, key=None, sender=None, receivers=None, bytes=None, tenant=None, highestBitsPerSecond=None, patienceMs=None, deadlineMs=None, priority=None, maySplit=None, mayPause=None,):
+    def __init__(
+        self,
+        key=None,
+        sender=None,
+        receivers=None,
+        bytes=None,
+        tenant=None,
+        highestBitsPerSecond=None,
+        patienceMs=None,
+        deadlineMs=None,
+        priority=None,
+        maySplit=None,
+        mayPause=None,
+    ):
         self.key = key
         self.sender = sender
         self.receivers = receivers
@@ -116,7 +131,11 @@ class MulticastRequest(object):
         self.mayPause = mayPause
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -126,12 +145,20 @@ class MulticastRequest(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.sender = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.sender = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -139,7 +166,11 @@ class MulticastRequest(object):
                     self.receivers = []
                     (_etype3, _size0) = iprot.readListBegin()
                     for _i4 in range(_size0):
-                        _elem5 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem5 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.receivers.append(_elem5)
                     iprot.readListEnd()
                 else:
@@ -151,7 +182,11 @@ class MulticastRequest(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.tenant = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.tenant = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
@@ -193,52 +228,52 @@ class MulticastRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('MulticastRequest')
+        oprot.writeStructBegin("MulticastRequest")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.sender is not None:
-            oprot.writeFieldBegin('sender', TType.STRING, 2)
-            oprot.writeString(self.sender.encode('utf-8') if sys.version_info[0] == 2 else self.sender)
+            oprot.writeFieldBegin("sender", TType.STRING, 2)
+            oprot.writeString(self.sender.encode("utf-8") if sys.version_info[0] == 2 else self.sender)
             oprot.writeFieldEnd()
         if self.receivers is not None:
-            oprot.writeFieldBegin('receivers', TType.LIST, 3)
+            oprot.writeFieldBegin("receivers", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.receivers))
             for iter6 in self.receivers:
-                oprot.writeString(iter6.encode('utf-8') if sys.version_info[0] == 2 else iter6)
+                oprot.writeString(iter6.encode("utf-8") if sys.version_info[0] == 2 else iter6)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.bytes is not None:
-            oprot.writeFieldBegin('bytes', TType.I64, 4)
+            oprot.writeFieldBegin("bytes", TType.I64, 4)
             oprot.writeI64(self.bytes)
             oprot.writeFieldEnd()
         if self.tenant is not None:
-            oprot.writeFieldBegin('tenant', TType.STRING, 5)
-            oprot.writeString(self.tenant.encode('utf-8') if sys.version_info[0] == 2 else self.tenant)
+            oprot.writeFieldBegin("tenant", TType.STRING, 5)
+            oprot.writeString(self.tenant.encode("utf-8") if sys.version_info[0] == 2 else self.tenant)
             oprot.writeFieldEnd()
         if self.highestBitsPerSecond is not None:
-            oprot.writeFieldBegin('highestBitsPerSecond', TType.I64, 6)
+            oprot.writeFieldBegin("highestBitsPerSecond", TType.I64, 6)
             oprot.writeI64(self.highestBitsPerSecond)
             oprot.writeFieldEnd()
         if self.patienceMs is not None:
-            oprot.writeFieldBegin('patienceMs', TType.I64, 7)
+            oprot.writeFieldBegin("patienceMs", TType.I64, 7)
             oprot.writeI64(self.patienceMs)
             oprot.writeFieldEnd()
         if self.deadlineMs is not None:
-            oprot.writeFieldBegin('deadlineMs', TType.I64, 8)
+            oprot.writeFieldBegin("deadlineMs", TType.I64, 8)
             oprot.writeI64(self.deadlineMs)
             oprot.writeFieldEnd()
         if self.priority is not None:
-            oprot.writeFieldBegin('priority', TType.I32, 9)
+            oprot.writeFieldBegin("priority", TType.I32, 9)
             oprot.writeI32(self.priority)
             oprot.writeFieldEnd()
         if self.maySplit is not None:
-            oprot.writeFieldBegin('maySplit', TType.BOOL, 10)
+            oprot.writeFieldBegin("maySplit", TType.BOOL, 10)
             oprot.writeBool(self.maySplit)
             oprot.writeFieldEnd()
         if self.mayPause is not None:
-            oprot.writeFieldBegin('mayPause', TType.BOOL, 11)
+            oprot.writeFieldBegin("mayPause", TType.BOOL, 11)
             oprot.writeBool(self.mayPause)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -246,19 +281,18 @@ class MulticastRequest(object):
 
     def validate(self):
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         if self.sender is None:
-            raise TProtocolException(message='Required field sender is unset!')
+            raise TProtocolException(message="Required field sender is unset!")
         if self.receivers is None:
-            raise TProtocolException(message='Required field receivers is unset!')
+            raise TProtocolException(message="Required field receivers is unset!")
         if self.bytes is None:
-            raise TProtocolException(message='Required field bytes is unset!')
+            raise TProtocolException(message="Required field bytes is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -279,15 +313,24 @@ class StepTimings(object):
 
     """
 
-
-    def __init__(self, computeMs=None, openflowMs=None, opticalMs=None, totalMs=None,):
+    def __init__(
+        self,
+        computeMs=None,
+        openflowMs=None,
+        opticalMs=None,
+        totalMs=None,
+    ):
         self.computeMs = computeMs
         self.openflowMs = openflowMs
         self.opticalMs = opticalMs
         self.totalMs = totalMs
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -324,21 +367,21 @@ class StepTimings(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('StepTimings')
+        oprot.writeStructBegin("StepTimings")
         if self.computeMs is not None:
-            oprot.writeFieldBegin('computeMs', TType.DOUBLE, 1)
+            oprot.writeFieldBegin("computeMs", TType.DOUBLE, 1)
             oprot.writeDouble(self.computeMs)
             oprot.writeFieldEnd()
         if self.openflowMs is not None:
-            oprot.writeFieldBegin('openflowMs', TType.DOUBLE, 2)
+            oprot.writeFieldBegin("openflowMs", TType.DOUBLE, 2)
             oprot.writeDouble(self.openflowMs)
             oprot.writeFieldEnd()
         if self.opticalMs is not None:
-            oprot.writeFieldBegin('opticalMs', TType.DOUBLE, 3)
+            oprot.writeFieldBegin("opticalMs", TType.DOUBLE, 3)
             oprot.writeDouble(self.opticalMs)
             oprot.writeFieldEnd()
         if self.totalMs is not None:
-            oprot.writeFieldBegin('totalMs', TType.DOUBLE, 4)
+            oprot.writeFieldBegin("totalMs", TType.DOUBLE, 4)
             oprot.writeDouble(self.totalMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -348,9 +391,8 @@ class StepTimings(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -374,8 +416,16 @@ class LeafMargin(object):
 
     """
 
-
-    def __init__(self, rack=None, receivedDbm=None, sensitivityMarginDb=None, overloadMarginDb=None, leastDbm=None, mostDbm=None, binding=None,):
+    def __init__(
+        self,
+        rack=None,
+        receivedDbm=None,
+        sensitivityMarginDb=None,
+        overloadMarginDb=None,
+        leastDbm=None,
+        mostDbm=None,
+        binding=None,
+    ):
         self.rack = rack
         self.receivedDbm = receivedDbm
         self.sensitivityMarginDb = sensitivityMarginDb
@@ -385,7 +435,11 @@ class LeafMargin(object):
         self.binding = binding
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -395,7 +449,11 @@ class LeafMargin(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.rack = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.rack = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -425,7 +483,11 @@ class LeafMargin(object):
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.STRING:
-                    self.binding = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.binding = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -437,47 +499,46 @@ class LeafMargin(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('LeafMargin')
+        oprot.writeStructBegin("LeafMargin")
         if self.rack is not None:
-            oprot.writeFieldBegin('rack', TType.STRING, 1)
-            oprot.writeString(self.rack.encode('utf-8') if sys.version_info[0] == 2 else self.rack)
+            oprot.writeFieldBegin("rack", TType.STRING, 1)
+            oprot.writeString(self.rack.encode("utf-8") if sys.version_info[0] == 2 else self.rack)
             oprot.writeFieldEnd()
         if self.receivedDbm is not None:
-            oprot.writeFieldBegin('receivedDbm', TType.DOUBLE, 2)
+            oprot.writeFieldBegin("receivedDbm", TType.DOUBLE, 2)
             oprot.writeDouble(self.receivedDbm)
             oprot.writeFieldEnd()
         if self.sensitivityMarginDb is not None:
-            oprot.writeFieldBegin('sensitivityMarginDb', TType.DOUBLE, 3)
+            oprot.writeFieldBegin("sensitivityMarginDb", TType.DOUBLE, 3)
             oprot.writeDouble(self.sensitivityMarginDb)
             oprot.writeFieldEnd()
         if self.overloadMarginDb is not None:
-            oprot.writeFieldBegin('overloadMarginDb', TType.DOUBLE, 4)
+            oprot.writeFieldBegin("overloadMarginDb", TType.DOUBLE, 4)
             oprot.writeDouble(self.overloadMarginDb)
             oprot.writeFieldEnd()
         if self.leastDbm is not None:
-            oprot.writeFieldBegin('leastDbm', TType.DOUBLE, 5)
+            oprot.writeFieldBegin("leastDbm", TType.DOUBLE, 5)
             oprot.writeDouble(self.leastDbm)
             oprot.writeFieldEnd()
         if self.mostDbm is not None:
-            oprot.writeFieldBegin('mostDbm', TType.DOUBLE, 6)
+            oprot.writeFieldBegin("mostDbm", TType.DOUBLE, 6)
             oprot.writeDouble(self.mostDbm)
             oprot.writeFieldEnd()
         if self.binding is not None:
-            oprot.writeFieldBegin('binding', TType.STRING, 7)
-            oprot.writeString(self.binding.encode('utf-8') if sys.version_info[0] == 2 else self.binding)
+            oprot.writeFieldBegin("binding", TType.STRING, 7)
+            oprot.writeString(self.binding.encode("utf-8") if sys.version_info[0] == 2 else self.binding)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.rack is None:
-            raise TProtocolException(message='Required field rack is unset!')
+            raise TProtocolException(message="Required field rack is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -507,8 +568,22 @@ class Grant(object):
 
     """
 
-
-    def __init__(self, key=None, part=None, receivers=None, groupAddress=None, groupPort=None, rateBitsPerSecond=None, estimatedServiceMs=None, leaseMs=None, firstByte=None, receiversWithoutPart=None, reservation=None, timings=None, margins=None,):
+    def __init__(
+        self,
+        key=None,
+        part=None,
+        receivers=None,
+        groupAddress=None,
+        groupPort=None,
+        rateBitsPerSecond=None,
+        estimatedServiceMs=None,
+        leaseMs=None,
+        firstByte=None,
+        receiversWithoutPart=None,
+        reservation=None,
+        timings=None,
+        margins=None,
+    ):
         self.key = key
         self.part = part
         self.receivers = receivers
@@ -524,7 +599,11 @@ class Grant(object):
         self.margins = margins
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -534,7 +613,11 @@ class Grant(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -547,14 +630,22 @@ class Grant(object):
                     self.receivers = []
                     (_etype10, _size7) = iprot.readListBegin()
                     for _i11 in range(_size7):
-                        _elem12 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem12 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.receivers.append(_elem12)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.groupAddress = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.groupAddress = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
@@ -587,7 +678,11 @@ class Grant(object):
                     self.receiversWithoutPart = []
                     (_etype16, _size13) = iprot.readListBegin()
                     for _i17 in range(_size13):
-                        _elem18 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem18 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.receiversWithoutPart.append(_elem18)
                     iprot.readListEnd()
                 else:
@@ -623,63 +718,63 @@ class Grant(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Grant')
+        oprot.writeStructBegin("Grant")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.part is not None:
-            oprot.writeFieldBegin('part', TType.I32, 2)
+            oprot.writeFieldBegin("part", TType.I32, 2)
             oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         if self.receivers is not None:
-            oprot.writeFieldBegin('receivers', TType.LIST, 3)
+            oprot.writeFieldBegin("receivers", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.receivers))
             for iter25 in self.receivers:
-                oprot.writeString(iter25.encode('utf-8') if sys.version_info[0] == 2 else iter25)
+                oprot.writeString(iter25.encode("utf-8") if sys.version_info[0] == 2 else iter25)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.groupAddress is not None:
-            oprot.writeFieldBegin('groupAddress', TType.STRING, 4)
-            oprot.writeString(self.groupAddress.encode('utf-8') if sys.version_info[0] == 2 else self.groupAddress)
+            oprot.writeFieldBegin("groupAddress", TType.STRING, 4)
+            oprot.writeString(self.groupAddress.encode("utf-8") if sys.version_info[0] == 2 else self.groupAddress)
             oprot.writeFieldEnd()
         if self.groupPort is not None:
-            oprot.writeFieldBegin('groupPort', TType.I32, 5)
+            oprot.writeFieldBegin("groupPort", TType.I32, 5)
             oprot.writeI32(self.groupPort)
             oprot.writeFieldEnd()
         if self.rateBitsPerSecond is not None:
-            oprot.writeFieldBegin('rateBitsPerSecond', TType.I64, 6)
+            oprot.writeFieldBegin("rateBitsPerSecond", TType.I64, 6)
             oprot.writeI64(self.rateBitsPerSecond)
             oprot.writeFieldEnd()
         if self.estimatedServiceMs is not None:
-            oprot.writeFieldBegin('estimatedServiceMs', TType.I64, 7)
+            oprot.writeFieldBegin("estimatedServiceMs", TType.I64, 7)
             oprot.writeI64(self.estimatedServiceMs)
             oprot.writeFieldEnd()
         if self.leaseMs is not None:
-            oprot.writeFieldBegin('leaseMs', TType.I64, 8)
+            oprot.writeFieldBegin("leaseMs", TType.I64, 8)
             oprot.writeI64(self.leaseMs)
             oprot.writeFieldEnd()
         if self.firstByte is not None:
-            oprot.writeFieldBegin('firstByte', TType.I64, 9)
+            oprot.writeFieldBegin("firstByte", TType.I64, 9)
             oprot.writeI64(self.firstByte)
             oprot.writeFieldEnd()
         if self.receiversWithoutPart is not None:
-            oprot.writeFieldBegin('receiversWithoutPart', TType.LIST, 10)
+            oprot.writeFieldBegin("receiversWithoutPart", TType.LIST, 10)
             oprot.writeListBegin(TType.STRING, len(self.receiversWithoutPart))
             for iter26 in self.receiversWithoutPart:
-                oprot.writeString(iter26.encode('utf-8') if sys.version_info[0] == 2 else iter26)
+                oprot.writeString(iter26.encode("utf-8") if sys.version_info[0] == 2 else iter26)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.reservation is not None:
-            oprot.writeFieldBegin('reservation', TType.I32, 11)
+            oprot.writeFieldBegin("reservation", TType.I32, 11)
             oprot.writeI32(self.reservation)
             oprot.writeFieldEnd()
         if self.timings is not None:
-            oprot.writeFieldBegin('timings', TType.STRUCT, 12)
+            oprot.writeFieldBegin("timings", TType.STRUCT, 12)
             self.timings.write(oprot)
             oprot.writeFieldEnd()
         if self.margins is not None:
-            oprot.writeFieldBegin('margins', TType.LIST, 13)
+            oprot.writeFieldBegin("margins", TType.LIST, 13)
             oprot.writeListBegin(TType.STRUCT, len(self.margins))
             for iter27 in self.margins:
                 iter27.write(oprot)
@@ -690,33 +785,32 @@ class Grant(object):
 
     def validate(self):
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         if self.part is None:
-            raise TProtocolException(message='Required field part is unset!')
+            raise TProtocolException(message="Required field part is unset!")
         if self.receivers is None:
-            raise TProtocolException(message='Required field receivers is unset!')
+            raise TProtocolException(message="Required field receivers is unset!")
         if self.groupAddress is None:
-            raise TProtocolException(message='Required field groupAddress is unset!')
+            raise TProtocolException(message="Required field groupAddress is unset!")
         if self.groupPort is None:
-            raise TProtocolException(message='Required field groupPort is unset!')
+            raise TProtocolException(message="Required field groupPort is unset!")
         if self.rateBitsPerSecond is None:
-            raise TProtocolException(message='Required field rateBitsPerSecond is unset!')
+            raise TProtocolException(message="Required field rateBitsPerSecond is unset!")
         if self.estimatedServiceMs is None:
-            raise TProtocolException(message='Required field estimatedServiceMs is unset!')
+            raise TProtocolException(message="Required field estimatedServiceMs is unset!")
         if self.leaseMs is None:
-            raise TProtocolException(message='Required field leaseMs is unset!')
+            raise TProtocolException(message="Required field leaseMs is unset!")
         if self.firstByte is None:
-            raise TProtocolException(message='Required field firstByte is unset!')
+            raise TProtocolException(message="Required field firstByte is unset!")
         if self.receiversWithoutPart is None:
-            raise TProtocolException(message='Required field receiversWithoutPart is unset!')
+            raise TProtocolException(message="Required field receiversWithoutPart is unset!")
         if self.reservation is None:
-            raise TProtocolException(message='Required field reservation is unset!')
+            raise TProtocolException(message="Required field reservation is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -739,8 +833,15 @@ class Event(object):
 
     """
 
-
-    def __init__(self, sequence=None, kind=None, part=None, grant=None, reason=None, state=None,):
+    def __init__(
+        self,
+        sequence=None,
+        kind=None,
+        part=None,
+        grant=None,
+        reason=None,
+        state=None,
+    ):
         self.sequence = sequence
         self.kind = kind
         self.part = part
@@ -749,7 +850,11 @@ class Event(object):
         self.state = state
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -780,7 +885,11 @@ class Event(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
@@ -797,29 +906,29 @@ class Event(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Event')
+        oprot.writeStructBegin("Event")
         if self.sequence is not None:
-            oprot.writeFieldBegin('sequence', TType.I64, 1)
+            oprot.writeFieldBegin("sequence", TType.I64, 1)
             oprot.writeI64(self.sequence)
             oprot.writeFieldEnd()
         if self.kind is not None:
-            oprot.writeFieldBegin('kind', TType.I32, 2)
+            oprot.writeFieldBegin("kind", TType.I32, 2)
             oprot.writeI32(self.kind)
             oprot.writeFieldEnd()
         if self.part is not None:
-            oprot.writeFieldBegin('part', TType.I32, 3)
+            oprot.writeFieldBegin("part", TType.I32, 3)
             oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         if self.grant is not None:
-            oprot.writeFieldBegin('grant', TType.STRUCT, 4)
+            oprot.writeFieldBegin("grant", TType.STRUCT, 4)
             self.grant.write(oprot)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 5)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 5)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         if self.state is not None:
-            oprot.writeFieldBegin('state', TType.I32, 6)
+            oprot.writeFieldBegin("state", TType.I32, 6)
             oprot.writeI32(self.state)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -827,17 +936,16 @@ class Event(object):
 
     def validate(self):
         if self.sequence is None:
-            raise TProtocolException(message='Required field sequence is unset!')
+            raise TProtocolException(message="Required field sequence is unset!")
         if self.kind is None:
-            raise TProtocolException(message='Required field kind is unset!')
+            raise TProtocolException(message="Required field kind is unset!")
         if self.part is None:
-            raise TProtocolException(message='Required field part is unset!')
+            raise TProtocolException(message="Required field part is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -858,15 +966,24 @@ class TransferReport(object):
 
     """
 
-
-    def __init__(self, bytesSent=None, durationMs=None, repairedBytes=None, failedReceivers=None,):
+    def __init__(
+        self,
+        bytesSent=None,
+        durationMs=None,
+        repairedBytes=None,
+        failedReceivers=None,
+    ):
         self.bytesSent = bytesSent
         self.durationMs = durationMs
         self.repairedBytes = repairedBytes
         self.failedReceivers = failedReceivers
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -894,7 +1011,11 @@ class TransferReport(object):
                     self.failedReceivers = []
                     (_etype31, _size28) = iprot.readListBegin()
                     for _i32 in range(_size28):
-                        _elem33 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem33 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.failedReceivers.append(_elem33)
                     iprot.readListEnd()
                 else:
@@ -908,24 +1029,24 @@ class TransferReport(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('TransferReport')
+        oprot.writeStructBegin("TransferReport")
         if self.bytesSent is not None:
-            oprot.writeFieldBegin('bytesSent', TType.I64, 1)
+            oprot.writeFieldBegin("bytesSent", TType.I64, 1)
             oprot.writeI64(self.bytesSent)
             oprot.writeFieldEnd()
         if self.durationMs is not None:
-            oprot.writeFieldBegin('durationMs', TType.I64, 2)
+            oprot.writeFieldBegin("durationMs", TType.I64, 2)
             oprot.writeI64(self.durationMs)
             oprot.writeFieldEnd()
         if self.repairedBytes is not None:
-            oprot.writeFieldBegin('repairedBytes', TType.I64, 3)
+            oprot.writeFieldBegin("repairedBytes", TType.I64, 3)
             oprot.writeI64(self.repairedBytes)
             oprot.writeFieldEnd()
         if self.failedReceivers is not None:
-            oprot.writeFieldBegin('failedReceivers', TType.LIST, 4)
+            oprot.writeFieldBegin("failedReceivers", TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.failedReceivers))
             for iter34 in self.failedReceivers:
-                oprot.writeString(iter34.encode('utf-8') if sys.version_info[0] == 2 else iter34)
+                oprot.writeString(iter34.encode("utf-8") if sys.version_info[0] == 2 else iter34)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -935,9 +1056,8 @@ class TransferReport(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -961,8 +1081,16 @@ class PartStatus(object):
 
     """
 
-
-    def __init__(self, part=None, state=None, receivers=None, grant=None, reason=None, leaseLeftMs=None, report=None,):
+    def __init__(
+        self,
+        part=None,
+        state=None,
+        receivers=None,
+        grant=None,
+        reason=None,
+        leaseLeftMs=None,
+        report=None,
+    ):
         self.part = part
         self.state = state
         self.receivers = receivers
@@ -972,7 +1100,11 @@ class PartStatus(object):
         self.report = report
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -995,7 +1127,11 @@ class PartStatus(object):
                     self.receivers = []
                     (_etype38, _size35) = iprot.readListBegin()
                     for _i39 in range(_size35):
-                        _elem40 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem40 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.receivers.append(_elem40)
                     iprot.readListEnd()
                 else:
@@ -1008,7 +1144,11 @@ class PartStatus(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
@@ -1031,36 +1171,36 @@ class PartStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('PartStatus')
+        oprot.writeStructBegin("PartStatus")
         if self.part is not None:
-            oprot.writeFieldBegin('part', TType.I32, 1)
+            oprot.writeFieldBegin("part", TType.I32, 1)
             oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         if self.state is not None:
-            oprot.writeFieldBegin('state', TType.I32, 2)
+            oprot.writeFieldBegin("state", TType.I32, 2)
             oprot.writeI32(self.state)
             oprot.writeFieldEnd()
         if self.receivers is not None:
-            oprot.writeFieldBegin('receivers', TType.LIST, 3)
+            oprot.writeFieldBegin("receivers", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.receivers))
             for iter41 in self.receivers:
-                oprot.writeString(iter41.encode('utf-8') if sys.version_info[0] == 2 else iter41)
+                oprot.writeString(iter41.encode("utf-8") if sys.version_info[0] == 2 else iter41)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.grant is not None:
-            oprot.writeFieldBegin('grant', TType.STRUCT, 4)
+            oprot.writeFieldBegin("grant", TType.STRUCT, 4)
             self.grant.write(oprot)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 5)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 5)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         if self.leaseLeftMs is not None:
-            oprot.writeFieldBegin('leaseLeftMs', TType.I64, 6)
+            oprot.writeFieldBegin("leaseLeftMs", TType.I64, 6)
             oprot.writeI64(self.leaseLeftMs)
             oprot.writeFieldEnd()
         if self.report is not None:
-            oprot.writeFieldBegin('report', TType.STRUCT, 7)
+            oprot.writeFieldBegin("report", TType.STRUCT, 7)
             self.report.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1068,17 +1208,16 @@ class PartStatus(object):
 
     def validate(self):
         if self.part is None:
-            raise TProtocolException(message='Required field part is unset!')
+            raise TProtocolException(message="Required field part is unset!")
         if self.state is None:
-            raise TProtocolException(message='Required field state is unset!')
+            raise TProtocolException(message="Required field state is unset!")
         if self.receivers is None:
-            raise TProtocolException(message='Required field receivers is unset!')
+            raise TProtocolException(message="Required field receivers is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1105,8 +1244,19 @@ class RequestStatus(object):
 
     """
 
-
-    def __init__(self, key=None, tenant=None, state=None, sender=None, receivers=None, bytes=None, ageMs=None, parts=None, latestSequence=None, staleMs=None,):
+    def __init__(
+        self,
+        key=None,
+        tenant=None,
+        state=None,
+        sender=None,
+        receivers=None,
+        bytes=None,
+        ageMs=None,
+        parts=None,
+        latestSequence=None,
+        staleMs=None,
+    ):
         self.key = key
         self.tenant = tenant
         self.state = state
@@ -1119,7 +1269,11 @@ class RequestStatus(object):
         self.staleMs = staleMs
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1129,12 +1283,20 @@ class RequestStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.tenant = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.tenant = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1144,7 +1306,11 @@ class RequestStatus(object):
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.sender = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.sender = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
@@ -1152,7 +1318,11 @@ class RequestStatus(object):
                     self.receivers = []
                     (_etype45, _size42) = iprot.readListBegin()
                     for _i46 in range(_size42):
-                        _elem47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem47 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.receivers.append(_elem47)
                     iprot.readListEnd()
                 else:
@@ -1197,51 +1367,51 @@ class RequestStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('RequestStatus')
+        oprot.writeStructBegin("RequestStatus")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.tenant is not None:
-            oprot.writeFieldBegin('tenant', TType.STRING, 2)
-            oprot.writeString(self.tenant.encode('utf-8') if sys.version_info[0] == 2 else self.tenant)
+            oprot.writeFieldBegin("tenant", TType.STRING, 2)
+            oprot.writeString(self.tenant.encode("utf-8") if sys.version_info[0] == 2 else self.tenant)
             oprot.writeFieldEnd()
         if self.state is not None:
-            oprot.writeFieldBegin('state', TType.I32, 3)
+            oprot.writeFieldBegin("state", TType.I32, 3)
             oprot.writeI32(self.state)
             oprot.writeFieldEnd()
         if self.sender is not None:
-            oprot.writeFieldBegin('sender', TType.STRING, 4)
-            oprot.writeString(self.sender.encode('utf-8') if sys.version_info[0] == 2 else self.sender)
+            oprot.writeFieldBegin("sender", TType.STRING, 4)
+            oprot.writeString(self.sender.encode("utf-8") if sys.version_info[0] == 2 else self.sender)
             oprot.writeFieldEnd()
         if self.receivers is not None:
-            oprot.writeFieldBegin('receivers', TType.LIST, 5)
+            oprot.writeFieldBegin("receivers", TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.receivers))
             for iter54 in self.receivers:
-                oprot.writeString(iter54.encode('utf-8') if sys.version_info[0] == 2 else iter54)
+                oprot.writeString(iter54.encode("utf-8") if sys.version_info[0] == 2 else iter54)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.bytes is not None:
-            oprot.writeFieldBegin('bytes', TType.I64, 6)
+            oprot.writeFieldBegin("bytes", TType.I64, 6)
             oprot.writeI64(self.bytes)
             oprot.writeFieldEnd()
         if self.ageMs is not None:
-            oprot.writeFieldBegin('ageMs', TType.I64, 7)
+            oprot.writeFieldBegin("ageMs", TType.I64, 7)
             oprot.writeI64(self.ageMs)
             oprot.writeFieldEnd()
         if self.parts is not None:
-            oprot.writeFieldBegin('parts', TType.LIST, 8)
+            oprot.writeFieldBegin("parts", TType.LIST, 8)
             oprot.writeListBegin(TType.STRUCT, len(self.parts))
             for iter55 in self.parts:
                 iter55.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.latestSequence is not None:
-            oprot.writeFieldBegin('latestSequence', TType.I64, 9)
+            oprot.writeFieldBegin("latestSequence", TType.I64, 9)
             oprot.writeI64(self.latestSequence)
             oprot.writeFieldEnd()
         if self.staleMs is not None:
-            oprot.writeFieldBegin('staleMs', TType.I64, 10)
+            oprot.writeFieldBegin("staleMs", TType.I64, 10)
             oprot.writeI64(self.staleMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1249,29 +1419,28 @@ class RequestStatus(object):
 
     def validate(self):
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         if self.tenant is None:
-            raise TProtocolException(message='Required field tenant is unset!')
+            raise TProtocolException(message="Required field tenant is unset!")
         if self.state is None:
-            raise TProtocolException(message='Required field state is unset!')
+            raise TProtocolException(message="Required field state is unset!")
         if self.sender is None:
-            raise TProtocolException(message='Required field sender is unset!')
+            raise TProtocolException(message="Required field sender is unset!")
         if self.receivers is None:
-            raise TProtocolException(message='Required field receivers is unset!')
+            raise TProtocolException(message="Required field receivers is unset!")
         if self.bytes is None:
-            raise TProtocolException(message='Required field bytes is unset!')
+            raise TProtocolException(message="Required field bytes is unset!")
         if self.ageMs is None:
-            raise TProtocolException(message='Required field ageMs is unset!')
+            raise TProtocolException(message="Required field ageMs is unset!")
         if self.parts is None:
-            raise TProtocolException(message='Required field parts is unset!')
+            raise TProtocolException(message="Required field parts is unset!")
         if self.latestSequence is None:
-            raise TProtocolException(message='Required field latestSequence is unset!')
+            raise TProtocolException(message="Required field latestSequence is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1296,8 +1465,15 @@ class Extension(object):
 
     """
 
-
-    def __init__(self, addReceivers=None, removeReceivers=None, addMs=None, addBytes=None, reachedByte=None, part=None,):
+    def __init__(
+        self,
+        addReceivers=None,
+        removeReceivers=None,
+        addMs=None,
+        addBytes=None,
+        reachedByte=None,
+        part=None,
+    ):
         self.addReceivers = addReceivers
         self.removeReceivers = removeReceivers
         self.addMs = addMs
@@ -1306,7 +1482,11 @@ class Extension(object):
         self.part = part
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1319,7 +1499,11 @@ class Extension(object):
                     self.addReceivers = []
                     (_etype59, _size56) = iprot.readListBegin()
                     for _i60 in range(_size56):
-                        _elem61 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem61 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.addReceivers.append(_elem61)
                     iprot.readListEnd()
                 else:
@@ -1329,7 +1513,11 @@ class Extension(object):
                     self.removeReceivers = []
                     (_etype65, _size62) = iprot.readListBegin()
                     for _i66 in range(_size62):
-                        _elem67 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem67 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.removeReceivers.append(_elem67)
                     iprot.readListEnd()
                 else:
@@ -1363,35 +1551,35 @@ class Extension(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Extension')
+        oprot.writeStructBegin("Extension")
         if self.addReceivers is not None:
-            oprot.writeFieldBegin('addReceivers', TType.LIST, 1)
+            oprot.writeFieldBegin("addReceivers", TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.addReceivers))
             for iter68 in self.addReceivers:
-                oprot.writeString(iter68.encode('utf-8') if sys.version_info[0] == 2 else iter68)
+                oprot.writeString(iter68.encode("utf-8") if sys.version_info[0] == 2 else iter68)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.removeReceivers is not None:
-            oprot.writeFieldBegin('removeReceivers', TType.LIST, 2)
+            oprot.writeFieldBegin("removeReceivers", TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.removeReceivers))
             for iter69 in self.removeReceivers:
-                oprot.writeString(iter69.encode('utf-8') if sys.version_info[0] == 2 else iter69)
+                oprot.writeString(iter69.encode("utf-8") if sys.version_info[0] == 2 else iter69)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.addMs is not None:
-            oprot.writeFieldBegin('addMs', TType.I64, 3)
+            oprot.writeFieldBegin("addMs", TType.I64, 3)
             oprot.writeI64(self.addMs)
             oprot.writeFieldEnd()
         if self.addBytes is not None:
-            oprot.writeFieldBegin('addBytes', TType.I64, 4)
+            oprot.writeFieldBegin("addBytes", TType.I64, 4)
             oprot.writeI64(self.addBytes)
             oprot.writeFieldEnd()
         if self.reachedByte is not None:
-            oprot.writeFieldBegin('reachedByte', TType.I64, 5)
+            oprot.writeFieldBegin("reachedByte", TType.I64, 5)
             oprot.writeI64(self.reachedByte)
             oprot.writeFieldEnd()
         if self.part is not None:
-            oprot.writeFieldBegin('part', TType.I32, 6)
+            oprot.writeFieldBegin("part", TType.I32, 6)
             oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1401,9 +1589,8 @@ class Extension(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1422,13 +1609,20 @@ class RequestFilter(object):
 
     """
 
-
-    def __init__(self, tenant=None, states=None,):
+    def __init__(
+        self,
+        tenant=None,
+        states=None,
+    ):
         self.tenant = tenant
         self.states = states
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1438,7 +1632,11 @@ class RequestFilter(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.tenant = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.tenant = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -1460,13 +1658,13 @@ class RequestFilter(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('RequestFilter')
+        oprot.writeStructBegin("RequestFilter")
         if self.tenant is not None:
-            oprot.writeFieldBegin('tenant', TType.STRING, 1)
-            oprot.writeString(self.tenant.encode('utf-8') if sys.version_info[0] == 2 else self.tenant)
+            oprot.writeFieldBegin("tenant", TType.STRING, 1)
+            oprot.writeString(self.tenant.encode("utf-8") if sys.version_info[0] == 2 else self.tenant)
             oprot.writeFieldEnd()
         if self.states is not None:
-            oprot.writeFieldBegin('states', TType.LIST, 2)
+            oprot.writeFieldBegin("states", TType.LIST, 2)
             oprot.writeListBegin(TType.I32, len(self.states))
             for iter76 in self.states:
                 oprot.writeI32(iter76)
@@ -1479,9 +1677,8 @@ class RequestFilter(object):
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1501,14 +1698,22 @@ class RequestPage(object):
 
     """
 
-
-    def __init__(self, requests=None, nextCursor=None, staleMs=None,):
+    def __init__(
+        self,
+        requests=None,
+        nextCursor=None,
+        staleMs=None,
+    ):
         self.requests = requests
         self.nextCursor = nextCursor
         self.staleMs = staleMs
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1529,7 +1734,11 @@ class RequestPage(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.nextCursor = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.nextCursor = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1546,20 +1755,20 @@ class RequestPage(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('RequestPage')
+        oprot.writeStructBegin("RequestPage")
         if self.requests is not None:
-            oprot.writeFieldBegin('requests', TType.LIST, 1)
+            oprot.writeFieldBegin("requests", TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.requests))
             for iter83 in self.requests:
                 iter83.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.nextCursor is not None:
-            oprot.writeFieldBegin('nextCursor', TType.STRING, 2)
-            oprot.writeString(self.nextCursor.encode('utf-8') if sys.version_info[0] == 2 else self.nextCursor)
+            oprot.writeFieldBegin("nextCursor", TType.STRING, 2)
+            oprot.writeString(self.nextCursor.encode("utf-8") if sys.version_info[0] == 2 else self.nextCursor)
             oprot.writeFieldEnd()
         if self.staleMs is not None:
-            oprot.writeFieldBegin('staleMs', TType.I64, 3)
+            oprot.writeFieldBegin("staleMs", TType.I64, 3)
             oprot.writeI64(self.staleMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1567,13 +1776,12 @@ class RequestPage(object):
 
     def validate(self):
         if self.requests is None:
-            raise TProtocolException(message='Required field requests is unset!')
+            raise TProtocolException(message="Required field requests is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1595,8 +1803,14 @@ class Explanation(object):
 
     """
 
-
-    def __init__(self, key=None, sentence=None, blockers=None, estimatedStartMs=None, smallestChange=None,):
+    def __init__(
+        self,
+        key=None,
+        sentence=None,
+        blockers=None,
+        estimatedStartMs=None,
+        smallestChange=None,
+    ):
         self.key = key
         self.sentence = sentence
         self.blockers = blockers
@@ -1604,7 +1818,11 @@ class Explanation(object):
         self.smallestChange = smallestChange
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1614,12 +1832,20 @@ class Explanation(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.sentence = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1627,7 +1853,11 @@ class Explanation(object):
                     self.blockers = []
                     (_etype87, _size84) = iprot.readListBegin()
                     for _i88 in range(_size84):
-                        _elem89 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem89 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.blockers.append(_elem89)
                     iprot.readListEnd()
                 else:
@@ -1639,7 +1869,11 @@ class Explanation(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.smallestChange = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.smallestChange = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -1651,44 +1885,43 @@ class Explanation(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Explanation')
+        oprot.writeStructBegin("Explanation")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+            oprot.writeFieldBegin("sentence", TType.STRING, 2)
+            oprot.writeString(self.sentence.encode("utf-8") if sys.version_info[0] == 2 else self.sentence)
             oprot.writeFieldEnd()
         if self.blockers is not None:
-            oprot.writeFieldBegin('blockers', TType.LIST, 3)
+            oprot.writeFieldBegin("blockers", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.blockers))
             for iter90 in self.blockers:
-                oprot.writeString(iter90.encode('utf-8') if sys.version_info[0] == 2 else iter90)
+                oprot.writeString(iter90.encode("utf-8") if sys.version_info[0] == 2 else iter90)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.estimatedStartMs is not None:
-            oprot.writeFieldBegin('estimatedStartMs', TType.I64, 4)
+            oprot.writeFieldBegin("estimatedStartMs", TType.I64, 4)
             oprot.writeI64(self.estimatedStartMs)
             oprot.writeFieldEnd()
         if self.smallestChange is not None:
-            oprot.writeFieldBegin('smallestChange', TType.STRING, 5)
-            oprot.writeString(self.smallestChange.encode('utf-8') if sys.version_info[0] == 2 else self.smallestChange)
+            oprot.writeFieldBegin("smallestChange", TType.STRING, 5)
+            oprot.writeString(self.smallestChange.encode("utf-8") if sys.version_info[0] == 2 else self.smallestChange)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+            raise TProtocolException(message="Required field sentence is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1711,8 +1944,15 @@ class OpticalPortStatus(object):
 
     """
 
-
-    def __init__(self, port=None, opticalSwitch=None, switchInput=None, switchOutput=None, reservation=None, unusable=None,):
+    def __init__(
+        self,
+        port=None,
+        opticalSwitch=None,
+        switchInput=None,
+        switchOutput=None,
+        reservation=None,
+        unusable=None,
+    ):
         self.port = port
         self.opticalSwitch = opticalSwitch
         self.switchInput = switchInput
@@ -1721,7 +1961,11 @@ class OpticalPortStatus(object):
         self.unusable = unusable
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1736,7 +1980,11 @@ class OpticalPortStatus(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.opticalSwitch = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.opticalSwitch = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1756,7 +2004,11 @@ class OpticalPortStatus(object):
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.STRING:
-                    self.unusable = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.unusable = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -1768,49 +2020,48 @@ class OpticalPortStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('OpticalPortStatus')
+        oprot.writeStructBegin("OpticalPortStatus")
         if self.port is not None:
-            oprot.writeFieldBegin('port', TType.I32, 1)
+            oprot.writeFieldBegin("port", TType.I32, 1)
             oprot.writeI32(self.port)
             oprot.writeFieldEnd()
         if self.opticalSwitch is not None:
-            oprot.writeFieldBegin('opticalSwitch', TType.STRING, 2)
-            oprot.writeString(self.opticalSwitch.encode('utf-8') if sys.version_info[0] == 2 else self.opticalSwitch)
+            oprot.writeFieldBegin("opticalSwitch", TType.STRING, 2)
+            oprot.writeString(self.opticalSwitch.encode("utf-8") if sys.version_info[0] == 2 else self.opticalSwitch)
             oprot.writeFieldEnd()
         if self.switchInput is not None:
-            oprot.writeFieldBegin('switchInput', TType.I32, 3)
+            oprot.writeFieldBegin("switchInput", TType.I32, 3)
             oprot.writeI32(self.switchInput)
             oprot.writeFieldEnd()
         if self.switchOutput is not None:
-            oprot.writeFieldBegin('switchOutput', TType.I32, 4)
+            oprot.writeFieldBegin("switchOutput", TType.I32, 4)
             oprot.writeI32(self.switchOutput)
             oprot.writeFieldEnd()
         if self.reservation is not None:
-            oprot.writeFieldBegin('reservation', TType.I32, 5)
+            oprot.writeFieldBegin("reservation", TType.I32, 5)
             oprot.writeI32(self.reservation)
             oprot.writeFieldEnd()
         if self.unusable is not None:
-            oprot.writeFieldBegin('unusable', TType.STRING, 6)
-            oprot.writeString(self.unusable.encode('utf-8') if sys.version_info[0] == 2 else self.unusable)
+            oprot.writeFieldBegin("unusable", TType.STRING, 6)
+            oprot.writeString(self.unusable.encode("utf-8") if sys.version_info[0] == 2 else self.unusable)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.port is None:
-            raise TProtocolException(message='Required field port is unset!')
+            raise TProtocolException(message="Required field port is unset!")
         if self.opticalSwitch is None:
-            raise TProtocolException(message='Required field opticalSwitch is unset!')
+            raise TProtocolException(message="Required field opticalSwitch is unset!")
         if self.switchInput is None:
-            raise TProtocolException(message='Required field switchInput is unset!')
+            raise TProtocolException(message="Required field switchInput is unset!")
         if self.switchOutput is None:
-            raise TProtocolException(message='Required field switchOutput is unset!')
+            raise TProtocolException(message="Required field switchOutput is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1834,8 +2085,16 @@ class RackStatus(object):
 
     """
 
-
-    def __init__(self, name=None, datapath=None, connected=None, opticalPorts=None, hosts=None, accessBitsPerSecond=None, uplinkBitsPerSecond=None,):
+    def __init__(
+        self,
+        name=None,
+        datapath=None,
+        connected=None,
+        opticalPorts=None,
+        hosts=None,
+        accessBitsPerSecond=None,
+        uplinkBitsPerSecond=None,
+    ):
         self.name = name
         self.datapath = datapath
         self.connected = connected
@@ -1845,7 +2104,11 @@ class RackStatus(object):
         self.uplinkBitsPerSecond = uplinkBitsPerSecond
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1855,12 +2118,20 @@ class RackStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.name = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.datapath = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.datapath = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1884,7 +2155,11 @@ class RackStatus(object):
                     self.hosts = []
                     (_etype100, _size97) = iprot.readListBegin()
                     for _i101 in range(_size97):
-                        _elem102 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem102 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.hosts.append(_elem102)
                     iprot.readListEnd()
                 else:
@@ -1894,7 +2169,11 @@ class RackStatus(object):
                     self.accessBitsPerSecond = {}
                     (_ktype104, _vtype105, _size103) = iprot.readMapBegin()
                     for _i107 in range(_size103):
-                        _key108 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _key108 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         _val109 = iprot.readI64()
                         self.accessBitsPerSecond[_key108] = _val109
                     iprot.readMapEnd()
@@ -1914,43 +2193,43 @@ class RackStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('RackStatus')
+        oprot.writeStructBegin("RackStatus")
         if self.name is not None:
-            oprot.writeFieldBegin('name', TType.STRING, 1)
-            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin("name", TType.STRING, 1)
+            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.datapath is not None:
-            oprot.writeFieldBegin('datapath', TType.STRING, 2)
-            oprot.writeString(self.datapath.encode('utf-8') if sys.version_info[0] == 2 else self.datapath)
+            oprot.writeFieldBegin("datapath", TType.STRING, 2)
+            oprot.writeString(self.datapath.encode("utf-8") if sys.version_info[0] == 2 else self.datapath)
             oprot.writeFieldEnd()
         if self.connected is not None:
-            oprot.writeFieldBegin('connected', TType.BOOL, 3)
+            oprot.writeFieldBegin("connected", TType.BOOL, 3)
             oprot.writeBool(self.connected)
             oprot.writeFieldEnd()
         if self.opticalPorts is not None:
-            oprot.writeFieldBegin('opticalPorts', TType.LIST, 4)
+            oprot.writeFieldBegin("opticalPorts", TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalPorts))
             for iter110 in self.opticalPorts:
                 iter110.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.hosts is not None:
-            oprot.writeFieldBegin('hosts', TType.LIST, 5)
+            oprot.writeFieldBegin("hosts", TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.hosts))
             for iter111 in self.hosts:
-                oprot.writeString(iter111.encode('utf-8') if sys.version_info[0] == 2 else iter111)
+                oprot.writeString(iter111.encode("utf-8") if sys.version_info[0] == 2 else iter111)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.accessBitsPerSecond is not None:
-            oprot.writeFieldBegin('accessBitsPerSecond', TType.MAP, 6)
+            oprot.writeFieldBegin("accessBitsPerSecond", TType.MAP, 6)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.accessBitsPerSecond))
             for kiter112, viter113 in self.accessBitsPerSecond.items():
-                oprot.writeString(kiter112.encode('utf-8') if sys.version_info[0] == 2 else kiter112)
+                oprot.writeString(kiter112.encode("utf-8") if sys.version_info[0] == 2 else kiter112)
                 oprot.writeI64(viter113)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.uplinkBitsPerSecond is not None:
-            oprot.writeFieldBegin('uplinkBitsPerSecond', TType.I64, 7)
+            oprot.writeFieldBegin("uplinkBitsPerSecond", TType.I64, 7)
             oprot.writeI64(self.uplinkBitsPerSecond)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1958,21 +2237,20 @@ class RackStatus(object):
 
     def validate(self):
         if self.name is None:
-            raise TProtocolException(message='Required field name is unset!')
+            raise TProtocolException(message="Required field name is unset!")
         if self.datapath is None:
-            raise TProtocolException(message='Required field datapath is unset!')
+            raise TProtocolException(message="Required field datapath is unset!")
         if self.connected is None:
-            raise TProtocolException(message='Required field connected is unset!')
+            raise TProtocolException(message="Required field connected is unset!")
         if self.opticalPorts is None:
-            raise TProtocolException(message='Required field opticalPorts is unset!')
+            raise TProtocolException(message="Required field opticalPorts is unset!")
         if self.hosts is None:
-            raise TProtocolException(message='Required field hosts is unset!')
+            raise TProtocolException(message="Required field hosts is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1996,8 +2274,16 @@ class SplitterStatus(object):
 
     """
 
-
-    def __init__(self, name=None, ways=None, opticalSwitch=None, switchOutput=None, switchInputs=None, reservation=None, unusable=None,):
+    def __init__(
+        self,
+        name=None,
+        ways=None,
+        opticalSwitch=None,
+        switchOutput=None,
+        switchInputs=None,
+        reservation=None,
+        unusable=None,
+    ):
         self.name = name
         self.ways = ways
         self.opticalSwitch = opticalSwitch
@@ -2007,7 +2293,11 @@ class SplitterStatus(object):
         self.unusable = unusable
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2017,7 +2307,11 @@ class SplitterStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.name = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -2027,7 +2321,11 @@ class SplitterStatus(object):
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.opticalSwitch = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.opticalSwitch = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -2052,7 +2350,11 @@ class SplitterStatus(object):
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.STRING:
-                    self.unusable = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.unusable = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2064,58 +2366,57 @@ class SplitterStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('SplitterStatus')
+        oprot.writeStructBegin("SplitterStatus")
         if self.name is not None:
-            oprot.writeFieldBegin('name', TType.STRING, 1)
-            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin("name", TType.STRING, 1)
+            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.ways is not None:
-            oprot.writeFieldBegin('ways', TType.I32, 2)
+            oprot.writeFieldBegin("ways", TType.I32, 2)
             oprot.writeI32(self.ways)
             oprot.writeFieldEnd()
         if self.opticalSwitch is not None:
-            oprot.writeFieldBegin('opticalSwitch', TType.STRING, 3)
-            oprot.writeString(self.opticalSwitch.encode('utf-8') if sys.version_info[0] == 2 else self.opticalSwitch)
+            oprot.writeFieldBegin("opticalSwitch", TType.STRING, 3)
+            oprot.writeString(self.opticalSwitch.encode("utf-8") if sys.version_info[0] == 2 else self.opticalSwitch)
             oprot.writeFieldEnd()
         if self.switchOutput is not None:
-            oprot.writeFieldBegin('switchOutput', TType.I32, 4)
+            oprot.writeFieldBegin("switchOutput", TType.I32, 4)
             oprot.writeI32(self.switchOutput)
             oprot.writeFieldEnd()
         if self.switchInputs is not None:
-            oprot.writeFieldBegin('switchInputs', TType.LIST, 5)
+            oprot.writeFieldBegin("switchInputs", TType.LIST, 5)
             oprot.writeListBegin(TType.I32, len(self.switchInputs))
             for iter120 in self.switchInputs:
                 oprot.writeI32(iter120)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.reservation is not None:
-            oprot.writeFieldBegin('reservation', TType.I32, 6)
+            oprot.writeFieldBegin("reservation", TType.I32, 6)
             oprot.writeI32(self.reservation)
             oprot.writeFieldEnd()
         if self.unusable is not None:
-            oprot.writeFieldBegin('unusable', TType.STRING, 7)
-            oprot.writeString(self.unusable.encode('utf-8') if sys.version_info[0] == 2 else self.unusable)
+            oprot.writeFieldBegin("unusable", TType.STRING, 7)
+            oprot.writeString(self.unusable.encode("utf-8") if sys.version_info[0] == 2 else self.unusable)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.name is None:
-            raise TProtocolException(message='Required field name is unset!')
+            raise TProtocolException(message="Required field name is unset!")
         if self.ways is None:
-            raise TProtocolException(message='Required field ways is unset!')
+            raise TProtocolException(message="Required field ways is unset!")
         if self.opticalSwitch is None:
-            raise TProtocolException(message='Required field opticalSwitch is unset!')
+            raise TProtocolException(message="Required field opticalSwitch is unset!")
         if self.switchOutput is None:
-            raise TProtocolException(message='Required field switchOutput is unset!')
+            raise TProtocolException(message="Required field switchOutput is unset!")
         if self.switchInputs is None:
-            raise TProtocolException(message='Required field switchInputs is unset!')
+            raise TProtocolException(message="Required field switchInputs is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2135,14 +2436,22 @@ class OpticalSwitchStatus(object):
 
     """
 
-
-    def __init__(self, name=None, connected=None, reason=None,):
+    def __init__(
+        self,
+        name=None,
+        connected=None,
+        reason=None,
+    ):
         self.name = name
         self.connected = connected
         self.reason = reason
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2152,7 +2461,11 @@ class OpticalSwitchStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.name = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -2162,7 +2475,11 @@ class OpticalSwitchStatus(object):
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2174,33 +2491,32 @@ class OpticalSwitchStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('OpticalSwitchStatus')
+        oprot.writeStructBegin("OpticalSwitchStatus")
         if self.name is not None:
-            oprot.writeFieldBegin('name', TType.STRING, 1)
-            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin("name", TType.STRING, 1)
+            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.connected is not None:
-            oprot.writeFieldBegin('connected', TType.BOOL, 2)
+            oprot.writeFieldBegin("connected", TType.BOOL, 2)
             oprot.writeBool(self.connected)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 3)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 3)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.name is None:
-            raise TProtocolException(message='Required field name is unset!')
+            raise TProtocolException(message="Required field name is unset!")
         if self.connected is None:
-            raise TProtocolException(message='Required field connected is unset!')
+            raise TProtocolException(message="Required field connected is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2220,14 +2536,22 @@ class CrossConnectStatus(object):
 
     """
 
-
-    def __init__(self, opticalSwitch=None, switchInput=None, switchOutput=None,):
+    def __init__(
+        self,
+        opticalSwitch=None,
+        switchInput=None,
+        switchOutput=None,
+    ):
         self.opticalSwitch = opticalSwitch
         self.switchInput = switchInput
         self.switchOutput = switchOutput
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2237,7 +2561,11 @@ class CrossConnectStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.opticalSwitch = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.opticalSwitch = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -2259,17 +2587,17 @@ class CrossConnectStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('CrossConnectStatus')
+        oprot.writeStructBegin("CrossConnectStatus")
         if self.opticalSwitch is not None:
-            oprot.writeFieldBegin('opticalSwitch', TType.STRING, 1)
-            oprot.writeString(self.opticalSwitch.encode('utf-8') if sys.version_info[0] == 2 else self.opticalSwitch)
+            oprot.writeFieldBegin("opticalSwitch", TType.STRING, 1)
+            oprot.writeString(self.opticalSwitch.encode("utf-8") if sys.version_info[0] == 2 else self.opticalSwitch)
             oprot.writeFieldEnd()
         if self.switchInput is not None:
-            oprot.writeFieldBegin('switchInput', TType.I32, 2)
+            oprot.writeFieldBegin("switchInput", TType.I32, 2)
             oprot.writeI32(self.switchInput)
             oprot.writeFieldEnd()
         if self.switchOutput is not None:
-            oprot.writeFieldBegin('switchOutput', TType.I32, 3)
+            oprot.writeFieldBegin("switchOutput", TType.I32, 3)
             oprot.writeI32(self.switchOutput)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2277,17 +2605,16 @@ class CrossConnectStatus(object):
 
     def validate(self):
         if self.opticalSwitch is None:
-            raise TProtocolException(message='Required field opticalSwitch is unset!')
+            raise TProtocolException(message="Required field opticalSwitch is unset!")
         if self.switchInput is None:
-            raise TProtocolException(message='Required field switchInput is unset!')
+            raise TProtocolException(message="Required field switchInput is unset!")
         if self.switchOutput is None:
-            raise TProtocolException(message='Required field switchOutput is unset!')
+            raise TProtocolException(message="Required field switchOutput is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2313,8 +2640,18 @@ class LightTreeStatus(object):
 
     """
 
-
-    def __init__(self, reservation=None, key=None, part=None, state=None, groupAddress=None, rootRack=None, leafRacks=None, splitters=None, crossConnects=None,):
+    def __init__(
+        self,
+        reservation=None,
+        key=None,
+        part=None,
+        state=None,
+        groupAddress=None,
+        rootRack=None,
+        leafRacks=None,
+        splitters=None,
+        crossConnects=None,
+    ):
         self.reservation = reservation
         self.key = key
         self.part = part
@@ -2326,7 +2663,11 @@ class LightTreeStatus(object):
         self.crossConnects = crossConnects
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2341,7 +2682,11 @@ class LightTreeStatus(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -2351,17 +2696,29 @@ class LightTreeStatus(object):
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.state = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.state = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.groupAddress = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.groupAddress = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.STRING:
-                    self.rootRack = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.rootRack = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
@@ -2369,7 +2726,11 @@ class LightTreeStatus(object):
                     self.leafRacks = []
                     (_etype124, _size121) = iprot.readListBegin()
                     for _i125 in range(_size121):
-                        _elem126 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem126 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.leafRacks.append(_elem126)
                     iprot.readListEnd()
                 else:
@@ -2379,7 +2740,11 @@ class LightTreeStatus(object):
                     self.splitters = []
                     (_etype130, _size127) = iprot.readListBegin()
                     for _i131 in range(_size127):
-                        _elem132 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem132 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.splitters.append(_elem132)
                     iprot.readListEnd()
                 else:
@@ -2404,47 +2769,47 @@ class LightTreeStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('LightTreeStatus')
+        oprot.writeStructBegin("LightTreeStatus")
         if self.reservation is not None:
-            oprot.writeFieldBegin('reservation', TType.I32, 1)
+            oprot.writeFieldBegin("reservation", TType.I32, 1)
             oprot.writeI32(self.reservation)
             oprot.writeFieldEnd()
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 2)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 2)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         if self.part is not None:
-            oprot.writeFieldBegin('part', TType.I32, 3)
+            oprot.writeFieldBegin("part", TType.I32, 3)
             oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         if self.state is not None:
-            oprot.writeFieldBegin('state', TType.STRING, 4)
-            oprot.writeString(self.state.encode('utf-8') if sys.version_info[0] == 2 else self.state)
+            oprot.writeFieldBegin("state", TType.STRING, 4)
+            oprot.writeString(self.state.encode("utf-8") if sys.version_info[0] == 2 else self.state)
             oprot.writeFieldEnd()
         if self.groupAddress is not None:
-            oprot.writeFieldBegin('groupAddress', TType.STRING, 5)
-            oprot.writeString(self.groupAddress.encode('utf-8') if sys.version_info[0] == 2 else self.groupAddress)
+            oprot.writeFieldBegin("groupAddress", TType.STRING, 5)
+            oprot.writeString(self.groupAddress.encode("utf-8") if sys.version_info[0] == 2 else self.groupAddress)
             oprot.writeFieldEnd()
         if self.rootRack is not None:
-            oprot.writeFieldBegin('rootRack', TType.STRING, 6)
-            oprot.writeString(self.rootRack.encode('utf-8') if sys.version_info[0] == 2 else self.rootRack)
+            oprot.writeFieldBegin("rootRack", TType.STRING, 6)
+            oprot.writeString(self.rootRack.encode("utf-8") if sys.version_info[0] == 2 else self.rootRack)
             oprot.writeFieldEnd()
         if self.leafRacks is not None:
-            oprot.writeFieldBegin('leafRacks', TType.LIST, 7)
+            oprot.writeFieldBegin("leafRacks", TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.leafRacks))
             for iter139 in self.leafRacks:
-                oprot.writeString(iter139.encode('utf-8') if sys.version_info[0] == 2 else iter139)
+                oprot.writeString(iter139.encode("utf-8") if sys.version_info[0] == 2 else iter139)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
-            oprot.writeFieldBegin('splitters', TType.LIST, 8)
+            oprot.writeFieldBegin("splitters", TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.splitters))
             for iter140 in self.splitters:
-                oprot.writeString(iter140.encode('utf-8') if sys.version_info[0] == 2 else iter140)
+                oprot.writeString(iter140.encode("utf-8") if sys.version_info[0] == 2 else iter140)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.crossConnects is not None:
-            oprot.writeFieldBegin('crossConnects', TType.LIST, 9)
+            oprot.writeFieldBegin("crossConnects", TType.LIST, 9)
             oprot.writeListBegin(TType.STRUCT, len(self.crossConnects))
             for iter141 in self.crossConnects:
                 iter141.write(oprot)
@@ -2455,29 +2820,28 @@ class LightTreeStatus(object):
 
     def validate(self):
         if self.reservation is None:
-            raise TProtocolException(message='Required field reservation is unset!')
+            raise TProtocolException(message="Required field reservation is unset!")
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         if self.part is None:
-            raise TProtocolException(message='Required field part is unset!')
+            raise TProtocolException(message="Required field part is unset!")
         if self.state is None:
-            raise TProtocolException(message='Required field state is unset!')
+            raise TProtocolException(message="Required field state is unset!")
         if self.groupAddress is None:
-            raise TProtocolException(message='Required field groupAddress is unset!')
+            raise TProtocolException(message="Required field groupAddress is unset!")
         if self.rootRack is None:
-            raise TProtocolException(message='Required field rootRack is unset!')
+            raise TProtocolException(message="Required field rootRack is unset!")
         if self.leafRacks is None:
-            raise TProtocolException(message='Required field leafRacks is unset!')
+            raise TProtocolException(message="Required field leafRacks is unset!")
         if self.splitters is None:
-            raise TProtocolException(message='Required field splitters is unset!')
+            raise TProtocolException(message="Required field splitters is unset!")
         if self.crossConnects is None:
-            raise TProtocolException(message='Required field crossConnects is unset!')
+            raise TProtocolException(message="Required field crossConnects is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2499,8 +2863,14 @@ class IdlePieces(object):
 
     """
 
-
-    def __init__(self, opticalSwitch=None, ways=None, dark=None, lit=None, reserve=None,):
+    def __init__(
+        self,
+        opticalSwitch=None,
+        ways=None,
+        dark=None,
+        lit=None,
+        reserve=None,
+    ):
         self.opticalSwitch = opticalSwitch
         self.ways = ways
         self.dark = dark
@@ -2508,7 +2878,11 @@ class IdlePieces(object):
         self.reserve = reserve
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2518,7 +2892,11 @@ class IdlePieces(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.opticalSwitch = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.opticalSwitch = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -2550,25 +2928,25 @@ class IdlePieces(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('IdlePieces')
+        oprot.writeStructBegin("IdlePieces")
         if self.opticalSwitch is not None:
-            oprot.writeFieldBegin('opticalSwitch', TType.STRING, 1)
-            oprot.writeString(self.opticalSwitch.encode('utf-8') if sys.version_info[0] == 2 else self.opticalSwitch)
+            oprot.writeFieldBegin("opticalSwitch", TType.STRING, 1)
+            oprot.writeString(self.opticalSwitch.encode("utf-8") if sys.version_info[0] == 2 else self.opticalSwitch)
             oprot.writeFieldEnd()
         if self.ways is not None:
-            oprot.writeFieldBegin('ways', TType.I32, 2)
+            oprot.writeFieldBegin("ways", TType.I32, 2)
             oprot.writeI32(self.ways)
             oprot.writeFieldEnd()
         if self.dark is not None:
-            oprot.writeFieldBegin('dark', TType.I32, 3)
+            oprot.writeFieldBegin("dark", TType.I32, 3)
             oprot.writeI32(self.dark)
             oprot.writeFieldEnd()
         if self.lit is not None:
-            oprot.writeFieldBegin('lit', TType.I32, 4)
+            oprot.writeFieldBegin("lit", TType.I32, 4)
             oprot.writeI32(self.lit)
             oprot.writeFieldEnd()
         if self.reserve is not None:
-            oprot.writeFieldBegin('reserve', TType.I32, 5)
+            oprot.writeFieldBegin("reserve", TType.I32, 5)
             oprot.writeI32(self.reserve)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2576,19 +2954,18 @@ class IdlePieces(object):
 
     def validate(self):
         if self.opticalSwitch is None:
-            raise TProtocolException(message='Required field opticalSwitch is unset!')
+            raise TProtocolException(message="Required field opticalSwitch is unset!")
         if self.dark is None:
-            raise TProtocolException(message='Required field dark is unset!')
+            raise TProtocolException(message="Required field dark is unset!")
         if self.lit is None:
-            raise TProtocolException(message='Required field lit is unset!')
+            raise TProtocolException(message="Required field lit is unset!")
         if self.reserve is None:
-            raise TProtocolException(message='Required field reserve is unset!')
+            raise TProtocolException(message="Required field reserve is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2611,8 +2988,15 @@ class WarmStatus(object):
 
     """
 
-
-    def __init__(self, trees=None, pieces=None, lightGiven=None, foundLit=None, gaveWay=None, takenOver=None,):
+    def __init__(
+        self,
+        trees=None,
+        pieces=None,
+        lightGiven=None,
+        foundLit=None,
+        gaveWay=None,
+        takenOver=None,
+    ):
         self.trees = trees
         self.pieces = pieces
         self.lightGiven = lightGiven
@@ -2621,7 +3005,11 @@ class WarmStatus(object):
         self.takenOver = takenOver
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2674,32 +3062,32 @@ class WarmStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('WarmStatus')
+        oprot.writeStructBegin("WarmStatus")
         if self.trees is not None:
-            oprot.writeFieldBegin('trees', TType.I32, 1)
+            oprot.writeFieldBegin("trees", TType.I32, 1)
             oprot.writeI32(self.trees)
             oprot.writeFieldEnd()
         if self.pieces is not None:
-            oprot.writeFieldBegin('pieces', TType.LIST, 2)
+            oprot.writeFieldBegin("pieces", TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.pieces))
             for iter148 in self.pieces:
                 iter148.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightGiven is not None:
-            oprot.writeFieldBegin('lightGiven', TType.I64, 3)
+            oprot.writeFieldBegin("lightGiven", TType.I64, 3)
             oprot.writeI64(self.lightGiven)
             oprot.writeFieldEnd()
         if self.foundLit is not None:
-            oprot.writeFieldBegin('foundLit', TType.I64, 4)
+            oprot.writeFieldBegin("foundLit", TType.I64, 4)
             oprot.writeI64(self.foundLit)
             oprot.writeFieldEnd()
         if self.gaveWay is not None:
-            oprot.writeFieldBegin('gaveWay', TType.I64, 5)
+            oprot.writeFieldBegin("gaveWay", TType.I64, 5)
             oprot.writeI64(self.gaveWay)
             oprot.writeFieldEnd()
         if self.takenOver is not None:
-            oprot.writeFieldBegin('takenOver', TType.I64, 6)
+            oprot.writeFieldBegin("takenOver", TType.I64, 6)
             oprot.writeI64(self.takenOver)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2707,23 +3095,22 @@ class WarmStatus(object):
 
     def validate(self):
         if self.trees is None:
-            raise TProtocolException(message='Required field trees is unset!')
+            raise TProtocolException(message="Required field trees is unset!")
         if self.pieces is None:
-            raise TProtocolException(message='Required field pieces is unset!')
+            raise TProtocolException(message="Required field pieces is unset!")
         if self.lightGiven is None:
-            raise TProtocolException(message='Required field lightGiven is unset!')
+            raise TProtocolException(message="Required field lightGiven is unset!")
         if self.foundLit is None:
-            raise TProtocolException(message='Required field foundLit is unset!')
+            raise TProtocolException(message="Required field foundLit is unset!")
         if self.gaveWay is None:
-            raise TProtocolException(message='Required field gaveWay is unset!')
+            raise TProtocolException(message="Required field gaveWay is unset!")
         if self.takenOver is None:
-            raise TProtocolException(message='Required field takenOver is unset!')
+            raise TProtocolException(message="Required field takenOver is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2745,8 +3132,14 @@ class StaticTreeStatus(object):
 
     """
 
-
-    def __init__(self, name=None, root=None, leaves=None, reservation=None, unusable=None,):
+    def __init__(
+        self,
+        name=None,
+        root=None,
+        leaves=None,
+        reservation=None,
+        unusable=None,
+    ):
         self.name = name
         self.root = root
         self.leaves = leaves
@@ -2754,7 +3147,11 @@ class StaticTreeStatus(object):
         self.unusable = unusable
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2764,12 +3161,20 @@ class StaticTreeStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.name = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.root = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.root = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -2777,7 +3182,11 @@ class StaticTreeStatus(object):
                     self.leaves = []
                     (_etype152, _size149) = iprot.readListBegin()
                     for _i153 in range(_size149):
-                        _elem154 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem154 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.leaves.append(_elem154)
                     iprot.readListEnd()
                 else:
@@ -2789,7 +3198,11 @@ class StaticTreeStatus(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.unusable = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.unusable = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -2801,46 +3214,45 @@ class StaticTreeStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('StaticTreeStatus')
+        oprot.writeStructBegin("StaticTreeStatus")
         if self.name is not None:
-            oprot.writeFieldBegin('name', TType.STRING, 1)
-            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin("name", TType.STRING, 1)
+            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.root is not None:
-            oprot.writeFieldBegin('root', TType.STRING, 2)
-            oprot.writeString(self.root.encode('utf-8') if sys.version_info[0] == 2 else self.root)
+            oprot.writeFieldBegin("root", TType.STRING, 2)
+            oprot.writeString(self.root.encode("utf-8") if sys.version_info[0] == 2 else self.root)
             oprot.writeFieldEnd()
         if self.leaves is not None:
-            oprot.writeFieldBegin('leaves', TType.LIST, 3)
+            oprot.writeFieldBegin("leaves", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.leaves))
             for iter155 in self.leaves:
-                oprot.writeString(iter155.encode('utf-8') if sys.version_info[0] == 2 else iter155)
+                oprot.writeString(iter155.encode("utf-8") if sys.version_info[0] == 2 else iter155)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.reservation is not None:
-            oprot.writeFieldBegin('reservation', TType.I32, 4)
+            oprot.writeFieldBegin("reservation", TType.I32, 4)
             oprot.writeI32(self.reservation)
             oprot.writeFieldEnd()
         if self.unusable is not None:
-            oprot.writeFieldBegin('unusable', TType.STRING, 5)
-            oprot.writeString(self.unusable.encode('utf-8') if sys.version_info[0] == 2 else self.unusable)
+            oprot.writeFieldBegin("unusable", TType.STRING, 5)
+            oprot.writeString(self.unusable.encode("utf-8") if sys.version_info[0] == 2 else self.unusable)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.name is None:
-            raise TProtocolException(message='Required field name is unset!')
+            raise TProtocolException(message="Required field name is unset!")
         if self.root is None:
-            raise TProtocolException(message='Required field root is unset!')
+            raise TProtocolException(message="Required field root is unset!")
         if self.leaves is None:
-            raise TProtocolException(message='Required field leaves is unset!')
+            raise TProtocolException(message="Required field leaves is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2867,8 +3279,19 @@ class FabricStatus(object):
 
     """
 
-
-    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None, staleMs=None,):
+    def __init__(
+        self,
+        racks=None,
+        splitters=None,
+        opticalSwitches=None,
+        lightTrees=None,
+        lightRateBitsPerSecond=None,
+        pendingRequests=None,
+        warnings=None,
+        warm=None,
+        staticTrees=None,
+        staleMs=None,
+    ):
         self.racks = racks
         self.splitters = splitters
         self.opticalSwitches = opticalSwitches
@@ -2881,7 +3304,11 @@ class FabricStatus(object):
         self.staleMs = staleMs
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2948,7 +3375,11 @@ class FabricStatus(object):
                     self.warnings = []
                     (_etype183, _size180) = iprot.readListBegin()
                     for _i184 in range(_size180):
-                        _elem185 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem185 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.warnings.append(_elem185)
                     iprot.readListEnd()
                 else:
@@ -2984,63 +3415,63 @@ class FabricStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('FabricStatus')
+        oprot.writeStructBegin("FabricStatus")
         if self.racks is not None:
-            oprot.writeFieldBegin('racks', TType.LIST, 1)
+            oprot.writeFieldBegin("racks", TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.racks))
             for iter192 in self.racks:
                 iter192.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
-            oprot.writeFieldBegin('splitters', TType.LIST, 2)
+            oprot.writeFieldBegin("splitters", TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.splitters))
             for iter193 in self.splitters:
                 iter193.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.opticalSwitches is not None:
-            oprot.writeFieldBegin('opticalSwitches', TType.LIST, 3)
+            oprot.writeFieldBegin("opticalSwitches", TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalSwitches))
             for iter194 in self.opticalSwitches:
                 iter194.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightTrees is not None:
-            oprot.writeFieldBegin('lightTrees', TType.LIST, 4)
+            oprot.writeFieldBegin("lightTrees", TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.lightTrees))
             for iter195 in self.lightTrees:
                 iter195.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightRateBitsPerSecond is not None:
-            oprot.writeFieldBegin('lightRateBitsPerSecond', TType.I64, 5)
+            oprot.writeFieldBegin("lightRateBitsPerSecond", TType.I64, 5)
             oprot.writeI64(self.lightRateBitsPerSecond)
             oprot.writeFieldEnd()
         if self.pendingRequests is not None:
-            oprot.writeFieldBegin('pendingRequests', TType.I32, 6)
+            oprot.writeFieldBegin("pendingRequests", TType.I32, 6)
             oprot.writeI32(self.pendingRequests)
             oprot.writeFieldEnd()
         if self.warnings is not None:
-            oprot.writeFieldBegin('warnings', TType.LIST, 7)
+            oprot.writeFieldBegin("warnings", TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.warnings))
             for iter196 in self.warnings:
-                oprot.writeString(iter196.encode('utf-8') if sys.version_info[0] == 2 else iter196)
+                oprot.writeString(iter196.encode("utf-8") if sys.version_info[0] == 2 else iter196)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.warm is not None:
-            oprot.writeFieldBegin('warm', TType.STRUCT, 8)
+            oprot.writeFieldBegin("warm", TType.STRUCT, 8)
             self.warm.write(oprot)
             oprot.writeFieldEnd()
         if self.staticTrees is not None:
-            oprot.writeFieldBegin('staticTrees', TType.LIST, 9)
+            oprot.writeFieldBegin("staticTrees", TType.LIST, 9)
             oprot.writeListBegin(TType.STRUCT, len(self.staticTrees))
             for iter197 in self.staticTrees:
                 iter197.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.staleMs is not None:
-            oprot.writeFieldBegin('staleMs', TType.I64, 10)
+            oprot.writeFieldBegin("staleMs", TType.I64, 10)
             oprot.writeI64(self.staleMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3048,23 +3479,22 @@ class FabricStatus(object):
 
     def validate(self):
         if self.racks is None:
-            raise TProtocolException(message='Required field racks is unset!')
+            raise TProtocolException(message="Required field racks is unset!")
         if self.splitters is None:
-            raise TProtocolException(message='Required field splitters is unset!')
+            raise TProtocolException(message="Required field splitters is unset!")
         if self.opticalSwitches is None:
-            raise TProtocolException(message='Required field opticalSwitches is unset!')
+            raise TProtocolException(message="Required field opticalSwitches is unset!")
         if self.lightTrees is None:
-            raise TProtocolException(message='Required field lightTrees is unset!')
+            raise TProtocolException(message="Required field lightTrees is unset!")
         if self.lightRateBitsPerSecond is None:
-            raise TProtocolException(message='Required field lightRateBitsPerSecond is unset!')
+            raise TProtocolException(message="Required field lightRateBitsPerSecond is unset!")
         if self.pendingRequests is None:
-            raise TProtocolException(message='Required field pendingRequests is unset!')
+            raise TProtocolException(message="Required field pendingRequests is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3085,15 +3515,24 @@ class Version(object):
 
     """
 
-
-    def __init__(self, software=None, protocol=None, features=None, openflowFramework=None,):
+    def __init__(
+        self,
+        software=None,
+        protocol=None,
+        features=None,
+        openflowFramework=None,
+    ):
         self.software = software
         self.protocol = protocol
         self.features = features
         self.openflowFramework = openflowFramework
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3103,7 +3542,11 @@ class Version(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.software = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.software = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -3116,14 +3559,22 @@ class Version(object):
                     self.features = []
                     (_etype201, _size198) = iprot.readListBegin()
                     for _i202 in range(_size198):
-                        _elem203 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem203 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.features.append(_elem203)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.openflowFramework = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.openflowFramework = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3135,42 +3586,43 @@ class Version(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Version')
+        oprot.writeStructBegin("Version")
         if self.software is not None:
-            oprot.writeFieldBegin('software', TType.STRING, 1)
-            oprot.writeString(self.software.encode('utf-8') if sys.version_info[0] == 2 else self.software)
+            oprot.writeFieldBegin("software", TType.STRING, 1)
+            oprot.writeString(self.software.encode("utf-8") if sys.version_info[0] == 2 else self.software)
             oprot.writeFieldEnd()
         if self.protocol is not None:
-            oprot.writeFieldBegin('protocol', TType.I32, 2)
+            oprot.writeFieldBegin("protocol", TType.I32, 2)
             oprot.writeI32(self.protocol)
             oprot.writeFieldEnd()
         if self.features is not None:
-            oprot.writeFieldBegin('features', TType.LIST, 3)
+            oprot.writeFieldBegin("features", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.features))
             for iter204 in self.features:
-                oprot.writeString(iter204.encode('utf-8') if sys.version_info[0] == 2 else iter204)
+                oprot.writeString(iter204.encode("utf-8") if sys.version_info[0] == 2 else iter204)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.openflowFramework is not None:
-            oprot.writeFieldBegin('openflowFramework', TType.STRING, 4)
-            oprot.writeString(self.openflowFramework.encode('utf-8') if sys.version_info[0] == 2 else self.openflowFramework)
+            oprot.writeFieldBegin("openflowFramework", TType.STRING, 4)
+            oprot.writeString(
+                self.openflowFramework.encode("utf-8") if sys.version_info[0] == 2 else self.openflowFramework
+            )
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.software is None:
-            raise TProtocolException(message='Required field software is unset!')
+            raise TProtocolException(message="Required field software is unset!")
         if self.protocol is None:
-            raise TProtocolException(message='Required field protocol is unset!')
+            raise TProtocolException(message="Required field protocol is unset!")
         if self.features is None:
-            raise TProtocolException(message='Required field features is unset!')
+            raise TProtocolException(message="Required field features is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3193,11 +3645,15 @@ class Rejected(TException):
 
     """
 
-
-    def __init__(self, code=None, sentence=None, largestPossible=None,):
-        super(Rejected, self).__setattr__('code', code)
-        super(Rejected, self).__setattr__('sentence', sentence)
-        super(Rejected, self).__setattr__('largestPossible', largestPossible)
+    def __init__(
+        self,
+        code=None,
+        sentence=None,
+        largestPossible=None,
+    ):
+        super(Rejected, self).__setattr__("code", code)
+        super(Rejected, self).__setattr__("sentence", sentence)
+        super(Rejected, self).__setattr__("largestPossible", largestPossible)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3206,11 +3662,21 @@ class Rejected(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.code, self.sentence, self.largestPossible, ))
+        return hash(self.__class__) ^ hash(
+            (
+                self.code,
+                self.sentence,
+                self.largestPossible,
+            )
+        )
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         code = None
@@ -3222,12 +3688,20 @@ class Rejected(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    code = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    code = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    sentence = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -3249,17 +3723,17 @@ class Rejected(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Rejected')
+        oprot.writeStructBegin("Rejected")
         if self.code is not None:
-            oprot.writeFieldBegin('code', TType.STRING, 1)
-            oprot.writeString(self.code.encode('utf-8') if sys.version_info[0] == 2 else self.code)
+            oprot.writeFieldBegin("code", TType.STRING, 1)
+            oprot.writeString(self.code.encode("utf-8") if sys.version_info[0] == 2 else self.code)
             oprot.writeFieldEnd()
         if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+            oprot.writeFieldBegin("sentence", TType.STRING, 2)
+            oprot.writeString(self.sentence.encode("utf-8") if sys.version_info[0] == 2 else self.sentence)
             oprot.writeFieldEnd()
         if self.largestPossible is not None:
-            oprot.writeFieldBegin('largestPossible', TType.I32, 3)
+            oprot.writeFieldBegin("largestPossible", TType.I32, 3)
             oprot.writeI32(self.largestPossible)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3267,18 +3741,17 @@ class Rejected(TException):
 
     def validate(self):
         if self.code is None:
-            raise TProtocolException(message='Required field code is unset!')
+            raise TProtocolException(message="Required field code is unset!")
         if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+            raise TProtocolException(message="Required field sentence is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3297,9 +3770,11 @@ class NotYet(TException):
 
     """
 
-
-    def __init__(self, sentence=None,):
-        super(NotYet, self).__setattr__('sentence', sentence)
+    def __init__(
+        self,
+        sentence=None,
+    ):
+        super(NotYet, self).__setattr__("sentence", sentence)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3308,11 +3783,15 @@ class NotYet(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.sentence, ))
+        return hash(self.__class__) ^ hash((self.sentence,))
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         sentence = None
@@ -3322,7 +3801,11 @@ class NotYet(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    sentence = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3337,26 +3820,25 @@ class NotYet(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('NotYet')
+        oprot.writeStructBegin("NotYet")
         if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 1)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+            oprot.writeFieldBegin("sentence", TType.STRING, 1)
+            oprot.writeString(self.sentence.encode("utf-8") if sys.version_info[0] == 2 else self.sentence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+            raise TProtocolException(message="Required field sentence is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3375,10 +3857,13 @@ class Ended(TException):
 
     """
 
-
-    def __init__(self, state=None, reason=None,):
-        super(Ended, self).__setattr__('state', state)
-        super(Ended, self).__setattr__('reason', reason)
+    def __init__(
+        self,
+        state=None,
+        reason=None,
+    ):
+        super(Ended, self).__setattr__("state", state)
+        super(Ended, self).__setattr__("reason", reason)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3387,11 +3872,20 @@ class Ended(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.state, self.reason, ))
+        return hash(self.__class__) ^ hash(
+            (
+                self.state,
+                self.reason,
+            )
+        )
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         state = None
@@ -3407,7 +3901,11 @@ class Ended(TException):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3423,32 +3921,31 @@ class Ended(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Ended')
+        oprot.writeStructBegin("Ended")
         if self.state is not None:
-            oprot.writeFieldBegin('state', TType.I32, 1)
+            oprot.writeFieldBegin("state", TType.I32, 1)
             oprot.writeI32(self.state)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 2)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 2)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.state is None:
-            raise TProtocolException(message='Required field state is unset!')
+            raise TProtocolException(message="Required field state is unset!")
         if self.reason is None:
-            raise TProtocolException(message='Required field reason is unset!')
+            raise TProtocolException(message="Required field reason is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3466,9 +3963,11 @@ class UnknownRequest(TException):
 
     """
 
-
-    def __init__(self, key=None,):
-        super(UnknownRequest, self).__setattr__('key', key)
+    def __init__(
+        self,
+        key=None,
+    ):
+        super(UnknownRequest, self).__setattr__("key", key)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3477,11 +3976,15 @@ class UnknownRequest(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.key, ))
+        return hash(self.__class__) ^ hash((self.key,))
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         key = None
@@ -3491,7 +3994,11 @@ class UnknownRequest(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3506,26 +4013,25 @@ class UnknownRequest(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('UnknownRequest')
+        oprot.writeStructBegin("UnknownRequest")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3543,9 +4049,11 @@ class KeyReused(TException):
 
     """
 
-
-    def __init__(self, key=None,):
-        super(KeyReused, self).__setattr__('key', key)
+    def __init__(
+        self,
+        key=None,
+    ):
+        super(KeyReused, self).__setattr__("key", key)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3554,11 +4062,15 @@ class KeyReused(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.key, ))
+        return hash(self.__class__) ^ hash((self.key,))
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         key = None
@@ -3568,7 +4080,11 @@ class KeyReused(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    key = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    key = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3583,26 +4099,25 @@ class KeyReused(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('KeyReused')
+        oprot.writeStructBegin("KeyReused")
         if self.key is not None:
-            oprot.writeFieldBegin('key', TType.STRING, 1)
-            oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
+            oprot.writeFieldBegin("key", TType.STRING, 1)
+            oprot.writeString(self.key.encode("utf-8") if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.key is None:
-            raise TProtocolException(message='Required field key is unset!')
+            raise TProtocolException(message="Required field key is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3620,9 +4135,11 @@ class Denied(TException):
 
     """
 
-
-    def __init__(self, sentence=None,):
-        super(Denied, self).__setattr__('sentence', sentence)
+    def __init__(
+        self,
+        sentence=None,
+    ):
+        super(Denied, self).__setattr__("sentence", sentence)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3631,11 +4148,15 @@ class Denied(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.sentence, ))
+        return hash(self.__class__) ^ hash((self.sentence,))
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         sentence = None
@@ -3645,7 +4166,11 @@ class Denied(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    sentence = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3660,26 +4185,25 @@ class Denied(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Denied')
+        oprot.writeStructBegin("Denied")
         if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 1)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+            oprot.writeFieldBegin("sentence", TType.STRING, 1)
+            oprot.writeString(self.sentence.encode("utf-8") if sys.version_info[0] == 2 else self.sentence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+            raise TProtocolException(message="Required field sentence is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3698,10 +4222,13 @@ class Unsupported(TException):
 
     """
 
-
-    def __init__(self, feature=None, sentence=None,):
-        super(Unsupported, self).__setattr__('feature', feature)
-        super(Unsupported, self).__setattr__('sentence', sentence)
+    def __init__(
+        self,
+        feature=None,
+        sentence=None,
+    ):
+        super(Unsupported, self).__setattr__("feature", feature)
+        super(Unsupported, self).__setattr__("sentence", sentence)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3710,11 +4237,20 @@ class Unsupported(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.feature, self.sentence, ))
+        return hash(self.__class__) ^ hash(
+            (
+                self.feature,
+                self.sentence,
+            )
+        )
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         feature = None
@@ -3725,12 +4261,20 @@ class Unsupported(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    feature = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    feature = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    sentence = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3746,32 +4290,31 @@ class Unsupported(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Unsupported')
+        oprot.writeStructBegin("Unsupported")
         if self.feature is not None:
-            oprot.writeFieldBegin('feature', TType.STRING, 1)
-            oprot.writeString(self.feature.encode('utf-8') if sys.version_info[0] == 2 else self.feature)
+            oprot.writeFieldBegin("feature", TType.STRING, 1)
+            oprot.writeString(self.feature.encode("utf-8") if sys.version_info[0] == 2 else self.feature)
             oprot.writeFieldEnd()
         if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+            oprot.writeFieldBegin("sentence", TType.STRING, 2)
+            oprot.writeString(self.sentence.encode("utf-8") if sys.version_info[0] == 2 else self.sentence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.feature is None:
-            raise TProtocolException(message='Required field feature is unset!')
+            raise TProtocolException(message="Required field feature is unset!")
         if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+            raise TProtocolException(message="Required field sentence is unset!")
         return
 
     def __str__(self):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3789,9 +4332,11 @@ class NotLeader(TException):
 
     """
 
-
-    def __init__(self, address=None,):
-        super(NotLeader, self).__setattr__('address', address)
+    def __init__(
+        self,
+        address=None,
+    ):
+        super(NotLeader, self).__setattr__("address", address)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3800,11 +4345,15 @@ class NotLeader(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.address, ))
+        return hash(self.__class__) ^ hash((self.address,))
 
     @classmethod
     def read(cls, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and cls.thrift_spec is not None
+        ):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         address = None
@@ -3814,7 +4363,11 @@ class NotLeader(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    address = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3829,10 +4382,10 @@ class NotLeader(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('NotLeader')
+        oprot.writeStructBegin("NotLeader")
         if self.address is not None:
-            oprot.writeFieldBegin('address', TType.STRING, 1)
-            oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
+            oprot.writeFieldBegin("address", TType.STRING, 1)
+            oprot.writeString(self.address.encode("utf-8") if sys.version_info[0] == 2 else self.address)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3844,9 +4397,8 @@ class NotLeader(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3866,14 +4418,22 @@ class DrainStatus(object):
 
     """
 
-
-    def __init__(self, draining=None, active=None, pending=None,):
+    def __init__(
+        self,
+        draining=None,
+        active=None,
+        pending=None,
+    ):
         self.draining = draining
         self.active = active
         self.pending = pending
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3905,17 +4465,17 @@ class DrainStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('DrainStatus')
+        oprot.writeStructBegin("DrainStatus")
         if self.draining is not None:
-            oprot.writeFieldBegin('draining', TType.BOOL, 1)
+            oprot.writeFieldBegin("draining", TType.BOOL, 1)
             oprot.writeBool(self.draining)
             oprot.writeFieldEnd()
         if self.active is not None:
-            oprot.writeFieldBegin('active', TType.I32, 2)
+            oprot.writeFieldBegin("active", TType.I32, 2)
             oprot.writeI32(self.active)
             oprot.writeFieldEnd()
         if self.pending is not None:
-            oprot.writeFieldBegin('pending', TType.I32, 3)
+            oprot.writeFieldBegin("pending", TType.I32, 3)
             oprot.writeI32(self.pending)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3923,15 +4483,14 @@ class DrainStatus(object):
 
     def validate(self):
         if self.draining is None:
-            raise TProtocolException(message='Required field draining is unset!')
+            raise TProtocolException(message="Required field draining is unset!")
         if self.active is None:
-            raise TProtocolException(message='Required field active is unset!')
+            raise TProtocolException(message="Required field active is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3950,13 +4509,20 @@ class NotCompared(object):
 
     """
 
-
-    def __init__(self, what=None, reason=None,):
+    def __init__(
+        self,
+        what=None,
+        reason=None,
+    ):
         self.what = what
         self.reason = reason
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3966,12 +4532,20 @@ class NotCompared(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.what = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.what = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -3983,29 +4557,28 @@ class NotCompared(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('NotCompared')
+        oprot.writeStructBegin("NotCompared")
         if self.what is not None:
-            oprot.writeFieldBegin('what', TType.STRING, 1)
-            oprot.writeString(self.what.encode('utf-8') if sys.version_info[0] == 2 else self.what)
+            oprot.writeFieldBegin("what", TType.STRING, 1)
+            oprot.writeString(self.what.encode("utf-8") if sys.version_info[0] == 2 else self.what)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 2)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 2)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.what is None:
-            raise TProtocolException(message='Required field what is unset!')
+            raise TProtocolException(message="Required field what is unset!")
         if self.reason is None:
-            raise TProtocolException(message='Required field reason is unset!')
+            raise TProtocolException(message="Required field reason is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -4027,8 +4600,14 @@ class ReconcileReport(object):
 
     """
 
-
-    def __init__(self, dryRun=None, commands=None, foreign=None, compared=None, notCompared=None,):
+    def __init__(
+        self,
+        dryRun=None,
+        commands=None,
+        foreign=None,
+        compared=None,
+        notCompared=None,
+    ):
         self.dryRun = dryRun
         self.commands = commands
         self.foreign = foreign
@@ -4036,7 +4615,11 @@ class ReconcileReport(object):
         self.notCompared = notCompared
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4054,7 +4637,11 @@ class ReconcileReport(object):
                     self.commands = []
                     (_etype208, _size205) = iprot.readListBegin()
                     for _i209 in range(_size205):
-                        _elem210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem210 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.commands.append(_elem210)
                     iprot.readListEnd()
                 else:
@@ -4064,7 +4651,11 @@ class ReconcileReport(object):
                     self.foreign = []
                     (_etype214, _size211) = iprot.readListBegin()
                     for _i215 in range(_size211):
-                        _elem216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem216 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.foreign.append(_elem216)
                     iprot.readListEnd()
                 else:
@@ -4074,7 +4665,11 @@ class ReconcileReport(object):
                     self.compared = []
                     (_etype220, _size217) = iprot.readListBegin()
                     for _i221 in range(_size217):
-                        _elem222 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem222 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.compared.append(_elem222)
                     iprot.readListEnd()
                 else:
@@ -4099,34 +4694,34 @@ class ReconcileReport(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('ReconcileReport')
+        oprot.writeStructBegin("ReconcileReport")
         if self.dryRun is not None:
-            oprot.writeFieldBegin('dryRun', TType.BOOL, 1)
+            oprot.writeFieldBegin("dryRun", TType.BOOL, 1)
             oprot.writeBool(self.dryRun)
             oprot.writeFieldEnd()
         if self.commands is not None:
-            oprot.writeFieldBegin('commands', TType.LIST, 2)
+            oprot.writeFieldBegin("commands", TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.commands))
             for iter229 in self.commands:
-                oprot.writeString(iter229.encode('utf-8') if sys.version_info[0] == 2 else iter229)
+                oprot.writeString(iter229.encode("utf-8") if sys.version_info[0] == 2 else iter229)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.foreign is not None:
-            oprot.writeFieldBegin('foreign', TType.LIST, 3)
+            oprot.writeFieldBegin("foreign", TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.foreign))
             for iter230 in self.foreign:
-                oprot.writeString(iter230.encode('utf-8') if sys.version_info[0] == 2 else iter230)
+                oprot.writeString(iter230.encode("utf-8") if sys.version_info[0] == 2 else iter230)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.compared is not None:
-            oprot.writeFieldBegin('compared', TType.LIST, 4)
+            oprot.writeFieldBegin("compared", TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.compared))
             for iter231 in self.compared:
-                oprot.writeString(iter231.encode('utf-8') if sys.version_info[0] == 2 else iter231)
+                oprot.writeString(iter231.encode("utf-8") if sys.version_info[0] == 2 else iter231)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.notCompared is not None:
-            oprot.writeFieldBegin('notCompared', TType.LIST, 5)
+            oprot.writeFieldBegin("notCompared", TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.notCompared))
             for iter232 in self.notCompared:
                 iter232.write(oprot)
@@ -4137,17 +4732,16 @@ class ReconcileReport(object):
 
     def validate(self):
         if self.dryRun is None:
-            raise TProtocolException(message='Required field dryRun is unset!')
+            raise TProtocolException(message="Required field dryRun is unset!")
         if self.commands is None:
-            raise TProtocolException(message='Required field commands is unset!')
+            raise TProtocolException(message="Required field commands is unset!")
         if self.foreign is None:
-            raise TProtocolException(message='Required field foreign is unset!')
+            raise TProtocolException(message="Required field foreign is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -4166,13 +4760,20 @@ class FibreFault(object):
 
     """
 
-
-    def __init__(self, element=None, sentence=None,):
+    def __init__(
+        self,
+        element=None,
+        sentence=None,
+    ):
         self.element = element
         self.sentence = sentence
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4182,12 +4783,20 @@ class FibreFault(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.element = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.element = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.sentence = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -4199,29 +4808,28 @@ class FibreFault(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('FibreFault')
+        oprot.writeStructBegin("FibreFault")
         if self.element is not None:
-            oprot.writeFieldBegin('element', TType.STRING, 1)
-            oprot.writeString(self.element.encode('utf-8') if sys.version_info[0] == 2 else self.element)
+            oprot.writeFieldBegin("element", TType.STRING, 1)
+            oprot.writeString(self.element.encode("utf-8") if sys.version_info[0] == 2 else self.element)
             oprot.writeFieldEnd()
         if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+            oprot.writeFieldBegin("sentence", TType.STRING, 2)
+            oprot.writeString(self.sentence.encode("utf-8") if sys.version_info[0] == 2 else self.sentence)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.element is None:
-            raise TProtocolException(message='Required field element is unset!')
+            raise TProtocolException(message="Required field element is unset!")
         if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+            raise TProtocolException(message="Required field sentence is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -4239,14 +4847,22 @@ class FibreReport(object):
 
     """
 
-
-    def __init__(self, faults=None, skipped=None, probed=None,):
+    def __init__(
+        self,
+        faults=None,
+        skipped=None,
+        probed=None,
+    ):
         self.faults = faults
         self.skipped = skipped
         self.probed = probed
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4270,7 +4886,11 @@ class FibreReport(object):
                     self.skipped = []
                     (_etype242, _size239) = iprot.readListBegin()
                     for _i243 in range(_size239):
-                        _elem244 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _elem244 = (
+                            iprot.readString().decode("utf-8", errors="replace")
+                            if sys.version_info[0] == 2
+                            else iprot.readString()
+                        )
                         self.skipped.append(_elem244)
                     iprot.readListEnd()
                 else:
@@ -4289,23 +4909,23 @@ class FibreReport(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('FibreReport')
+        oprot.writeStructBegin("FibreReport")
         if self.faults is not None:
-            oprot.writeFieldBegin('faults', TType.LIST, 1)
+            oprot.writeFieldBegin("faults", TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
             for iter245 in self.faults:
                 iter245.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skipped is not None:
-            oprot.writeFieldBegin('skipped', TType.LIST, 2)
+            oprot.writeFieldBegin("skipped", TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.skipped))
             for iter246 in self.skipped:
-                oprot.writeString(iter246.encode('utf-8') if sys.version_info[0] == 2 else iter246)
+                oprot.writeString(iter246.encode("utf-8") if sys.version_info[0] == 2 else iter246)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.probed is not None:
-            oprot.writeFieldBegin('probed', TType.I32, 3)
+            oprot.writeFieldBegin("probed", TType.I32, 3)
             oprot.writeI32(self.probed)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4313,15 +4933,14 @@ class FibreReport(object):
 
     def validate(self):
         if self.faults is None:
-            raise TProtocolException(message='Required field faults is unset!')
+            raise TProtocolException(message="Required field faults is unset!")
         if self.skipped is None:
-            raise TProtocolException(message='Required field skipped is unset!')
+            raise TProtocolException(message="Required field skipped is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -4342,15 +4961,24 @@ class ElementStatus(object):
 
     """
 
-
-    def __init__(self, name=None, state=None, reason=None, reservation=None,):
+    def __init__(
+        self,
+        name=None,
+        state=None,
+        reason=None,
+        reservation=None,
+    ):
         self.name = name
         self.state = state
         self.reason = reason
         self.reservation = reservation
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4360,17 +4988,29 @@ class ElementStatus(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.name = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.state = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.state = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.reason = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -4387,21 +5027,21 @@ class ElementStatus(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('ElementStatus')
+        oprot.writeStructBegin("ElementStatus")
         if self.name is not None:
-            oprot.writeFieldBegin('name', TType.STRING, 1)
-            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin("name", TType.STRING, 1)
+            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.state is not None:
-            oprot.writeFieldBegin('state', TType.STRING, 2)
-            oprot.writeString(self.state.encode('utf-8') if sys.version_info[0] == 2 else self.state)
+            oprot.writeFieldBegin("state", TType.STRING, 2)
+            oprot.writeString(self.state.encode("utf-8") if sys.version_info[0] == 2 else self.state)
             oprot.writeFieldEnd()
         if self.reason is not None:
-            oprot.writeFieldBegin('reason', TType.STRING, 3)
-            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldBegin("reason", TType.STRING, 3)
+            oprot.writeString(self.reason.encode("utf-8") if sys.version_info[0] == 2 else self.reason)
             oprot.writeFieldEnd()
         if self.reservation is not None:
-            oprot.writeFieldBegin('reservation', TType.I32, 4)
+            oprot.writeFieldBegin("reservation", TType.I32, 4)
             oprot.writeI32(self.reservation)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4409,15 +5049,14 @@ class ElementStatus(object):
 
     def validate(self):
         if self.name is None:
-            raise TProtocolException(message='Required field name is unset!')
+            raise TProtocolException(message="Required field name is unset!")
         if self.state is None:
-            raise TProtocolException(message='Required field state is unset!')
+            raise TProtocolException(message="Required field state is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -4437,14 +5076,22 @@ class JournalEntry(object):
 
     """
 
-
-    def __init__(self, sequence=None, kind=None, json=None,):
+    def __init__(
+        self,
+        sequence=None,
+        kind=None,
+        json=None,
+    ):
         self.sequence = sequence
         self.kind = kind
         self.json = json
 
     def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+        if (
+            iprot._fast_decode is not None
+            and isinstance(iprot.trans, TTransport.CReadableTransport)
+            and self.thrift_spec is not None
+        ):
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4459,12 +5106,20 @@ class JournalEntry(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.kind = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.kind = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.json = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.json = (
+                        iprot.readString().decode("utf-8", errors="replace")
+                        if sys.version_info[0] == 2
+                        else iprot.readString()
+                    )
                 else:
                     iprot.skip(ftype)
             else:
@@ -4476,369 +5131,1432 @@ class JournalEntry(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('JournalEntry')
+        oprot.writeStructBegin("JournalEntry")
         if self.sequence is not None:
-            oprot.writeFieldBegin('sequence', TType.I64, 1)
+            oprot.writeFieldBegin("sequence", TType.I64, 1)
             oprot.writeI64(self.sequence)
             oprot.writeFieldEnd()
         if self.kind is not None:
-            oprot.writeFieldBegin('kind', TType.STRING, 2)
-            oprot.writeString(self.kind.encode('utf-8') if sys.version_info[0] == 2 else self.kind)
+            oprot.writeFieldBegin("kind", TType.STRING, 2)
+            oprot.writeString(self.kind.encode("utf-8") if sys.version_info[0] == 2 else self.kind)
             oprot.writeFieldEnd()
         if self.json is not None:
-            oprot.writeFieldBegin('json', TType.STRING, 3)
-            oprot.writeString(self.json.encode('utf-8') if sys.version_info[0] == 2 else self.json)
+            oprot.writeFieldBegin("json", TType.STRING, 3)
+            oprot.writeString(self.json.encode("utf-8") if sys.version_info[0] == 2 else self.json)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.sequence is None:
-            raise TProtocolException(message='Required field sequence is unset!')
+            raise TProtocolException(message="Required field sequence is unset!")
         if self.kind is None:
-            raise TProtocolException(message='Required field kind is unset!')
+            raise TProtocolException(message="Required field kind is unset!")
         if self.json is None:
-            raise TProtocolException(message='Required field json is unset!')
+            raise TProtocolException(message="Required field json is unset!")
         return
 
     def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
+        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
+
+
 all_structs.append(MulticastRequest)
 MulticastRequest.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sender', 'UTF8', None, ),  # 2
-    (3, TType.LIST, 'receivers', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.I64, 'bytes', None, None, ),  # 4
-    (5, TType.STRING, 'tenant', 'UTF8', None, ),  # 5
-    (6, TType.I64, 'highestBitsPerSecond', None, None, ),  # 6
-    (7, TType.I64, 'patienceMs', None, None, ),  # 7
-    (8, TType.I64, 'deadlineMs', None, None, ),  # 8
-    (9, TType.I32, 'priority', None, None, ),  # 9
-    (10, TType.BOOL, 'maySplit', None, None, ),  # 10
-    (11, TType.BOOL, 'mayPause', None, None, ),  # 11
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "sender",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "receivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I64,
+        "bytes",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRING,
+        "tenant",
+        "UTF8",
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I64,
+        "highestBitsPerSecond",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.I64,
+        "patienceMs",
+        None,
+        None,
+    ),  # 7
+    (
+        8,
+        TType.I64,
+        "deadlineMs",
+        None,
+        None,
+    ),  # 8
+    (
+        9,
+        TType.I32,
+        "priority",
+        None,
+        None,
+    ),  # 9
+    (
+        10,
+        TType.BOOL,
+        "maySplit",
+        None,
+        None,
+    ),  # 10
+    (
+        11,
+        TType.BOOL,
+        "mayPause",
+        None,
+        None,
+    ),  # 11
 )
 all_structs.append(StepTimings)
 StepTimings.thrift_spec = (
     None,  # 0
-    (1, TType.DOUBLE, 'computeMs', None, None, ),  # 1
-    (2, TType.DOUBLE, 'openflowMs', None, None, ),  # 2
-    (3, TType.DOUBLE, 'opticalMs', None, None, ),  # 3
-    (4, TType.DOUBLE, 'totalMs', None, None, ),  # 4
+    (
+        1,
+        TType.DOUBLE,
+        "computeMs",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.DOUBLE,
+        "openflowMs",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.DOUBLE,
+        "opticalMs",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.DOUBLE,
+        "totalMs",
+        None,
+        None,
+    ),  # 4
 )
 all_structs.append(LeafMargin)
 LeafMargin.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'rack', 'UTF8', None, ),  # 1
-    (2, TType.DOUBLE, 'receivedDbm', None, None, ),  # 2
-    (3, TType.DOUBLE, 'sensitivityMarginDb', None, None, ),  # 3
-    (4, TType.DOUBLE, 'overloadMarginDb', None, None, ),  # 4
-    (5, TType.DOUBLE, 'leastDbm', None, None, ),  # 5
-    (6, TType.DOUBLE, 'mostDbm', None, None, ),  # 6
-    (7, TType.STRING, 'binding', 'UTF8', None, ),  # 7
+    (
+        1,
+        TType.STRING,
+        "rack",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.DOUBLE,
+        "receivedDbm",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.DOUBLE,
+        "sensitivityMarginDb",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.DOUBLE,
+        "overloadMarginDb",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.DOUBLE,
+        "leastDbm",
+        None,
+        None,
+    ),  # 5
+    (
+        6,
+        TType.DOUBLE,
+        "mostDbm",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.STRING,
+        "binding",
+        "UTF8",
+        None,
+    ),  # 7
 )
 all_structs.append(Grant)
 Grant.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'part', None, None, ),  # 2
-    (3, TType.LIST, 'receivers', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.STRING, 'groupAddress', 'UTF8', None, ),  # 4
-    (5, TType.I32, 'groupPort', None, None, ),  # 5
-    (6, TType.I64, 'rateBitsPerSecond', None, None, ),  # 6
-    (7, TType.I64, 'estimatedServiceMs', None, None, ),  # 7
-    (8, TType.I64, 'leaseMs', None, None, ),  # 8
-    (9, TType.I64, 'firstByte', None, None, ),  # 9
-    (10, TType.LIST, 'receiversWithoutPart', (TType.STRING, 'UTF8', False), None, ),  # 10
-    (11, TType.I32, 'reservation', None, None, ),  # 11
-    (12, TType.STRUCT, 'timings', [StepTimings, None], None, ),  # 12
-    (13, TType.LIST, 'margins', (TType.STRUCT, [LeafMargin, None], False), None, ),  # 13
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "part",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "receivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRING,
+        "groupAddress",
+        "UTF8",
+        None,
+    ),  # 4
+    (
+        5,
+        TType.I32,
+        "groupPort",
+        None,
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I64,
+        "rateBitsPerSecond",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.I64,
+        "estimatedServiceMs",
+        None,
+        None,
+    ),  # 7
+    (
+        8,
+        TType.I64,
+        "leaseMs",
+        None,
+        None,
+    ),  # 8
+    (
+        9,
+        TType.I64,
+        "firstByte",
+        None,
+        None,
+    ),  # 9
+    (
+        10,
+        TType.LIST,
+        "receiversWithoutPart",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 10
+    (
+        11,
+        TType.I32,
+        "reservation",
+        None,
+        None,
+    ),  # 11
+    (
+        12,
+        TType.STRUCT,
+        "timings",
+        [StepTimings, None],
+        None,
+    ),  # 12
+    (
+        13,
+        TType.LIST,
+        "margins",
+        (TType.STRUCT, [LeafMargin, None], False),
+        None,
+    ),  # 13
 )
 all_structs.append(Event)
 Event.thrift_spec = (
     None,  # 0
-    (1, TType.I64, 'sequence', None, None, ),  # 1
-    (2, TType.I32, 'kind', None, None, ),  # 2
-    (3, TType.I32, 'part', None, None, ),  # 3
-    (4, TType.STRUCT, 'grant', [Grant, None], None, ),  # 4
-    (5, TType.STRING, 'reason', 'UTF8', None, ),  # 5
-    (6, TType.I32, 'state', None, None, ),  # 6
+    (
+        1,
+        TType.I64,
+        "sequence",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "kind",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "part",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "grant",
+        [Grant, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I32,
+        "state",
+        None,
+        None,
+    ),  # 6
 )
 all_structs.append(TransferReport)
 TransferReport.thrift_spec = (
     None,  # 0
-    (1, TType.I64, 'bytesSent', None, None, ),  # 1
-    (2, TType.I64, 'durationMs', None, None, ),  # 2
-    (3, TType.I64, 'repairedBytes', None, None, ),  # 3
-    (4, TType.LIST, 'failedReceivers', (TType.STRING, 'UTF8', False), None, ),  # 4
+    (
+        1,
+        TType.I64,
+        "bytesSent",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I64,
+        "durationMs",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I64,
+        "repairedBytes",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.LIST,
+        "failedReceivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 4
 )
 all_structs.append(PartStatus)
 PartStatus.thrift_spec = (
     None,  # 0
-    (1, TType.I32, 'part', None, None, ),  # 1
-    (2, TType.I32, 'state', None, None, ),  # 2
-    (3, TType.LIST, 'receivers', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.STRUCT, 'grant', [Grant, None], None, ),  # 4
-    (5, TType.STRING, 'reason', 'UTF8', None, ),  # 5
-    (6, TType.I64, 'leaseLeftMs', None, None, ),  # 6
-    (7, TType.STRUCT, 'report', [TransferReport, None], None, ),  # 7
+    (
+        1,
+        TType.I32,
+        "part",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "state",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "receivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRUCT,
+        "grant",
+        [Grant, None],
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I64,
+        "leaseLeftMs",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.STRUCT,
+        "report",
+        [TransferReport, None],
+        None,
+    ),  # 7
 )
 all_structs.append(RequestStatus)
 RequestStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'tenant', 'UTF8', None, ),  # 2
-    (3, TType.I32, 'state', None, None, ),  # 3
-    (4, TType.STRING, 'sender', 'UTF8', None, ),  # 4
-    (5, TType.LIST, 'receivers', (TType.STRING, 'UTF8', False), None, ),  # 5
-    (6, TType.I64, 'bytes', None, None, ),  # 6
-    (7, TType.I64, 'ageMs', None, None, ),  # 7
-    (8, TType.LIST, 'parts', (TType.STRUCT, [PartStatus, None], False), None, ),  # 8
-    (9, TType.I64, 'latestSequence', None, None, ),  # 9
-    (10, TType.I64, 'staleMs', None, None, ),  # 10
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "tenant",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "state",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRING,
+        "sender",
+        "UTF8",
+        None,
+    ),  # 4
+    (
+        5,
+        TType.LIST,
+        "receivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I64,
+        "bytes",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.I64,
+        "ageMs",
+        None,
+        None,
+    ),  # 7
+    (
+        8,
+        TType.LIST,
+        "parts",
+        (TType.STRUCT, [PartStatus, None], False),
+        None,
+    ),  # 8
+    (
+        9,
+        TType.I64,
+        "latestSequence",
+        None,
+        None,
+    ),  # 9
+    (
+        10,
+        TType.I64,
+        "staleMs",
+        None,
+        None,
+    ),  # 10
 )
 all_structs.append(Extension)
 Extension.thrift_spec = (
     None,  # 0
-    (1, TType.LIST, 'addReceivers', (TType.STRING, 'UTF8', False), None, ),  # 1
-    (2, TType.LIST, 'removeReceivers', (TType.STRING, 'UTF8', False), None, ),  # 2
-    (3, TType.I64, 'addMs', None, None, ),  # 3
-    (4, TType.I64, 'addBytes', None, None, ),  # 4
-    (5, TType.I64, 'reachedByte', None, None, ),  # 5
-    (6, TType.I32, 'part', None, None, ),  # 6
+    (
+        1,
+        TType.LIST,
+        "addReceivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 1
+    (
+        2,
+        TType.LIST,
+        "removeReceivers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I64,
+        "addMs",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I64,
+        "addBytes",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.I64,
+        "reachedByte",
+        None,
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I32,
+        "part",
+        None,
+        None,
+    ),  # 6
 )
 all_structs.append(RequestFilter)
 RequestFilter.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'tenant', 'UTF8', None, ),  # 1
-    (2, TType.LIST, 'states', (TType.I32, None, False), None, ),  # 2
+    (
+        1,
+        TType.STRING,
+        "tenant",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.LIST,
+        "states",
+        (TType.I32, None, False),
+        None,
+    ),  # 2
 )
 all_structs.append(RequestPage)
 RequestPage.thrift_spec = (
     None,  # 0
-    (1, TType.LIST, 'requests', (TType.STRUCT, [RequestStatus, None], False), None, ),  # 1
-    (2, TType.STRING, 'nextCursor', 'UTF8', None, ),  # 2
-    (3, TType.I64, 'staleMs', None, None, ),  # 3
+    (
+        1,
+        TType.LIST,
+        "requests",
+        (TType.STRUCT, [RequestStatus, None], False),
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "nextCursor",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I64,
+        "staleMs",
+        None,
+        None,
+    ),  # 3
 )
 all_structs.append(Explanation)
 Explanation.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
-    (3, TType.LIST, 'blockers', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.I64, 'estimatedStartMs', None, None, ),  # 4
-    (5, TType.STRING, 'smallestChange', 'UTF8', None, ),  # 5
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "sentence",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "blockers",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I64,
+        "estimatedStartMs",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRING,
+        "smallestChange",
+        "UTF8",
+        None,
+    ),  # 5
 )
 all_structs.append(OpticalPortStatus)
 OpticalPortStatus.thrift_spec = (
     None,  # 0
-    (1, TType.I32, 'port', None, None, ),  # 1
-    (2, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 2
-    (3, TType.I32, 'switchInput', None, None, ),  # 3
-    (4, TType.I32, 'switchOutput', None, None, ),  # 4
-    (5, TType.I32, 'reservation', None, None, ),  # 5
-    (6, TType.STRING, 'unusable', 'UTF8', None, ),  # 6
+    (
+        1,
+        TType.I32,
+        "port",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "opticalSwitch",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "switchInput",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I32,
+        "switchOutput",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.I32,
+        "reservation",
+        None,
+        None,
+    ),  # 5
+    (
+        6,
+        TType.STRING,
+        "unusable",
+        "UTF8",
+        None,
+    ),  # 6
 )
 all_structs.append(RackStatus)
 RackStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'datapath', 'UTF8', None, ),  # 2
-    (3, TType.BOOL, 'connected', None, None, ),  # 3
-    (4, TType.LIST, 'opticalPorts', (TType.STRUCT, [OpticalPortStatus, None], False), None, ),  # 4
-    (5, TType.LIST, 'hosts', (TType.STRING, 'UTF8', False), None, ),  # 5
-    (6, TType.MAP, 'accessBitsPerSecond', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 6
-    (7, TType.I64, 'uplinkBitsPerSecond', None, None, ),  # 7
+    (
+        1,
+        TType.STRING,
+        "name",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "datapath",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.BOOL,
+        "connected",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.LIST,
+        "opticalPorts",
+        (TType.STRUCT, [OpticalPortStatus, None], False),
+        None,
+    ),  # 4
+    (
+        5,
+        TType.LIST,
+        "hosts",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 5
+    (
+        6,
+        TType.MAP,
+        "accessBitsPerSecond",
+        (TType.STRING, "UTF8", TType.I64, None, False),
+        None,
+    ),  # 6
+    (
+        7,
+        TType.I64,
+        "uplinkBitsPerSecond",
+        None,
+        None,
+    ),  # 7
 )
 all_structs.append(SplitterStatus)
 SplitterStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'ways', None, None, ),  # 2
-    (3, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 3
-    (4, TType.I32, 'switchOutput', None, None, ),  # 4
-    (5, TType.LIST, 'switchInputs', (TType.I32, None, False), None, ),  # 5
-    (6, TType.I32, 'reservation', None, None, ),  # 6
-    (7, TType.STRING, 'unusable', 'UTF8', None, ),  # 7
+    (
+        1,
+        TType.STRING,
+        "name",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "ways",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRING,
+        "opticalSwitch",
+        "UTF8",
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I32,
+        "switchOutput",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.LIST,
+        "switchInputs",
+        (TType.I32, None, False),
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I32,
+        "reservation",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.STRING,
+        "unusable",
+        "UTF8",
+        None,
+    ),  # 7
 )
 all_structs.append(OpticalSwitchStatus)
 OpticalSwitchStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
-    (2, TType.BOOL, 'connected', None, None, ),  # 2
-    (3, TType.STRING, 'reason', 'UTF8', None, ),  # 3
+    (
+        1,
+        TType.STRING,
+        "name",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.BOOL,
+        "connected",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 3
 )
 all_structs.append(CrossConnectStatus)
 CrossConnectStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'switchInput', None, None, ),  # 2
-    (3, TType.I32, 'switchOutput', None, None, ),  # 3
+    (
+        1,
+        TType.STRING,
+        "opticalSwitch",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "switchInput",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "switchOutput",
+        None,
+        None,
+    ),  # 3
 )
 all_structs.append(LightTreeStatus)
 LightTreeStatus.thrift_spec = (
     None,  # 0
-    (1, TType.I32, 'reservation', None, None, ),  # 1
-    (2, TType.STRING, 'key', 'UTF8', None, ),  # 2
-    (3, TType.I32, 'part', None, None, ),  # 3
-    (4, TType.STRING, 'state', 'UTF8', None, ),  # 4
-    (5, TType.STRING, 'groupAddress', 'UTF8', None, ),  # 5
-    (6, TType.STRING, 'rootRack', 'UTF8', None, ),  # 6
-    (7, TType.LIST, 'leafRacks', (TType.STRING, 'UTF8', False), None, ),  # 7
-    (8, TType.LIST, 'splitters', (TType.STRING, 'UTF8', False), None, ),  # 8
-    (9, TType.LIST, 'crossConnects', (TType.STRUCT, [CrossConnectStatus, None], False), None, ),  # 9
+    (
+        1,
+        TType.I32,
+        "reservation",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "part",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRING,
+        "state",
+        "UTF8",
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRING,
+        "groupAddress",
+        "UTF8",
+        None,
+    ),  # 5
+    (
+        6,
+        TType.STRING,
+        "rootRack",
+        "UTF8",
+        None,
+    ),  # 6
+    (
+        7,
+        TType.LIST,
+        "leafRacks",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 7
+    (
+        8,
+        TType.LIST,
+        "splitters",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 8
+    (
+        9,
+        TType.LIST,
+        "crossConnects",
+        (TType.STRUCT, [CrossConnectStatus, None], False),
+        None,
+    ),  # 9
 )
 all_structs.append(IdlePieces)
 IdlePieces.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'ways', None, None, ),  # 2
-    (3, TType.I32, 'dark', None, None, ),  # 3
-    (4, TType.I32, 'lit', None, None, ),  # 4
-    (5, TType.I32, 'reserve', None, None, ),  # 5
+    (
+        1,
+        TType.STRING,
+        "opticalSwitch",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "ways",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "dark",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I32,
+        "lit",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.I32,
+        "reserve",
+        None,
+        None,
+    ),  # 5
 )
 all_structs.append(WarmStatus)
 WarmStatus.thrift_spec = (
     None,  # 0
-    (1, TType.I32, 'trees', None, None, ),  # 1
-    (2, TType.LIST, 'pieces', (TType.STRUCT, [IdlePieces, None], False), None, ),  # 2
-    (3, TType.I64, 'lightGiven', None, None, ),  # 3
-    (4, TType.I64, 'foundLit', None, None, ),  # 4
-    (5, TType.I64, 'gaveWay', None, None, ),  # 5
-    (6, TType.I64, 'takenOver', None, None, ),  # 6
+    (
+        1,
+        TType.I32,
+        "trees",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.LIST,
+        "pieces",
+        (TType.STRUCT, [IdlePieces, None], False),
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I64,
+        "lightGiven",
+        None,
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I64,
+        "foundLit",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.I64,
+        "gaveWay",
+        None,
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I64,
+        "takenOver",
+        None,
+        None,
+    ),  # 6
 )
 all_structs.append(StaticTreeStatus)
 StaticTreeStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'root', 'UTF8', None, ),  # 2
-    (3, TType.LIST, 'leaves', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.I32, 'reservation', None, None, ),  # 4
-    (5, TType.STRING, 'unusable', 'UTF8', None, ),  # 5
+    (
+        1,
+        TType.STRING,
+        "name",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "root",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "leaves",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I32,
+        "reservation",
+        None,
+        None,
+    ),  # 4
+    (
+        5,
+        TType.STRING,
+        "unusable",
+        "UTF8",
+        None,
+    ),  # 5
 )
 all_structs.append(FabricStatus)
 FabricStatus.thrift_spec = (
     None,  # 0
-    (1, TType.LIST, 'racks', (TType.STRUCT, [RackStatus, None], False), None, ),  # 1
-    (2, TType.LIST, 'splitters', (TType.STRUCT, [SplitterStatus, None], False), None, ),  # 2
-    (3, TType.LIST, 'opticalSwitches', (TType.STRUCT, [OpticalSwitchStatus, None], False), None, ),  # 3
-    (4, TType.LIST, 'lightTrees', (TType.STRUCT, [LightTreeStatus, None], False), None, ),  # 4
-    (5, TType.I64, 'lightRateBitsPerSecond', None, None, ),  # 5
-    (6, TType.I32, 'pendingRequests', None, None, ),  # 6
-    (7, TType.LIST, 'warnings', (TType.STRING, 'UTF8', False), None, ),  # 7
-    (8, TType.STRUCT, 'warm', [WarmStatus, None], None, ),  # 8
-    (9, TType.LIST, 'staticTrees', (TType.STRUCT, [StaticTreeStatus, None], False), None, ),  # 9
-    (10, TType.I64, 'staleMs', None, None, ),  # 10
+    (
+        1,
+        TType.LIST,
+        "racks",
+        (TType.STRUCT, [RackStatus, None], False),
+        None,
+    ),  # 1
+    (
+        2,
+        TType.LIST,
+        "splitters",
+        (TType.STRUCT, [SplitterStatus, None], False),
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "opticalSwitches",
+        (TType.STRUCT, [OpticalSwitchStatus, None], False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.LIST,
+        "lightTrees",
+        (TType.STRUCT, [LightTreeStatus, None], False),
+        None,
+    ),  # 4
+    (
+        5,
+        TType.I64,
+        "lightRateBitsPerSecond",
+        None,
+        None,
+    ),  # 5
+    (
+        6,
+        TType.I32,
+        "pendingRequests",
+        None,
+        None,
+    ),  # 6
+    (
+        7,
+        TType.LIST,
+        "warnings",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 7
+    (
+        8,
+        TType.STRUCT,
+        "warm",
+        [WarmStatus, None],
+        None,
+    ),  # 8
+    (
+        9,
+        TType.LIST,
+        "staticTrees",
+        (TType.STRUCT, [StaticTreeStatus, None], False),
+        None,
+    ),  # 9
+    (
+        10,
+        TType.I64,
+        "staleMs",
+        None,
+        None,
+    ),  # 10
 )
 all_structs.append(Version)
 Version.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'software', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'protocol', None, None, ),  # 2
-    (3, TType.LIST, 'features', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.STRING, 'openflowFramework', 'UTF8', None, ),  # 4
+    (
+        1,
+        TType.STRING,
+        "software",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "protocol",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "features",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.STRING,
+        "openflowFramework",
+        "UTF8",
+        None,
+    ),  # 4
 )
 all_structs.append(Rejected)
 Rejected.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'code', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
-    (3, TType.I32, 'largestPossible', None, None, ),  # 3
+    (
+        1,
+        TType.STRING,
+        "code",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "sentence",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "largestPossible",
+        None,
+        None,
+    ),  # 3
 )
 all_structs.append(NotYet)
 NotYet.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'sentence', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "sentence",
+        "UTF8",
+        None,
+    ),  # 1
 )
 all_structs.append(Ended)
 Ended.thrift_spec = (
     None,  # 0
-    (1, TType.I32, 'state', None, None, ),  # 1
-    (2, TType.STRING, 'reason', 'UTF8', None, ),  # 2
+    (
+        1,
+        TType.I32,
+        "state",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 2
 )
 all_structs.append(UnknownRequest)
 UnknownRequest.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
 )
 all_structs.append(KeyReused)
 KeyReused.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "key",
+        "UTF8",
+        None,
+    ),  # 1
 )
 all_structs.append(Denied)
 Denied.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'sentence', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "sentence",
+        "UTF8",
+        None,
+    ),  # 1
 )
 all_structs.append(Unsupported)
 Unsupported.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'feature', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
+    (
+        1,
+        TType.STRING,
+        "feature",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "sentence",
+        "UTF8",
+        None,
+    ),  # 2
 )
 all_structs.append(NotLeader)
 NotLeader.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'address', 'UTF8', None, ),  # 1
+    (
+        1,
+        TType.STRING,
+        "address",
+        "UTF8",
+        None,
+    ),  # 1
 )
 all_structs.append(DrainStatus)
 DrainStatus.thrift_spec = (
     None,  # 0
-    (1, TType.BOOL, 'draining', None, None, ),  # 1
-    (2, TType.I32, 'active', None, None, ),  # 2
-    (3, TType.I32, 'pending', None, None, ),  # 3
+    (
+        1,
+        TType.BOOL,
+        "draining",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.I32,
+        "active",
+        None,
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "pending",
+        None,
+        None,
+    ),  # 3
 )
 all_structs.append(NotCompared)
 NotCompared.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'what', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'reason', 'UTF8', None, ),  # 2
+    (
+        1,
+        TType.STRING,
+        "what",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 2
 )
 all_structs.append(ReconcileReport)
 ReconcileReport.thrift_spec = (
     None,  # 0
-    (1, TType.BOOL, 'dryRun', None, None, ),  # 1
-    (2, TType.LIST, 'commands', (TType.STRING, 'UTF8', False), None, ),  # 2
-    (3, TType.LIST, 'foreign', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.LIST, 'compared', (TType.STRING, 'UTF8', False), None, ),  # 4
-    (5, TType.LIST, 'notCompared', (TType.STRUCT, [NotCompared, None], False), None, ),  # 5
+    (
+        1,
+        TType.BOOL,
+        "dryRun",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.LIST,
+        "commands",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 2
+    (
+        3,
+        TType.LIST,
+        "foreign",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 3
+    (
+        4,
+        TType.LIST,
+        "compared",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 4
+    (
+        5,
+        TType.LIST,
+        "notCompared",
+        (TType.STRUCT, [NotCompared, None], False),
+        None,
+    ),  # 5
 )
 all_structs.append(FibreFault)
 FibreFault.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'element', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
+    (
+        1,
+        TType.STRING,
+        "element",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "sentence",
+        "UTF8",
+        None,
+    ),  # 2
 )
 all_structs.append(FibreReport)
 FibreReport.thrift_spec = (
     None,  # 0
-    (1, TType.LIST, 'faults', (TType.STRUCT, [FibreFault, None], False), None, ),  # 1
-    (2, TType.LIST, 'skipped', (TType.STRING, 'UTF8', False), None, ),  # 2
-    (3, TType.I32, 'probed', None, None, ),  # 3
+    (
+        1,
+        TType.LIST,
+        "faults",
+        (TType.STRUCT, [FibreFault, None], False),
+        None,
+    ),  # 1
+    (
+        2,
+        TType.LIST,
+        "skipped",
+        (TType.STRING, "UTF8", False),
+        None,
+    ),  # 2
+    (
+        3,
+        TType.I32,
+        "probed",
+        None,
+        None,
+    ),  # 3
 )
 all_structs.append(ElementStatus)
 ElementStatus.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'state', 'UTF8', None, ),  # 2
-    (3, TType.STRING, 'reason', 'UTF8', None, ),  # 3
-    (4, TType.I32, 'reservation', None, None, ),  # 4
+    (
+        1,
+        TType.STRING,
+        "name",
+        "UTF8",
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "state",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRING,
+        "reason",
+        "UTF8",
+        None,
+    ),  # 3
+    (
+        4,
+        TType.I32,
+        "reservation",
+        None,
+        None,
+    ),  # 4
 )
 all_structs.append(JournalEntry)
 JournalEntry.thrift_spec = (
     None,  # 0
-    (1, TType.I64, 'sequence', None, None, ),  # 1
-    (2, TType.STRING, 'kind', 'UTF8', None, ),  # 2
-    (3, TType.STRING, 'json', 'UTF8', None, ),  # 3
+    (
+        1,
+        TType.I64,
+        "sequence",
+        None,
+        None,
+    ),  # 1
+    (
+        2,
+        TType.STRING,
+        "kind",
+        "UTF8",
+        None,
+    ),  # 2
+    (
+        3,
+        TType.STRING,
+        "json",
+        "UTF8",
+        None,
+    ),  # 3
 )
 fix_spec(all_structs)
 del all_structs

@@ -146,7 +146,7 @@ class Daemon:
         return HttpServer(application(site), tls_settings(self._config.access))
 
     def _counts(self) -> dict[str, float]:
-        """What the servers count: of clients' connections, and of their proofs."""
+        """What the servers count: of clients' connections, and of their credentials."""
         counters = asdict(self._server.counters).items()
         served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
         return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
