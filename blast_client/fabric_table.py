@@ -27,7 +27,7 @@ def fabric_table(fabric: FabricStatus) -> str:
 
 
 def _switches(fabric: FabricStatus) -> str:
-    rows = [[s.name, "connected" if s.connected else "away", s.reason or ""] for s in fabric.opticalSwitches]
+    rows = [[s.name, "connected" if s.connected else "disconnected", s.reason or ""] for s in fabric.opticalSwitches]
     return text_table(["OPTICAL SWITCH", "STATE", "NOTE"], rows)
 
 
@@ -73,7 +73,7 @@ def _static_trees(trees: Sequence[StaticTreeStatus]) -> str:
 def _racks(racks: Sequence[RackStatus]) -> str:
     rows = []
     for rack in racks:
-        first = [rack.name, rack.datapath, "connected" if rack.connected else "away", shortened(rack.hosts)]
+        first = [rack.name, rack.datapath, "connected" if rack.connected else "disconnected", shortened(rack.hosts)]
         for number, port in enumerate(rack.opticalPorts):
             rows.append([*(first if number == 0 else [""] * 4), *_port(port)])
         if not rack.opticalPorts:

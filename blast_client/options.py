@@ -39,10 +39,12 @@ def controller_options() -> argparse.ArgumentParser:
         f"else {DEFAULT_ADDRESS})",
     )
     options.add_argument("--json", action="store_true", help="print JSON")
-    proofs = options.add_argument_group("proofs", "For a controller that speaks TLS or wants to know who is calling.")
+    credentials = options.add_argument_group(
+        "credentials", "For a controller that speaks TLS or wants to know who is calling."
+    )
     for name, what in _PROOFS.items():
         variable = variable_of(name)
-        proofs.add_argument(
+        credentials.add_argument(
             f"--{name}",
             metavar="NAME" if name == "server-name" else "FILE",
             default=os.environ.get(variable) or None,

@@ -138,9 +138,9 @@ def _access(config: Config) -> str:
     access = config.access
     if access is None:
         return "everybody on this machine is operator"
-    proofs = [f"certificates under {access.client_ca}"] if access.client_ca else []
-    proofs += [f"tokens in {access.token_file}"] if access.token_file else []
-    return f"{'TLS' if access.certificate else 'no TLS'}, clients known by {' or '.join(proofs)}"
+    credentials = [f"certificates under {access.client_ca}"] if access.client_ca else []
+    credentials += [f"tokens in {access.token_file}"] if access.token_file else []
+    return f"{'TLS' if access.certificate else 'no TLS'}, clients known by {' or '.join(credentials)}"
 
 
 def _switches(config: Config) -> str:

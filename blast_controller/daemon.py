@@ -135,7 +135,7 @@ class Daemon:
         self._optimiser: OptimiserProcess | None = None
 
     def _counts(self) -> dict[str, float]:
-        """What the servers count: of clients' connections, and of their proofs."""
+        """What the servers count: of clients' connections, and of their credentials."""
         counters = asdict(self._server.counters).items()
         served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
         merged = {} if self._recorder is None else {"recording_merged_moments": self._recorder.merged}

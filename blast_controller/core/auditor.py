@@ -77,7 +77,7 @@ class Auditor:
         devices += dict.fromkeys(rack.datapath for rack in self._fabric.racks.values())
         away = self._inventory.away
         present = [device for device in devices if device not in away]
-        absent = {device_name(device): f"away: {away[device]}" for device in devices if device in away}
+        absent = {device_name(device): f"disconnected: {away[device]}" for device in devices if device in away}
         self._round = _Round(dry_run, set(present), not_compared=absent)
         for device in present:
             self._outbox.say(ReadDevice(device, dry_run))
@@ -97,7 +97,7 @@ class Auditor:
         """A device will not answer; it is looked at when it returns."""
         if self._round is not None and device in self._round.unread:
             self._round.unread.discard(device)
-            self._round.not_compared[device_name(device)] = f"went away before it answered: {reason}"
+            self._round.not_compared[device_name(device)] = f"disconnected before it answered: {reason}"
             self._conclude()
 
     def observed(self, event: CircuitsObserved | TableObserved) -> Seen | None:

@@ -195,7 +195,7 @@ class FibreCheck:
         if isinstance(event.device, str):
             if bench is not None and bench.switch == event.device:
                 if bench.phase is not _Phase.CLEARING:
-                    self._skip(bench.elements, f"{event.device} went away: {event.reason}")
+                    self._skip(bench.elements, f"{event.device} disconnected: {event.reason}")
                 self._over(bench, now)
         elif bench is not None and bench.phase is not _Phase.CLEARING and self._needs(bench, event.device):
             self._begin_anew(bench, now)
@@ -294,7 +294,7 @@ class FibreCheck:
         if self._run.tries[bench.switch] < MOST_TRIES:
             self._run.switches.insert(0, bench.switch)
         else:
-            self._skip(bench.elements, "ToRs went away while it was probed")
+            self._skip(bench.elements, "ToRs disconnected while it was probed")
         self._clear(bench, now)
 
     def _clear(self, bench: _Bench, now: float) -> None:

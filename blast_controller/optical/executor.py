@@ -220,7 +220,7 @@ class _SwitchSession:
 
     def _lost(self, reason: str) -> None:
         if reason != self._away:
-            log.warning("optical switch %s is away: %s", self._settings.name, reason)
+            log.warning("optical switch %s is disconnected: %s", self._settings.name, reason)
         if self._up or reason != self._away:
             self._on_event(DeviceDown(self._settings.name, reason))
         self._up, self._away = False, reason

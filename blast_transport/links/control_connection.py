@@ -71,7 +71,7 @@ class FramedConnection(Generic[M]):
         if not data:
             raise RemoteError("control connection closed by the other side")
         if data.startswith(REFUSED):
-            raise RemoteError("the agent wants a proof of who we are: give the secret that it knows, or a certificate")
+            raise RemoteError("the agent wants credentials: give the secret that it knows, or a certificate")
         return self._decoder.feed(data)
 
     def send(self, message: M) -> None:

@@ -131,7 +131,7 @@ def test_an_absent_device_is_status_1(lab: Lab, controller: str) -> None:
     subprocess.run(["ovs-vsctl", "set-controller", lost, "tcp:127.0.0.1:1"], check=True)
     try:
         wait_for(controller, lambda fabric: not (fabric.opticalSwitches[0].connected or fabric.racks[7].connected))
-        for host, word in (("r7h1", "ocs1"), ("r8h1", "away")):
+        for host, word in (("r7h1", "ocs1"), ("r8h1", "disconnected")):
             refused = blast("extend", "away", "--add", host, *at)
             assert refused.returncode == 1, refused.stderr
             assert word in refused.stderr and len(refused.stderr.strip().splitlines()) == 1

@@ -259,7 +259,7 @@ def test_an_optical_switch_that_is_away_makes_requests_wait(stage: Stage) -> Non
     try:
         with pytest.raises(NotYet) as late:
             stage.client.request(request, 0.2)
-        assert "ocs1 is away" in late.value.sentence
+        assert "ocs1 is disconnected" in late.value.sentence
         with stage.granted(stage.new_request("r4h1", ["r4h2"], 10**6)):
             pass
     finally:

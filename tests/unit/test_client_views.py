@@ -226,7 +226,7 @@ def test_states_faults_and_absences_are_visible():
     for told in ("splitter s0: dirty connector", "port rack3/10: no light", "rack4: its ToR", "ocs is away: refused"):
         assert told in picture
     table = fabric_table(status)
-    assert "unusable: dirty connector" in table and "away" in table and "refused" in table
+    assert "unusable: dirty connector" in table and "disconnected" in table and "refused" in table
 
 
 def test_static_trees_are_listed_with_who_has_them():

@@ -59,7 +59,7 @@ def without(datapath):
     """The report of a round in which a ToR went away."""
     name = f"tor:{datapath:016x}"
     compared = tuple(other for other in EVERY if other != name)
-    return replace(QUIET, compared=compared, not_compared=((name, "went away before it answered: connection lost"),))
+    return replace(QUIET, compared=compared, not_compared=((name, "disconnected before it answered: connection lost"),))
 
 
 def told_devices(world):
@@ -180,14 +180,14 @@ def test_a_device_that_is_away_is_named_and_not_said_to_hold_anything(world):
     report = audit(world, dry_run=True)
     assert report.compared == tuple(f"tor:{number:016x}" for number in (1, 2, 4))
     assert [what for what, _ in report.not_compared] == ["switch:ocs1", "tor:0000000000000003"]
-    assert all(reason.startswith("away: ") for _, reason in report.not_compared)
+    assert all(reason.startswith("disconnected: ") for _, reason in report.not_compared)
 
 
 def test_with_every_device_away_nothing_was_compared():
     world = World(make_fabric(2, [4]))
     report = audit(world)
     assert report.compared == ()
-    assert dict(report.not_compared) == dict.fromkeys(EVERY[:3], "away: not connected yet")
+    assert dict(report.not_compared) == dict.fromkeys(EVERY[:3], "disconnected: not connected yet")
 
 
 def test_a_device_that_goes_away_while_it_is_read_is_named(world):
@@ -198,7 +198,7 @@ def test_a_device_that_goes_away_while_it_is_read_is_named(world):
     report = world.announced[number]
     assert EVERY[2] not in report.compared and len(report.compared) == 4
     ((what, reason),) = report.not_compared
-    assert what == EVERY[2] and reason.startswith("went away before it answered: ")
+    assert what == EVERY[2] and reason.startswith("disconnected before it answered: ")
 
 
 def test_who_is_waited_for_is_told(world):

@@ -109,11 +109,11 @@ def test_answers_to_old_steps_are_ignored(world):
 def test_before_devices_are_there_a_request_waits_with_a_sentence():
     world = World(make_fabric(3, [4]))
     world.submit(multicast("a", "r1h1", GROUP))
-    assert reason(world) == "Waiting: the ToR of r1 is away (not connected yet)."
+    assert reason(world) == "Waiting: the ToR of r1 is disconnected (not connected yet)."
     for datapath in (1, 2, 3):
         world.come_back(datapath)
     world.deliver()
-    assert reason(world) == "Waiting: the optical switch ocs1 is away (not connected yet)."
+    assert reason(world) == "Waiting: the optical switch ocs1 is disconnected (not connected yet)."
     world.come_back("ocs1")
     world.settle()
     assert part_of(world).state is PartState.ACTIVE
@@ -138,7 +138,7 @@ def test_a_session_lost_in_the_middle_is_a_failure_and_the_rest_is_undone_later(
     world.work("ocs1", cut_after=2)
     world.settle()
     assert part_of(world).state is PartState.PENDING
-    assert "away (connection lost)" in reason(world)
+    assert "disconnected (connection lost)" in reason(world)
     assert len(world.switches["ocs1"].held) == 2
     assert world.core.view.holders, "what the switch may hold is not free"
     world.come_back("ocs1")

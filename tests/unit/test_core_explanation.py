@@ -292,7 +292,7 @@ def test_a_tor_that_is_away():
     ask(world, "a", "r1h1", ["r2h1", "r3h1"])
     told = explained(world, "a")
     assert told.sentence.startswith("The request a waits for the ToR of r3.")
-    assert told.blockers == ("the ToR of r3 is away (connection lost)",)
+    assert told.blockers == ("the ToR of r3 is disconnected (connection lost)",)
     assert told.start is None and told.leave_out == ("r3h1",)
     assert leave_out(world, "a", ["r3h1"]) is PartState.ACTIVE
 
@@ -303,7 +303,7 @@ def test_a_switch_that_is_away():
     world.deliver()
     ask(world, "a", "r1h1", ["r1h2", "r2h1"])
     told = explained(world, "a")
-    assert told.blockers == ("the optical switch ocs1 is away (connection lost)",)
+    assert told.blockers == ("the optical switch ocs1 is disconnected (connection lost)",)
     assert told.start is None and told.leave_out == ("r2h1",)
 
 

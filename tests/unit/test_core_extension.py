@@ -281,7 +281,7 @@ def test_withdrawn_in_the_middle_of_a_change_everything_goes(world):
 
 def test_a_rack_whose_tor_is_away_cannot_join(world):
     world.handle(DeviceDown(5, "cable pulled"))
-    with pytest.raises(Rejected, match=r"the ToR of r5 is away \(cable pulled\)") as refusal:
+    with pytest.raises(Rejected, match=r"the ToR of r5 is disconnected \(cable pulled\)") as refusal:
         extend(world, add_receivers=("r5h1",))
     assert refusal.value.code == "device_away"
     world.handle(DeviceUp(5))
@@ -290,6 +290,6 @@ def test_a_rack_whose_tor_is_away_cannot_join(world):
 
 def test_a_rack_that_needs_an_optical_switch_that_is_away_says_so(world):
     world.handle(DeviceDown("ocs1", "its session ended"))
-    with pytest.raises(Rejected, match=r"ocs1 is away \(its session ended\)") as refusal:
+    with pytest.raises(Rejected, match=r"ocs1 is disconnected \(its session ended\)") as refusal:
         extend(world, add_receivers=("r5h1",))
     assert refusal.value.code == "device_away"

@@ -190,7 +190,7 @@ def test_a_tor_that_is_away_is_waited_for():
     world.lose(3)
     world.deliver()
     world.submit(multicast("a", "r1h1", GROUP))
-    assert reason(world) == "Waiting: the ToR of r3 is away (connection lost)."
+    assert reason(world) == "Waiting: the ToR of r3 is disconnected (connection lost)."
     world.come_back(3)
     world.settle()
     assert part_of(world).state is PartState.ACTIVE

@@ -83,7 +83,7 @@ def test_what_cannot_be_used_is_listed_with_the_reason(world):
     assert set(report.skipped) == {
         "leg:s2/11: dirty",
         "port:r6/50: broken",
-        "port:r1/50: tor:0000000000000001 is away",
+        "port:r1/50: tor:0000000000000001 is disconnected",
         f"port:r2/50: {occupied}",
         f"port:r3/50: {occupied}",
     }
@@ -101,9 +101,9 @@ def test_with_every_device_away_nothing_is_probed_and_all_is_named():
     report = world.verified()
     assert report.probed == 0
     assert report.skipped == (
-        "port:r1/50: ocs1 is away",
-        "port:r2/50: ocs1 is away",
-        "splitter:s1: ocs1 is away",
+        "port:r1/50: ocs1 is disconnected",
+        "port:r2/50: ocs1 is disconnected",
+        "splitter:s1: ocs1 is disconnected",
     )
 
 
@@ -218,7 +218,7 @@ def test_devices_are_waited_for_as_long_as_said():
     topic = world.ask(patience=30.0)
     for device in ("ocs1", 1, 2):
         world.come_back(device)
-    assert world.report(topic).skipped == ("port:r3/50: tor:0000000000000003 is away",)
+    assert world.report(topic).skipped == ("port:r3/50: tor:0000000000000003 is disconnected",)
     assert world.now == 30.0
 
 
@@ -229,7 +229,7 @@ def test_a_tor_that_goes_away_is_no_dead_fibre(world, probes):
     world.lose(6)
     report = world.report(topic)
     assert report.faults == ()
-    assert report.skipped == ("port:r6/50: tor:0000000000000006 is away",)
+    assert report.skipped == ("port:r6/50: tor:0000000000000006 is disconnected",)
     world.assert_nothing_left()
 
 
@@ -240,7 +240,7 @@ def test_what_is_back_when_a_survey_begins_anew_is_probed(world):
     world.steps_until(2)
     world.come_back(6)
     world.lose(5)
-    assert world.report(topic).skipped == ("port:r5/50: tor:0000000000000005 is away",)
+    assert world.report(topic).skipped == ("port:r5/50: tor:0000000000000005 is disconnected",)
 
 
 def test_tors_that_come_and_go_end_the_survey_of_a_switch(world):
@@ -253,7 +253,7 @@ def test_tors_that_come_and_go_end_the_survey_of_a_switch(world):
         world.deliver()
     report = world.report(topic)
     assert report.faults == ()
-    assert "port:r1/50: ToRs went away while it was probed" in report.skipped
+    assert "port:r1/50: ToRs disconnected while it was probed" in report.skipped
     world.assert_nothing_left()
 
 
@@ -265,7 +265,7 @@ def test_a_switch_that_goes_away_is_cleared_when_it_returns(world):
     world.lose("ocs1")
     report = world.report(topic)
     assert report.faults == ()
-    assert "port:r1/50: ocs1 went away: connection lost" in report.skipped
+    assert "port:r1/50: ocs1 disconnected: connection lost" in report.skipped
     assert world.core.view.holders.get("port:r1/50") == PROBER, "its circuits are still there"
     world.come_back("ocs1")
     world.settle()

@@ -92,7 +92,7 @@ def test_request_that_takes_too_long_says_what_it_waits_for(lab):
     lab.runtime.post(DeviceDown("ocs1", "cable pulled"))
     with pytest.raises(ttypes.NotYet) as refusal:
         now(lab.handler.request(CLIENT, wanted(), 0))
-    assert refusal.value.sentence == "Waiting: the optical switch ocs1 is away (cable pulled)."
+    assert refusal.value.sentence == "Waiting: the optical switch ocs1 is disconnected (cable pulled)."
 
 
 @pytest.mark.parametrize("timeout", [None, -1])

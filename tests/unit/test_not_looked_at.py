@@ -74,9 +74,9 @@ def test_reconcile_with_every_device_away(lab, blast, how):
         [
             "nothing was compared: whether devices hold what they should is not known",
             "not compared (3):",
-            "  switch:ocs1: away: connection refused",
-            "  tor:0000000000000001: away: connection refused",
-            "  tor:0000000000000002: away: connection refused",
+            "  switch:ocs1: disconnected: connection refused",
+            "  tor:0000000000000001: disconnected: connection refused",
+            "  tor:0000000000000002: disconnected: connection refused",
         ],
     )
 
@@ -89,7 +89,7 @@ def test_reconcile_with_one_device_away(lab, blast):
         [
             "2 devices compared: what was compared is as it should be",
             "not compared (1):",
-            "  tor:0000000000000002: away: connection refused",
+            "  tor:0000000000000002: disconnected: connection refused",
         ],
     )
     status, out = blast("reconcile", "--json")
@@ -108,9 +108,9 @@ def test_verify_with_the_switch_away(lab, blast):
         [
             "nothing was probed: whether the fibres are wired as the configuration says is not known",
             "not probed (3):",
-            "  port:r1/50: ocs1 is away",
-            "  port:r2/50: ocs1 is away",
-            "  splitter:s1: ocs1 is away",
+            "  port:r1/50: ocs1 is disconnected",
+            "  port:r2/50: ocs1 is disconnected",
+            "  splitter:s1: ocs1 is disconnected",
         ],
     )
 

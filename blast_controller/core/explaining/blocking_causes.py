@@ -50,7 +50,7 @@ class BlockingCauses:
         """Everything that is in the way of a part now."""
         for rack in prospect.absent:
             reason = self._inventory.away[self._fabric.datapath_of(rack)]
-            yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is away ({reason})")
+            yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is disconnected ({reason})")
         if not prospect.has_address:
             network = self._orders.settings.group_network
             yield _single("for a group address", f"every group address of {network} is in use")
@@ -79,7 +79,7 @@ class BlockingCauses:
     def _on_switch(self, prospect: Prospect, offer: Offer) -> Iterator[BlockingCause]:
         if offer.switch in self._inventory.away:
             text = f"the optical switch {offer.switch}"
-            yield _single(f"for {text}", f"{text} is away ({self._inventory.away[offer.switch]})")
+            yield _single(f"for {text}", f"{text} is disconnected ({self._inventory.away[offer.switch]})")
             return
         # A port that lacks only because its ToR is away has been told of.
         blocked = [rack for rack in prospect.without_port(offer) if not prospect.is_absent(rack)]

@@ -192,7 +192,7 @@ class Inventory:
             return "being probed" if holder == PROBER else f"held by reservation {holder}"
         needed = self._devices_of(self._pieces[element]) if element in self._pieces else ()
         away = next((device for device in needed if device in self.away), None)
-        return None if away is None else f"{away if isinstance(away, str) else device_name(away)} is away"
+        return None if away is None else f"{away if isinstance(away, str) else device_name(away)} is disconnected"
 
     # ------------------------------------------------------------------------------------------ counting
 

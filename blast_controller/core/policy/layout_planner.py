@@ -136,7 +136,9 @@ class LayoutPlanner:
             switches = {p.switch for end in group.racks for p in self._fabric.racks[rack_of(end)].optical_ports}
             lost = [switch for switch in sorted(switches) if switch in self._inventory.away]
             if len(lost) == len(switches):
-                away += [f"the optical switch {switch} is away ({self._inventory.away[switch]})" for switch in lost]
+                away += [
+                    f"the optical switch {switch} is disconnected ({self._inventory.away[switch]})" for switch in lost
+                ]
         if away:
             return f"Waiting: {away[0]}."
         if group is not None and allowance.get(request.tenant, 0) < 0:
@@ -161,4 +163,4 @@ class LayoutPlanner:
         racks = dict.fromkeys(self._fabric.hosts[host].rack for host in (request.sender, *receivers))
         away = self._inventory.away
         datapaths = {rack: self._fabric.racks[rack].datapath for rack in racks}
-        return [f"the ToR of {rack} is away ({away[d]})" for rack, d in datapaths.items() if d in away]
+        return [f"the ToR of {rack} is disconnected ({away[d]})" for rack, d in datapaths.items() if d in away]

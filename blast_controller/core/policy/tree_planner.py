@@ -54,7 +54,9 @@ class TreePlanner:
         """
         switch = SwitchId(choice.switch)
         if switch in self._inventory.away:
-            raise Rejected("device_away", f"The optical switch {switch} is away ({self._inventory.away[switch]}).")
+            raise Rejected(
+                "device_away", f"The optical switch {switch} is disconnected ({self._inventory.away[switch]})."
+            )
         ends = self._ends(self._free, switch, root, racks)
         taken = self._inventory.choose_splitters(switch, choice.ways)
         return build(ends.root, ends.receivers, taken, ends.loop_leaf)
@@ -152,7 +154,7 @@ class TreePlanner:
         """The tree with leaves for more racks, without moving what is lit. Raises Rejected."""
         if tree.switch in self._inventory.away:
             reason = self._inventory.away[tree.switch]
-            raise Rejected("device_away", f"The optical switch {tree.switch} is away ({reason}).")
+            raise Rejected("device_away", f"The optical switch {tree.switch} is disconnected ({reason}).")
         ports = [self._receiver(self._free, rack, tree.switch) for rack in racks]
         if self._budget.covers(tree.switch):
             ports = self._budget.neediest_first(ports)

@@ -64,7 +64,7 @@ class Gate:
         return identity
 
     def account(self, connection: Connection) -> Hashable:
-        """On whose account a client has what it holds of the server: its tenant's, or without a proof its address's.
+        """On whose account a client has what it holds of the server: its tenant's, else its address's.
 
         Raises Denied as `identity` does.
         """
@@ -83,7 +83,7 @@ class Gate:
             raise ttypes.Rejected("too_many_calls", f"Too many calls on your account: ask again in {seconds:.1f} s.")
 
     def login(self, connection: Connection, token: str) -> None:
-        """Take a token as a proof. Raises Denied, and lets the connection rest longer after each failure."""
+        """Take a token as credentials. Raises Denied, and lets the connection rest longer after each failure."""
         digest = self.policy.known_digest(token)
         if digest is None:
             connection.failed_logins += 1
