@@ -18,7 +18,7 @@ from blast_sim.fair.sweep import TIGHT, Work, refill
 FILLED = 1e-9
 """Share of its room that a link has left at most where it holds flows."""
 
-AHEAD = 2.0
+AHEAD = 1.25
 """How far above what its flows have now the limit of a slack link is: levels rise as flows end."""
 
 

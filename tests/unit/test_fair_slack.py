@@ -1,0 +1,49 @@
+"""Links that are left out of the filling: ends are those of the solver that fills all links."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from blast_sim.fair import Paths, finish_times
+from blast_sim.fair.fluid_numba import FRESH
+
+SERVERS, RACKS = 60, 4
+
+
+def flows(seed: int, uplink: float) -> tuple[np.ndarray, Paths, np.ndarray, np.ndarray]:
+    """So many random transfers that the links are parted several times, some of which start later."""
+    dice = np.random.default_rng(seed)
+    count = 4 * FRESH
+    sources, targets = dice.integers(0, SERVERS, count), dice.integers(0, SERVERS, count)
+    room = np.repeat([10.0, uplink], [2 * SERVERS, 2 * RACKS])
+    table = [
+        sources, SERVERS + targets, 2 * SERVERS + sources % RACKS, 2 * SERVERS + RACKS + targets % RACKS,
+    ]  # fmt: skip
+    starts = np.where(dice.random(count) < 0.5, 0.0, dice.uniform(0.0, 20.0, count))
+    return room, Paths.rows(np.stack(table, axis=1)), dice.uniform(1.0, 50.0, count), starts
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("uplink", [5.0, 60.0, 1000.0], ids=["uplinks hold", "either holds", "servers hold"])
+def test_ends_are_those_of_all_links_whichever_links_hold(seed: int, uplink: float) -> None:
+    room, paths, bits, starts = flows(seed, uplink)
+    ours = finish_times(room, paths, bits, starts=starts, solver="numba")
+    assert ours == pytest.approx(finish_times(room, paths, bits, starts=starts, solver="numpy"), rel=1e-9)
+
+
+def test_the_paths_that_were_given_stay_as_they_were() -> None:
+    room, paths, bits, starts = flows(0, 5.0)
+    before = paths.links.copy()
+    finish_times(room, paths, bits, starts=starts, solver="numba")
+    assert (paths.links == before).all()
+
+
+def test_a_path_that_names_a_link_twice_takes_it_twice() -> None:
+    paths = Paths.of([[0, 0, 1], [0, 2], [1, 2]] * FRESH)
+    bits = np.linspace(1.0, 9.0, len(paths))
+    room = [10.0, 10.0, 1000.0]
+    both = [finish_times(room, paths, bits, solver=solver) for solver in ("numba", "numpy")]
+    assert both[0] == pytest.approx(both[1], rel=1e-9)
