@@ -149,7 +149,7 @@ def _(event: DeviceDown) -> Line | None:
         return None
     name = device_name(event.device)
     known = {"device": name, "reason": event.reason}
-    return Line(logging.WARNING, "device_down", f"{name} is away: {event.reason}", known)
+    return Line(logging.WARNING, "device_down", f"{name} is disconnected: {event.reason}", known)
 
 
 @device_line.register

@@ -68,7 +68,7 @@ def _anything(own: str, before: Row, after: Row) -> Iterator[str]:
 
 
 def _away(device: str, before: Row, after: Row) -> Iterator[str]:
-    yield f"{device} is back" if after is None else f"{device} is away: {after['reason']}"
+    yield f"{device} is back" if after is None else f"{device} is disconnected: {after['reason']}"
 
 
 def _unit(_unit: str, before: Row, after: Row) -> Iterator[str]:

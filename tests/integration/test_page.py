@@ -229,7 +229,7 @@ def test_alarms_are_counted_in_the_title_and_said(open_page, serve, world):
     is_titled(page, "(2) Blast")
     says(page.locator("#alarms-said"), "dirty connector")
     page.locator("#alarms-button").click()
-    says(page.locator("#alarms"), "switch:ocs1 is away: connection lost")
+    says(page.locator("#alarms"), "switch:ocs1 is disconnected: connection lost")
     page.locator("#elements-tab").click()
     page.locator("#elements-choice").select_option("trouble")
     number_of(page.locator("#elements-body").get_by_role("row"), 2)

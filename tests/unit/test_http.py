@@ -179,7 +179,7 @@ def test_who_cannot_says_why(served, monkeypatch):
     served.lab.runtime.post(DeviceDown("ocs1", "the cable is out"))
     served.lab.settle()
     answer = served.get("/readyz")
-    assert answer.status_code == 503 and answer.json()["faults"] == ["ocs1 is away: the cable is out"]
+    assert answer.status_code == 503 and answer.json()["faults"] == ["ocs1 is disconnected: the cable is out"]
 
     def refuse(records, at):
         raise DiskFull("journal.db")

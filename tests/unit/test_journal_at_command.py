@@ -101,7 +101,7 @@ def test_json_has_the_clocks_and_all_rows(recorded, capsys):
 def test_what_has_changed_is_a_list_of_sentences(recorded, capsys):
     args = ("--recording", recorded.path, "--changes-since")
     _, out, _ = run(capsys, at(recorded, 20), *args, at(recorded, 10))
-    assert re.findall(r"switch:ocs1 is away: cable|port:r4/50 cannot be used: .*dirty", out)[0]
+    assert re.findall(r"switch:ocs1 is disconnected: cable|port:r4/50 cannot be used: .*dirty", out)[0]
     status, out, _ = run(capsys, "now", *args, "oldest", "--json")
     told = json.loads(out)
     assert status == 0 and (told["from"]["moment"], told["to"]["moment"]) == (1, 4)

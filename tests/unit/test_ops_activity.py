@@ -61,7 +61,7 @@ def test_a_failed_step_names_device_and_reservation():
 
 def test_tors_and_ports_that_come_and_go():
     assert device_line(DeviceUp(0xA)).event == "device_up"
-    assert device_line(DeviceDown(0xA, "closed")).message == "tor:000000000000000a is away: closed"
+    assert device_line(DeviceDown(0xA, "closed")).message == "tor:000000000000000a is disconnected: closed"
     assert device_line(PortChanged(0xA, 49, False, "link down")).event == "port_down"
     assert device_line(PortChanged(0xA, 49, True)).event == "port_up"
 

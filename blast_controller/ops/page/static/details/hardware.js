@@ -79,7 +79,7 @@ export function staticDetails(name, look) {
 
 function awaySentence(rows, device) {
   const away = rows.away.get(device);
-  return away ? [make("p", { class: "sentence bad" }, `${device} is away: ${away.reason}`)] : [];
+  return away ? [make("p", { class: "sentence bad" }, `${device} is disconnected: ${away.reason}`)] : [];
 }
 
 function treesWhere(rows, test) {

@@ -65,7 +65,7 @@ export class Alarms {
     if (this.vitals?.storeFault) yield `The journal cannot be written: ${this.vitals.storeFault}`;
     if (this.vitals?.holding) yield this.vitals.holding;
     const { live } = this.shown;
-    for (const [device, { reason }] of live.away) yield `${device} is away: ${reason}`;
+    for (const [device, { reason }] of live.away) yield `${device} is disconnected: ${reason}`;
     for (const elements of live.units.values()) {
       for (const [element, { unusable }] of Object.entries(elements)) if (unusable) yield `${element}: ${unusable}`;
     }
