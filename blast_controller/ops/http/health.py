@@ -68,7 +68,9 @@ class Health:
         if self._runtime.store_fault is not None:
             yield f"The journal cannot be written: {self._runtime.store_fault}"
         yield from (
-            f"{name} is disconnected: {snapshot.away[name]}" for name in snapshot.fabric.switches if name in snapshot.away
+            f"{name} is disconnected: {snapshot.away[name]}"
+            for name in snapshot.fabric.switches
+            if name in snapshot.away
         )
         if not any(self._is_up(rack.datapath) for rack in snapshot.fabric.racks.values()):
             yield "No ToR is connected."
