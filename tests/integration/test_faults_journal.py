@@ -154,7 +154,7 @@ def test_a_second_controller_with_a_journal_of_its_own_is_refused_by_the_tors(
     bench.restart_controller()
     text, openflow = _elsewhere(lab)
     config = tmp_path / "second.toml"
-    config.write_text(text.replace("journal.sqlite", "second.sqlite"))
+    config.write_text(text.replace("journal.sqlite", "second.sqlite").replace("recording.sqlite", "seen.sqlite"))
     with bench.bystander():
         circuits, rules, intact = held_circuits(lab), held_rules(lab), guards(lab)
         second = LabProcess("second controller", blast_controller(config), lab.id, tmp_path / "second.log")
@@ -183,7 +183,12 @@ def test_a_second_controller_with_a_journal_of_its_own_is_refused_by_the_tors(
 def _elsewhere(lab: Lab) -> tuple[str, str]:
     """The lab's configuration for a controller that listens elsewhere, and where it takes ToRs."""
     openflow = free_address()
-    text = lab.config.read_text().replace(lab.openflow, openflow).replace(lab.thrift, free_address())
+    text = (
+        lab.config.read_text()
+        .replace(lab.openflow, openflow)
+        .replace(lab.thrift, free_address())
+        .replace(lab.http, free_address())
+    )
     return text, openflow
 
 
