@@ -25,7 +25,7 @@ class _Lease:
 class ModelledEtcd:
     """Answers as all members of an etcd together do. `clock` is in seconds; `lag` is how late a lease is seen to end.
 
-    While it `is_full` (alarm NOSPACE) it refuses what needs space. `on_change` is called after whatever may have changed
+    While it `is_full` (alarm NOSPACE) it refuses what needs space. `on_change` is called after what may have changed
     a key; who waits for a lease to run out looks again by `run_out` at `next_end`.
     """
 
