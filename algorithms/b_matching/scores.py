@@ -23,7 +23,37 @@ OTHERS: tuple[Score, ...] = ((0.75, 0.0), (0.0, 0.0), (1.0, 1.0), (1.0, 3.0), (0
 
 
 def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) -> Selection:
-    """What the greedy takes in the order of `score`, ties in the order of `groups`."""
+    """What the greedy takes in the order of `score`, ties in the order of `groups`.
+
+    It takes O(n log n) for n groups, and a look at each of their racks and at the splitters.
+
+    Parameters
+    ----------
+    score : Score
+        The two exponents and charges of the formula above: (a, b).
+    groups : Sequence[Group]
+        Those of no weight are left out.
+    feasibility : Feasibility
+        What is free; it is not changed.
+
+    Returns
+    -------
+    Selection
+        The groups that are taken, in that order, each with its splitters.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.group import shared_ports
+    >>> groups = [
+    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     Group("pair", shared_ports(3, [4]), 2, 1, 500.0),
+    ... ]
+    >>> def taken(score):
+    ...     free = Feasibility([1, 1, 1, 1, 1], {4: 1})
+    ...     return [group.name for group, _ in by_score(score, groups, free)]
+    >>> taken((1.0, 0.0)), taken((0.0, 0.0))
+    (['pair'], ['wide'])
+    """
     power, charge = score
     wanted = [group for group in groups if group.weight > 0]
     weights = np.array([group.weight for group in wanted])

@@ -12,7 +12,7 @@ from pathlib import Path
 from blast_api.ttypes import FabricStatus
 from mininet_topos.agents import Agents
 from mininet_topos.errors import HostError
-from mininet_topos.relay import Relay
+from mininet_topos.relay import relay
 from soak.agents import agents_of
 from soak.conclusion import compare, holdings, settled
 from soak.leftovers import left_by
@@ -58,7 +58,7 @@ def _keep_bytecode(folder: Path) -> None:
 
 def _run_in(room: Room, reached: Reached, progress: Progress) -> None:
     hosts = hosts_of(TRANSFERS)
-    with agents_of(room, hosts) as agents, Relay(room.lab, hosts):
+    with agents_of(room, hosts) as agents, relay(room.lab, hosts):
         _await_devices(room)
         before = holdings(room, agents)
         timeline = Timeline(room, agents, reached, progress)

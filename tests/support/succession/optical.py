@@ -103,7 +103,7 @@ class ModelledClient:
 
     async def _change(self, connected: tuple[Circuit, ...], disconnected: tuple[Circuit, ...]) -> None:
         # The process may be stopped between having looked at its lease and writing.
-        await asyncio.sleep(self._way.quick())
+        await asyncio.sleep(self._way.quick())  # on the simulated clock
         generation = self._way.generation()
 
         def act() -> None:

@@ -250,6 +250,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def close(self) -> None:
         """There is nothing to close."""
 
+    def __del__(self) -> None:
+        """Nor to complain of: a process that is killed closes nothing."""
+
     def _process_events(self, _: list[object]) -> None:
         pass
 
