@@ -15,8 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pytest
+
 from tests.property.long_run import bound_episodes, table
 from tests.support.succession.faults import FAULTS, Fault
+from tests.support.succession.seeded_bugs import BUGS
 from tests.support.succession.simulation import Counts, Simulation
 
 ROUNDS = 4
@@ -50,6 +53,21 @@ def play(
         failure = traceback.format_exc()
     histories = simulation.histories
     return Played(seed, counts, histories.granted, sum(map(len, histories.of.values())), failure)
+
+
+def course(seed: int) -> list[str]:
+    """All that happens in an episode, a line each."""
+    lines: list[str] = []
+    play(seed, say=lines.append)
+    return lines
+
+
+def is_found(name: str, episodes: int) -> bool:
+    """Whether so many episodes find the seeded bug of this name."""
+    bug, faults = next((bug, faults) for bug, faults in BUGS.items() if bug.__name__ == name)
+    with pytest.MonkeyPatch.context() as patch:
+        bug(patch)
+        return any(play(seed, faults=faults).failure is not None for seed in range(episodes))
 
 
 def main() -> int:
