@@ -34,10 +34,10 @@ from blast_controller.recording.blocks import stamp_of
 from blast_controller.recording.reader import Reader
 from blast_controller.recording.retention import Keep
 from blast_controller.recording.writer import RunFacts, Writer
-from blast_sim.core_driver import CoreDriver, Delays, Refused, Told
+from blast_sim.base.virtual_clock import Call, VirtualClock
+from blast_sim.controller.core_driver import CoreDriver, Delays, Refused, Told
 from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.synthetic import synthetic
-from blast_sim.virtual_clock import Call, VirtualClock
 from tests.support.core import make_fabric
 
 PER_SECOND = 10.0
