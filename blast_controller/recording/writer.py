@@ -14,7 +14,7 @@ from pathlib import Path
 
 from blast_controller.moments.encoder import Difference, Rows
 from blast_controller.recording.blocks import BlockText, Stamp
-from blast_controller.recording.compression import packed, packed_soon
+from blast_controller.recording.compression import packed, packed_for_speed, packed_soon
 from blast_controller.recording.errors import InUse, NoRecording
 from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_write, typed_faults
 from blast_controller.recording.images import TEXT_BYTES, image_texts
@@ -22,7 +22,7 @@ from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Group, Ke
 from blast_controller.store.errors import Locked, NotAccessible
 from blast_controller.store.lock import FileLock
 
-BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = 4 << 20
 """Of text; some ten times less in the file."""
 MOST_PIECES = 600
 LONGEST_BLOCK = MICROSECONDS_PER_DAY // 24
@@ -170,7 +170,7 @@ class Writer:
         first = self._sequence - len(block.stamps) + 1
         body = packed(block.text())
         net = {name: row for name, old in self._before.items() if (row := self._rows.get(name)) != old}
-        nets = [packed(text) for text in image_texts(net)]
+        nets = [packed_for_speed(text) for text in image_texts(net)]
         with self._transaction():
             self._connection.execute("DELETE FROM body WHERE owner >= ?", (first,))
             self._connection.execute("DELETE FROM block WHERE first >= ?", (first,))
@@ -211,7 +211,7 @@ class Writer:
         self._insert_base(stamp, rows, changes)
 
     def _insert_base(self, stamp: Stamp, rows: Rows, changes: int | None) -> None:
-        bodies = [packed(text) for text in image_texts(rows)]
+        bodies = [packed_for_speed(text) for text in image_texts(rows)]
         self._connection.execute(
             "INSERT INTO base VALUES (?, ?, ?, ?, ?, ?)",
             (self._sequence, self._run, *stamp, changes or 0, changes is not None),
