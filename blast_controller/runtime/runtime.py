@@ -278,7 +278,7 @@ class Runtime:
         """Raise NotLeader where another controller decides, or may by now."""
         if self.standby is not None:
             raise NotLeader(self.standby.leader())
-        if not self.still_leads():
+        if self._abandoned or not self.still_leads():
             raise NotLeader(None)
 
     def check_leads_now(self) -> None:

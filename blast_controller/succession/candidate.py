@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from blast_controller.store.errors import Dispossessed, StoreFault
+from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Unreachable
 from blast_controller.store.interface import Loaded, Store
 
 log = logging.getLogger(__name__)
 
 LOOK = 0.05
 """Seconds between two looks at whether we still lead."""
+AGAIN = 0.2
+"""Seconds between two tries to open the journal."""
 TELL = 20
 """Looks between two words about the devices that we reach."""
 PATIENCE = 3
@@ -67,7 +69,7 @@ class Candidate:
 
     def _run(self) -> None:
         try:
-            self._hooks.lead(self._store.open())
+            self._hooks.lead(self._opened())
         except Exception as error:  # noqa: BLE001 - who leads and cannot decide must not keep others from it
             if not self._ended.is_set():
                 self._hooks.die(error)
@@ -76,6 +78,16 @@ class Candidate:
             if not self._still_leads():
                 self._hooks.depose("its time as the leader has run out")
                 return
+
+    def _opened(self) -> Loaded:
+        """The journal, once nobody else leads; what keeps it may be away then, or full. Raises StoreFault."""
+        while True:
+            try:
+                return self._store.open()
+            except (Unreachable, DiskFull) as fault:
+                log.warning("this controller cannot lead yet: %s", fault)
+                if self._ended.wait(AGAIN):
+                    raise
 
     def _tell_of_devices(self) -> None:
         while not self._ended.wait(LOOK * TELL):

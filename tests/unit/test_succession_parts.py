@@ -38,6 +38,7 @@ def hurried(monkeypatch):
     monkeypatch.setattr(following_module, "INTERVAL", 0.01)
     monkeypatch.setattr(candidate_module, "LOOK", 0.01)
     monkeypatch.setattr(candidate_module, "TELL", 1)
+    monkeypatch.setattr(candidate_module, "AGAIN", 0.01)
 
 
 def test_only_what_has_changed_is_taken_up_and_every_leader_is_met():
@@ -106,6 +107,39 @@ def test_it_leads_until_its_time_is_over():
     leads.clear()
     eventually(lambda: told.deposed == ["its time as the leader has run out"], "it to notice")
     candidate.stop()
+
+
+class GoneWhileOpened(MemoryStore):
+    """What keeps it goes away while it is opened, so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def open(self) -> Loaded:
+        if self.times:
+            self.times -= 1
+            raise Unreachable("it is away")
+        return super().open()
+
+
+def test_a_journal_that_goes_away_while_it_is_opened_is_opened_again():
+    told = Told()
+    candidate = Candidate(GoneWhileOpened(2), FakeRivals(), told.hooks(), lambda: True, lambda: 1)
+    candidate.start()
+    eventually(lambda: told.led, "it to lead")
+    assert not told.died
+    candidate.stop()
+
+
+def test_who_is_told_to_end_opens_no_more():
+    store, told = GoneWhileOpened(10**9), Told()
+    candidate = Candidate(store, FakeRivals(), told.hooks(), lambda: True, lambda: 1)
+    candidate.start()
+    eventually(lambda: store.times < 10**9 - 1, "some tries")
+    candidate.stop()
+    candidate._thread.join(30)
+    assert not candidate._thread.is_alive() and not told.died and not told.led
 
 
 def test_who_leads_and_cannot_decide_ends():

@@ -203,6 +203,11 @@ def _operations(branch: Iterable[api.RequestOp]) -> Iterator[api.RequestOp]:
             yield operation
 
 
+def puts_something(request: api.TxnRequest) -> bool:
+    """Whether a transaction may take space."""
+    return any(one.HasField("request_put") for branch in (request.success, request.failure) for one in _operations(branch))
+
+
 def _check(request: api.TxnRequest) -> None:
     for branch in (request.success, request.failure):
         if max(len(request.compare), len(branch)) > MOST_OPERATIONS:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from blast_controller.store.errors import StoreFault
-from blast_controller.store.etcd.errors import LeaseGone
+from blast_controller.store.etcd.errors import LeaseGone, SpaceUsedUp
 from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, STATUS, TXN, Method
 from blast_controller.store.etcd.proto import etcd_pb2 as api
-from tests.support.modelled_etcd.keys import Keys
+from tests.support.modelled_etcd.keys import NAME, Keys, puts_something
 
 
 @dataclass(slots=True)
@@ -26,7 +25,7 @@ class _Lease:
 class ModelledEtcd:
     """Answers as all members of an etcd together do. `clock` is in seconds; `lag` is how late a lease is seen to be over.
 
-    `on_change` is called after whatever may have changed a key; who waits for a lease to run out looks again by
+    While it `is_full` (alarm NOSPACE) it refuses what needs space. `on_change` is called after whatever may have changed a key; who waits for a lease to run out looks again by
     `run_out` at `next_end`.
     """
 
@@ -34,6 +33,7 @@ class ModelledEtcd:
         self, clock: Callable[[], float], lag: Callable[[], float] = lambda: 0.0, revision: int = 1, least_ttl: int = 1
     ) -> None:
         self.keys = Keys(revision)
+        self.is_full = False
         self.on_change: Callable[[], None] = lambda: None
         self._clock = clock
         self._lag = lag
@@ -44,6 +44,8 @@ class ModelledEtcd:
     def answer(self, method: Method[Any, Any], request: Any) -> Any:
         """Carry out a call. Raises the StoreFault that etcd's refusal means."""
         self.run_out()
+        if self.is_full and (method is GRANT or (method is TXN and puts_something(request))):
+            raise SpaceUsedUp(NAME)
         try:
             found = _ANSWERS[method.path](self, request)
         finally:
@@ -124,6 +126,3 @@ _ANSWERS: dict[str, Callable[[ModelledEtcd, Any], Any]] = {
     KEEP_ALIVE.path: ModelledEtcd._keep_alive,
     STATUS.path: ModelledEtcd._status,
 }
-
-Answer = Callable[[], Any]
-Refusal = StoreFault

@@ -95,6 +95,16 @@ def lost_answers(room: Room) -> Heal:
     return heard
 
 
+def etcd_full(room: Room) -> Heal:
+    """The alarm NOSPACE: leases go on, and nothing is written."""
+    room.etcd.is_full = True
+
+    def made_room() -> None:
+        room.etcd.is_full = False
+
+    return made_room
+
+
 def slow_disk(room: Room) -> Heal:
     room.members.is_slow = True
 
@@ -140,6 +150,7 @@ FAULTS: tuple[Fault, ...] = (
     etcd_away,
     etcd_leader_change,
     lost_answers,
+    etcd_full,
     slow_disk,
     late_writes,
     stand_down,

@@ -57,7 +57,7 @@ class Room:
         self.on_late: Callable[[], None] = lambda: None
         self.came_late: list[tuple[float, Circuit]] = []
         self.is_frozen = False
-        self.most_bytes = dice.pick([ledger.MOST_BYTES, ledger.MOST_BYTES, 3000])
+        self.most_bytes = dice.pick([ledger.MOST_BYTES, 3000, 1000])
         self._walls: dict[Controller, float] = {}
         self._numbers = itertools.count(1)
 

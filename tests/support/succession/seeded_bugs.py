@@ -118,8 +118,8 @@ BUGS: Mapping[Callable[[Patch], None], Sequence[Fault]] = {
     late_writes_left: (faults.late_writes,),
     older_answers_taken: FAULTS,
     late_parts_written: (faults.slow_disk, faults.lost_answers),
-    staged_not_shown: FAULTS,
-    undurable_told: (faults.lost_answers, faults.cut_from_etcd, faults.slow_disk),
+    staged_not_shown: (faults.slow_disk,),
+    undurable_told: (faults.etcd_full,),
     doubt_forgotten: (faults.lost_answers, faults.slow_disk),
 }
 """Each with the faults among which it is looked for: all, or those that bring it out soon."""
