@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from blast_controller.store.errors import Dispossessed, StoreFault, Unreachable
+from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Unreachable
 from blast_controller.store.interface import Loaded, Store
 
 log = logging.getLogger(__name__)
@@ -80,11 +80,11 @@ class Candidate:
                 return
 
     def _opened(self) -> Loaded:
-        """The journal, once nobody else leads; what keeps it may go away between the two. Raises StoreFault."""
+        """The journal, once nobody else leads; what keeps it may be away then, or full. Raises StoreFault."""
         while True:
             try:
                 return self._store.open()
-            except Unreachable as fault:
+            except (Unreachable, DiskFull) as fault:
                 log.warning("this controller cannot lead yet: %s", fault)
                 if self._ended.wait(AGAIN):
                     raise

@@ -14,7 +14,7 @@ from blast_client.freshness import Freshness, Outdated
 from blast_controller.core.model.errors import NotLeader as CoreNotLeader
 from tests.support.linearizability import Operation
 from tests.support.succession.controller import Controller
-from tests.support.succession.history import Asked, Call, Finished, Looked, Reading, RefusedToFinish
+from tests.support.succession.history import Asked, Call, Finished, Heard, Looked, Reading, RefusedToFinish
 from tests.support.succession.room import NoAnswer, Room
 from tests.support.succession.scheduler import Process
 
@@ -198,8 +198,23 @@ class Reader(Client):
         while not self.is_told_to_end:
             self.pause(0.05, 0.4)
             keys = list(self.histories.of)[-6:]
-            if keys:
-                self.look(self.room.dice.pick(keys), seen)
+            if not keys:
+                continue
+            key = self.room.dice.pick(keys)
+            if self.room.dice.number(0, 2):
+                self.look(key, seen)
+            else:
+                self.listen(key, seen[key].told if key in seen else 0)
+
+    def listen(self, key: str, after: int) -> None:
+        """Wait a moment for the next event, which only a leader tells."""
+        begin = self.room.scheduler.now
+        controller = self.room.dice.pick(self.room.controllers)
+        try:
+            event = self.ask(controller, "awaitEvent", key, after, 300)
+        except (NoAnswer, Elsewhere, ttypes.NotYet, ttypes.UnknownRequest, ttypes.Ended):
+            return
+        self.histories.note(key, Heard(event.sequence), begin)
 
     def look(self, key: str, seen: dict[str, Reading]) -> None:
         """Ask one of them."""

@@ -35,6 +35,12 @@ class Looked(NamedTuple):
     reading: Reading | None
 
 
+class Heard(NamedTuple):
+    """An event of it has come."""
+
+    sequence: int
+
+
 class Finished(NamedTuple):
     """Given back, which twice is the same as once; None: no answer."""
 
@@ -45,7 +51,7 @@ class RefusedToFinish(NamedTuple):
     """Given back too late: it had ended otherwise."""
 
 
-Call = Asked | Looked | Finished | RefusedToFinish
+Call = Asked | Looked | Heard | Finished | RefusedToFinish
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,10 @@ def step(state: State, call: Call) -> list[State]:
             return [] if state.is_there else [state]
         case Looked(Reading() as reading):
             return _read(state, reading) if state.is_there else []
+        case Heard(sequence):
+            if not state.is_there or (state.is_over and state.reading is not None and state.told < sequence):
+                return []
+            return [state] if state.told >= sequence else [replace(state, told=sequence, reading=None)]
         case Finished(None):
             return [_over(state)] if state.is_there else []
         case Finished(Reading() as reading):

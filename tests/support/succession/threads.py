@@ -203,10 +203,17 @@ class SimpleQueue:
         return self.get(block=False)
 
 
+class _AnyFuture(type):
+    """Others' futures are futures, too."""
+
+    def __instancecheck__(cls, one: object) -> bool:
+        return isinstance(one, futures.Future)
+
+
 def waiting_future(scheduler: Scheduler) -> type[futures.Future]:
     """A Future whose result is waited for on the virtual clock."""
 
-    class Future(futures.Future):
+    class Future(futures.Future, metaclass=_AnyFuture):
         def result(self, timeout: float | None = None) -> Any:
             if not self.done():
                 wake = scheduler.waiting()
