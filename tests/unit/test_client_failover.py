@@ -44,6 +44,9 @@ class Replicas:
     leader: int = 0
     names_leader: bool = True
     asked: list[tuple[int, str]] = field(default_factory=list)
+    newest: int = 0
+    behind: dict[int, int] = field(default_factory=dict)
+    """How many entries of the journal a controller has not heard of; where `newest` is 0 they do not say."""
 
     @property
     def text(self) -> str:
@@ -63,7 +66,11 @@ class Replica:
             replicas.asked.append((self._number, name))
             if replicas.leader != self._number and name in LEADERS:
                 raise ttypes.NotLeader(replicas.addresses[replicas.leader] if replicas.names_leader else None)
-            return getattr(replicas.shared, name)(*arguments)
+            answer = getattr(replicas.shared, name)(*arguments)
+            if name == "status" and replicas.newest:
+                answer.journalSequence = replicas.newest - replicas.behind.get(self._number, 0)
+                answer.staleMs = None if replicas.leader == self._number else 10
+            return answer
 
         return call
 
@@ -116,6 +123,30 @@ def test_only_who_was_named_is_asked():
     assert controllers.address == c, "somebody has moved on already"
     controllers.move(c, "elsewhere:1")
     assert controllers.address == a
+
+
+def test_who_is_behind_what_was_told_is_passed_by(replicas):
+    replicas.newest, replicas.behind = 50, {1: 3, 2: 0}
+    with Client(replicas.text) as client:
+        client.submit(request())
+        assert client.status("k").journalSequence == 50
+        client.close()
+        client._controllers.move(client.address, replicas.addresses[1])
+        assert client.status("k").journalSequence == 50
+        assert str(client.address) == replicas.addresses[2]
+
+
+def test_one_that_is_alone_is_asked_until_it_has_heard_of_what_was_told(replicas):
+    replicas.newest, replicas.leader = 50, 1
+    with Client(replicas.addresses[0]) as client:
+        replicas.shared.submit(None, request())
+        client.status("k")
+        replicas.behind = {0: 1}
+        with pytest.raises(ControllerUnreachable), client._hurrying(0.3):
+            client.status("k")
+        assert sum(name == "status" for _, name in replicas.asked) > 2
+        replicas.behind = {}
+        assert client.status("k").journalSequence == 50
 
 
 @pytest.mark.parametrize("names_leader", [True, False])
@@ -182,6 +213,17 @@ def test_where_nobody_leads_the_last_word_is_told(replicas):
     assert {number for number, _ in replicas.asked} == {0, 1, 2}
     with Client(f"{unused()},{unused()}", timeout=0.3) as client, pytest.raises(ControllerUnreachable):
         client.ping()
+
+
+async def test_an_asynchronous_client_does_not_go_back_in_time_either(replicas):
+    replicas.newest, replicas.behind = 50, {1: 3}
+    async with AsyncClient(replicas.text) as client:
+        await client.submit(request())
+        assert (await client.status("k")).journalSequence == 50
+        await client.close()
+        client._controllers.move(client.address, replicas.addresses[1])
+        assert (await client.status("k")).journalSequence == 50
+        assert str(client.address) == replicas.addresses[2]
 
 
 async def test_many_calls_move_together(replicas, hurried):

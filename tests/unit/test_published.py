@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.model.events import DeviceDown, FinishAsked
+from blast_controller.core.model.events import DeviceDown, FinishAsked, WithdrawAsked
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.errors import DiskFull
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
@@ -59,6 +59,39 @@ def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
         assert not answer.done()
     assert now(answer).key == "lost"
     assert listed(lab) == ["a", "lost"]
+
+
+def test_while_nothing_can_be_written_nobody_hears_of_what_is_not_durable(lab, monkeypatch):
+    granted(lab)
+
+    def refuse(records, at):
+        raise DiskFull("journal.db")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(lab.store, "commit", refuse)
+        lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
+        eventually(lambda: lab.runtime.store_fault is not None, what="the failure to write")
+        refused = lab.handler.finish(CLIENT, "a", 0, None)
+        heard = lab.handler.awaitEvent(CLIENT, "a", 1, 60_000)
+        with pytest.raises(ttypes.Rejected, match="cannot be written"):
+            now(lab.handler.submit(CLIENT, wanted("b", receivers=("r4h1",))))
+        assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE
+        assert not refused.done() and not heard.done()
+    with pytest.raises(ttypes.Ended):
+        now(refused)
+    assert now(heard).kind == ttypes.EventKind.ENDED
+
+
+def test_answers_tell_how_far_they_go_where_a_journal_is_shared(lab):
+    granted(lab)
+    assert now(lab.handler.status(CLIENT, "a")).journalSequence is None
+    lab.runtime.sequence = lambda: lab.store._newest
+    now(lab.handler.finish(CLIENT, "a", 0, None))
+    lab.settle()
+    newest = lab.store._newest
+    assert now(lab.handler.status(CLIENT, "a")).journalSequence == newest
+    assert lab.handler.fabric(CLIENT).journalSequence == newest
+    assert now(lab.handler.listRequests(CLIENT, None, 10, None)).journalSequence == newest
 
 
 def test_a_snapshot_stays_as_it_is_and_shares_what_has_not_changed():
