@@ -77,11 +77,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first episode")
     parser.add_argument("--jobs", type=int, default=1, help="processes to share the work")
     parser.add_argument("--trace", action="store_true", help="play one episode and print all that happens")
+    parser.add_argument("--seeded-bug", choices=[bug.__name__ for bug in BUGS], help="look whether this one is found")
     options = parser.parse_args()
+    if options.seeded_bug:
+        found = is_found(options.seeded_bug, -(-options.rounds // ROUNDS))
+        print(f"{options.seeded_bug}: {'found' if found else 'not found'}")
+        return 0 if found else 1
     if options.trace:
-        found = play(options.seed, say=lambda line: print(line, flush=True))
-        print(found.failure or "no failure")
-        return 1 if found.failure else 0
+        played = play(options.seed, say=lambda line: print(line, flush=True))
+        print(played.failure or "no failure")
+        return 1 if played.failure else 0
     counts: Counts = Counter()
     started, rounds, granted, calls, failures = time.monotonic(), 0, 0, 0, 0
     seeds = range(options.seed, options.seed + -(-options.rounds // ROUNDS))

@@ -1,4 +1,4 @@
-"""What an older controller, or an older session, has sent to an optical switch arrives when nobody wants it any more."""
+"""Circuits that come late to an optical switch: taken away, said, and remembered across restarts until they are gone."""
 
 from __future__ import annotations
 
