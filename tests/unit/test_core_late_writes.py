@@ -1,4 +1,4 @@
-"""Circuits that come late to an optical switch: taken away, said, and remembered across restarts until they are gone."""
+"""What an older controller or session has sent to an optical switch arrives when nobody wants it any more."""
 
 from __future__ import annotations
 
