@@ -47,6 +47,7 @@ from blast_transport.blocks.sealing import Sealer, new_key
 sealer = Sealer(new_key())
 assert sealer.open(7, sealer.seal(7, b"light")) == b"light"
 '""",
+    "shell": "blast completion bash | grep -q blast && blast man pages && ls pages/*.1",
     "sim": "blast plan instance.json --exact --json && blast sim replay sample --policy paper",
     "spark": "python -c 'import pyspark, blast_client.spark.broadcasts, blast_client.spark.received'",
     "ssh": """python -c '
