@@ -1,16 +1,23 @@
-"""Our own faults that end with one call: logged in full under a trace id, told to the caller by that id alone."""
+"""Our own faults: those that end one call, told to its caller by a trace id alone, and those that end everything."""
 
 from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
+from blast_controller.core.model.errors import RequestError
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=Exception)
+
+
+class EventFailed(Exception):
+    """Our fault: the core could not handle an event, and nothing that it knows may be trusted any further."""
 
 
 class InternalFault(Exception):
@@ -41,3 +48,14 @@ def without_frames(error: E) -> E:
     """
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
+
+
+@contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Say of an unexpected error what the core was at. Raises RequestError as it is, else EventFailed."""
+    try:
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        raise EventFailed(f"{what} could not be handled: {type(error).__name__}: {error}") from error

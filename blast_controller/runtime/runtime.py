@@ -9,12 +9,10 @@ import math
 import queue
 import threading
 import time
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
@@ -27,7 +25,7 @@ from blast_controller.core.model.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.model.errors import FabricError, NotLeader, Rejected, RequestError
+from blast_controller.core.model.errors import FabricError, NotLeader, Rejected
 from blast_controller.core.model.events import (
     DecisionTimed,
     DeviceDown,
@@ -37,14 +35,15 @@ from blast_controller.core.model.events import (
     RequestSubmitted,
     Tick,
 )
-from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.runtime.faults import logged, without_frames
+from blast_controller.runtime.drivers import ForwardingDriver, OpticalDriver, OptimiserDriver
+from blast_controller.runtime.faults import telling
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observer, Observers
+from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.standing_by import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
 from blast_controller.store.errors import Dispossessed, OurFault, StoreFault
@@ -60,43 +59,6 @@ WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
 """Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
 log = logging.getLogger(__name__)
-
-
-class EventFailed(Exception):
-    """Our fault: the core could not handle an event, and nothing that it knows may be trusted any further."""
-
-
-class OpticalDriver(Protocol):
-    """Sets cross-connects; answers every step by an event; never blocks."""
-
-    def apply(self, command: SetCircuits) -> None:
-        """Carry out one decision's changes on one optical switch."""
-
-    def read(self, switch: SwitchId) -> None:
-        """Read what an optical switch holds, after what was handed in before; answered by CircuitsObserved."""
-
-
-class ForwardingDriver(Protocol):
-    """Sets rules on ToRs; answers every step by an event; never blocks."""
-
-    def apply(self, command: SetForwarding) -> None:
-        """Carry out one decision's changes on one ToR."""
-
-    def read(self, datapath: DatapathId) -> None:
-        """Mend what is not a forward and read what a ToR holds, after what was handed in; answered by TableObserved."""
-
-    def look(self, datapath: DatapathId) -> None:
-        """The same, but write nothing."""
-
-    def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
-        """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
-
-
-class OptimiserDriver(Protocol):
-    """Thinks about decisions; answers every question by Optimised; never blocks."""
-
-    def ask(self, command: Optimise) -> None:
-        """Find out whom to serve first."""
 
 
 class Look(NamedTuple):
@@ -363,7 +325,7 @@ class Runtime:
         self._hand_in(event)
 
     def _hand_in(self, event: Event) -> None:
-        with _telling(type(event).__name__):
+        with telling(type(event).__name__):
             self.core.take(event, time.monotonic())
         self._undecided = True
         self._observers.on_event(event, self.core)
@@ -380,7 +342,7 @@ class Runtime:
         future: Future[T] = Future()
 
         def settle() -> None:
-            _run_into(future, lambda _: answer(), Turn(self))()
+            run_into(future, lambda _: answer(), Turn(self))()
 
         self._held_back.append(settle)
         return future
@@ -391,7 +353,7 @@ class Runtime:
 
     def _conclude(self, started: float) -> None:
         self._undecided = False
-        with _telling("a decision"):
+        with telling("a decision"):
             commands = self.core.conclude(started)
         elapsed = time.monotonic() - started
         self._observers.on_decision(elapsed)
@@ -437,7 +399,7 @@ class Runtime:
 
     def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
         known, self._is_durable = len(self._unwritten), False
-        settle = _run_into(outer, work, Turn(self))
+        settle = run_into(outer, work, Turn(self))
         unchanged = len(self._unwritten) == known and not self._undecided
         if self.store_fault is not None and unchanged and self._is_durable:
             settle()
@@ -535,70 +497,3 @@ class Runtime:
             self._hand_in(Tick())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())
-
-
-@contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """Say of an unexpected error what the core was at. Raises RequestError as it is, else EventFailed."""
-    try:
-        yield
-    except RequestError:
-        raise
-    except Exception as error:
-        raise EventFailed(f"{what} could not be handled: {type(error).__name__}: {error}") from error
-
-
-def _run_into(outer: Future[T], work: Callable[[Turn], T | Future[T]], turn: Turn) -> Callable[[], None]:
-    """Do the work; the returned function gives `outer` what came of it.
-
-    What fails beside the core's handling of events was only looking: it fails alone.
-    """
-    failure: Exception
-    try:
-        result = work(turn)
-    except EventFailed:
-        raise
-    except RequestError as error:
-        failure = without_frames(error)
-    except Exception as error:  # noqa: BLE001 - whatever it was, it is one caller's trouble and not everybody's
-        failure = logged(getattr(work, "__qualname__", "a call"), error)
-    else:
-        return _result_into(outer, result)
-    return lambda: _settle(outer, lambda: outer.set_exception(failure))
-
-
-def _result_into(outer: Future[T], result: T | Future[T]) -> Callable[[], None]:
-    if isinstance(result, Future):
-        return lambda: _chain(result, outer)
-    return lambda: _settle(outer, lambda: outer.set_result(result))
-
-
-def _chain(inner: Future[T], outer: Future[T]) -> None:
-    inner.add_done_callback(lambda done: _copy(done, outer))
-    # A caller that is gone no longer waits. Weakly: a circle of the two would stay until garbage is collected.
-    outer.add_done_callback(partial(_cancel_too, weakref.ref(inner)))
-
-
-def _cancel_too(inner: weakref.ref[Future[T]], outer: Future[T]) -> None:
-    waiting = inner()
-    if outer.cancelled() and waiting is not None:
-        waiting.cancel()
-
-
-def _copy(inner: Future[T], outer: Future[T]) -> None:
-    if inner.cancelled():
-        return
-    error = inner.exception()
-    if error is not None:
-        _settle(outer, lambda: outer.set_exception(error))
-    else:
-        _settle(outer, lambda: outer.set_result(inner.result()))
-
-
-def _settle(future: Future[T], settle: Callable[[], None]) -> None:
-    if future.cancelled():
-        return
-    try:
-        settle()
-    except InvalidStateError:
-        log.debug("the caller has gone away")

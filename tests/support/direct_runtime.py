@@ -10,7 +10,8 @@ from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import Event
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.runtime.runtime import Look, Turn, _run_into
+from blast_controller.runtime.runtime import Look, Turn
+from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.waiting import WaitingRoom
 from tests.support.core import World
 
@@ -66,7 +67,7 @@ class DirectRuntime:
 
     def call_for(self, _account, outer, work) -> None:
         with self._lock:
-            settle = _run_into(outer, work, Turn(self))
+            settle = run_into(outer, work, Turn(self))
             self._settle()
         settle()
 

@@ -12,8 +12,8 @@ from blast_client.freshness import Freshness
 from blast_controller.core.rollout.reconciliation import Reconciliation
 from blast_controller.openflow.session import Session, _State
 from blast_controller.openflow.vocabulary import Effect
-from blast_controller.runtime import runtime as runtime_module
 from blast_controller.runtime.runtime import Runtime, Turn
+from blast_controller.runtime.settling import run_into
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.ledger import Ledger, _deposed
@@ -89,7 +89,7 @@ def undurable_told(patch: Patch) -> None:
 
     def work_into(self: Runtime, outer: Future[Any], work: Callable[[Turn], Any]) -> None:
         known = len(self._unwritten)
-        settle = runtime_module._run_into(outer, work, Turn(self))
+        settle = run_into(outer, work, Turn(self))
         if self.store_fault is not None and len(self._unwritten) == known and not self._undecided:
             settle()
         else:
