@@ -17,7 +17,7 @@ from blast_controller.ops.http.access import HttpAccess, Visitor, refuse_foreign
 from blast_controller.ops.http.answers import Page, sent, text, with_headers
 from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
-from blast_controller.ops.live.broadcast import Audience, Broadcast, Listener, TooManyPages, event_of
+from blast_controller.ops.live.broadcast import Broadcast, Listener, TooManyPages, event_of
 from blast_controller.ops.live.calling import called
 from blast_controller.ops.live.looking_back import LookingBack
 from blast_controller.ops.live.signs import Signs
@@ -26,8 +26,6 @@ from blast_controller.rpc.clients.identity import Role
 
 MOST_EXPLANATIONS = 8
 """At a time: each takes a look of the thread that decides."""
-
-LIMITED = "This is for clients who see the things of all tenants: the role operator."
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +192,6 @@ class _Routes:
     async def foretell(self, request: Request) -> Response:
         """What an action would do."""
         visitor = await self._access.visitor(request, Role.OPERATOR)
-        _refuse_limited(visitor.identity.only_tenant)
         given = dict(request.query_params)
         foretold = await self._page.actions.foretell(visitor, request, given)
         return JSONResponse({"sentences": foretold.sentences, "possible": foretold.possible})
@@ -204,8 +201,3 @@ class _Routes:
         visitor = await self._access.acting(request)
         sentence = await self._page.actions.do(visitor, request, await sent(request))
         return JSONResponse({"sentence": sentence})
-
-
-def _refuse_limited(audience: Audience) -> None:
-    if audience is not None:
-        raise HTTPException(403, LIMITED)
