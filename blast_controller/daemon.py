@@ -29,6 +29,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model import events
 from blast_controller.core.model.errors import FabricError, Rejected
 from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.observer import Observer
 from blast_controller.first_check import check_fibres
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
@@ -50,7 +51,6 @@ from blast_controller.rpc.connections.framed_server import FramedServer, Securit
 from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
-from blast_controller.runtime.observing import Observer
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standing_by import said_of
 from blast_controller.runtime.waiting import Places

@@ -10,6 +10,7 @@ from pathlib import Path
 from starlette.routing import Route
 
 from blast_client.fabric_layout import lay_out
+from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.http.application import Site, application
@@ -30,7 +31,6 @@ from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.runtime.observing import Observer
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standing_by import said_of
 from blast_controller.serving.tls import TlsSettings
@@ -122,5 +122,6 @@ class HttpSide:
             holding=lambda: runtime.holding,
             store_fault=lambda: runtime.store_fault,
             draining=lambda: runtime.core.draining,
+            drift=self.watchers.metering.drift,
             counts=self.told.counts,
         )

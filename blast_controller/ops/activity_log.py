@@ -6,12 +6,11 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command, Publish, SetCircuits
 from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
-from blast_controller.core.snapshot.changes import Changes
-from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.core.observer import Observer
 from blast_controller.ops.activity import DriftWatch, Line, device_line, late_line, request_line, tell
 
 
-class ActivityLog:
+class ActivityLog(Observer):
     """An observer of the runtime."""
 
     def __init__(self) -> None:
@@ -28,15 +27,6 @@ class ActivityLog:
             tell(request_line(command.request, command.event))
         elif isinstance(command, SetCircuits):
             tell(late_line(command))
-
-    def on_decision(self, seconds: float) -> None:
-        """Daily routine."""
-
-    def on_commit(self, records: int, seconds: float) -> None:
-        """Daily routine."""
-
-    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """Daily routine."""
 
     def _drifted(self, event: Event, core: Core) -> Line | None:
         match event:

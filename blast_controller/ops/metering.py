@@ -17,21 +17,21 @@ from blast_controller.core.model.events import (
 )
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import EventKind, RequestEvent, TransferReport
-from blast_controller.core.snapshot.changes import Changes
-from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.core.observer import Observer
+from blast_controller.ops.drift import Drift
 from blast_controller.ops.metrics import Metrics
 
 TORS = "tors"
 """All ToRs together: a fabric may have a thousand."""
 
 
-class Metering:
+class Metering(Observer):
     """An observer of the runtime. `tenants` are those that may be named; nobody else has a label of its own."""
 
     def __init__(self, metrics: Metrics, tenants: Iterable[str]) -> None:
         self._metrics = metrics
         self._tenants = frozenset(tenants)
-        self._foreign_rules: dict[Device, int] = {}
+        self.drift = Drift()
 
     def on_event(self, event: Event, core: Core) -> None:
         """What devices and senders have told."""
@@ -44,10 +44,11 @@ class Metering:
             case FinishAsked(request=(tenant, _), report=TransferReport() as report):
                 self._transfer(self._tenant(tenant), report)
             case TableObserved(datapath=datapath, foreign=foreign):
-                self._foreign_rules[datapath] = foreign
-                metrics.drift.labels("rules").set(sum(self._foreign_rules.values()))
+                self.drift.note_table(datapath, foreign)
+                metrics.drift.labels("rules").set(self.drift.rules)
             case CircuitsObserved():
-                metrics.drift.labels("elements").set(sum(map(len, core.view.occupied.values())))
+                self.drift.note_circuits(core)
+                metrics.drift.labels("elements").set(self.drift.elements)
 
     def on_command(self, command: Command) -> None:
         """What has left the core and is in force."""
@@ -67,9 +68,6 @@ class Metering:
         """So many records are durable, for which the commit waited so long."""
         self._metrics.journal_records.inc(records)
         self._metrics.fsync_seconds.observe(seconds)
-
-    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """Nothing: how things stand is looked at when somebody asks."""
 
     def _happened(self, tenant: str, event: RequestEvent) -> None:
         metrics = self._metrics

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command, Publish
-from blast_controller.core.model.events import CircuitsObserved, Event, TableObserved
-from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import EventKind
-from blast_controller.core.snapshot.changes import Changes
+from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.ops.drift import Drift
 
 POINTS = 600
 """Ten minutes."""
@@ -33,20 +31,13 @@ class Point(NamedTuple):
     grant_ms: float | None
 
 
-class Vitals:
+class Vitals(Observer):
     """An observer of the runtime, and what it has seen. `sample` is called once a second, from one other thread."""
 
     def __init__(self) -> None:
         self.history: deque[Point] = deque(maxlen=POINTS)
         self._grants: deque[float] = deque(maxlen=MOST_GRANTS)
         self._granted = self._told = 0
-        self._foreign_rules: dict[Device, int] = {}
-        self._foreign_elements = 0
-
-    @property
-    def drift(self) -> Mapping[str, int]:
-        """What devices hold that is not of our making, as far as they were looked at."""
-        return {"rules": sum(self._foreign_rules.copy().values()), "elements": self._foreign_elements}
 
     def sample(self, snapshot: Snapshot, wall: float) -> Point:
         """The next point."""
@@ -63,14 +54,6 @@ class Vitals:
         self.history.append(point)
         return point
 
-    def on_event(self, event: Event, core: Core) -> None:
-        """What devices hold."""
-        match event:
-            case TableObserved(datapath=datapath, foreign=foreign):
-                self._foreign_rules[datapath] = foreign
-            case CircuitsObserved():
-                self._foreign_elements = sum(map(len, core.view.occupied.values()))
-
     def on_command(self, command: Command) -> None:
         """A grant is told."""
         match command:
@@ -78,20 +61,12 @@ class Vitals:
                 self._granted += 1
                 self._grants.append(event.grant.timings.total)
 
-    def on_decision(self, seconds: float) -> None:
-        """Nothing."""
-
-    def on_commit(self, records: int, seconds: float) -> None:
-        """Nothing."""
-
-    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """Nothing: how things stand is looked at once a second."""
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What to ask of the controller itself: its epoch (0: it stands by); who leads otherwise, and how many seconds ago
-    it was as shown; why nothing is decided or written; whether it is drained; and what its servers count."""
+    it was as shown; why nothing is decided or written; whether it is drained; what devices hold that is not ours; and
+    what its servers count."""
 
     epoch: Callable[[], int]
     leader: Callable[[], str | None]
@@ -99,6 +74,7 @@ class Condition:
     holding: Callable[[], str | None]
     store_fault: Callable[[], str | None]
     draining: Callable[[], bool]
+    drift: Drift
     counts: Callable[[], Mapping[str, float]]
 
     def told(self) -> dict[str, object]:

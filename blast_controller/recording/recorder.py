@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from blast_controller.core.controller import Core
-from blast_controller.core.model.commands import Command
-from blast_controller.core.model.events import Event
+from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.moments.encoder import Encoder
@@ -37,7 +35,7 @@ MOST_WAITING = 4096
 STARTED = "the controller has started to decide"
 
 
-class Recorder:
+class Recorder(Observer):
     """An observer of the runtime, from `start` to `stop`. `release` and `instance` tell whose recording it is."""
 
     def __init__(self, path: Path, keep: Keep, release: str, instance: str) -> None:
@@ -88,18 +86,6 @@ class Recorder:
             self._thread.join()
 
     # --------------------------------------------------------------------------------------------- observing
-
-    def on_event(self, event: Event, core: Core) -> None:
-        """Nothing is done."""
-
-    def on_command(self, command: Command) -> None:
-        """Nothing is done."""
-
-    def on_decision(self, seconds: float) -> None:
-        """Nothing is done."""
-
-    def on_commit(self, records: int, seconds: float) -> None:
-        """Nothing is done."""
 
     def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
         """Take a note. What a controller shows that only stands by is recorded by the one that decides."""

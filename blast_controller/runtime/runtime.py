@@ -37,12 +37,13 @@ from blast_controller.core.model.events import (
 )
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.drivers import ForwardingDriver, OpticalDriver, OptimiserDriver
 from blast_controller.runtime.faults import telling
 from blast_controller.runtime.inbox import Inbox
-from blast_controller.runtime.observing import Observer, Observers
+from blast_controller.runtime.observing import Observers
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.standing_by import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom

@@ -12,7 +12,7 @@ from blast_controller.core.model.commands import SetCircuits, SetForwarding
 from blast_controller.core.model.events import DeviceUp, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.runtime.observing import Observer
+from blast_controller.core.observer import Observer
 from blast_controller.runtime.runtime import Runtime, Turn
 from blast_controller.store.memory import MemoryStore
 

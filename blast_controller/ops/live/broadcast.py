@@ -9,9 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 
-from blast_controller.core.controller import Core
-from blast_controller.core.model.commands import Command
-from blast_controller.core.model.events import Event
+from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING, Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.moments.encoder import Difference, Encoder
@@ -65,7 +63,7 @@ class Listener:
         return found
 
 
-class Broadcast:
+class Broadcast(Observer):
     """An observer of the runtime, which takes a note; everything else happens on the loop of the HTTP server."""
 
     def __init__(self, snapshot: Callable[[], Snapshot], opening: Mapping[str, object]) -> None:
@@ -95,18 +93,6 @@ class Broadcast:
             self._changes |= changes
         if is_first and self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell_soon)
-
-    def on_event(self, event: Event, core: Core) -> None:
-        """Nothing."""
-
-    def on_command(self, command: Command) -> None:
-        """Nothing."""
-
-    def on_decision(self, seconds: float) -> None:
-        """Nothing."""
-
-    def on_commit(self, records: int, seconds: float) -> None:
-        """Nothing."""
 
     # --------------------------------------------------------------------------------------------- on the loop
 

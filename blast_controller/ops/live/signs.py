@@ -45,7 +45,9 @@ class Signs:
         told = {"clock": clock, **self._condition.told()}
         if audience is not None:
             return {**told, "drift": {"rules": 0, "elements": 0}, "counts": {}}
-        return {**told, "drift": self._vitals.drift, "counts": dict(self._condition.counts())}
+        drift = self._condition.drift
+        found = {"rules": drift.rules, "elements": drift.elements}
+        return {**told, "drift": found, "counts": dict(self._condition.counts())}
 
 
 def _plain(point: Point) -> dict[str, float | None]:
