@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -13,13 +13,12 @@ from blast_controller.recording.errors import (
     InUse,
     NewerRecording,
     NoRecording,
-    RecordingFault,
 )
+from blast_controller.store.sqlite_file import Faults, connect, typed
 
 APPLICATION_ID = 0x424C5352
 """Marks an SQLite file as a recording of Blast ("BLSR")."""
 FORMAT = 1
-BUSY_SECONDS = 2.0
 PAGE_BYTES = 8192
 
 TABLES = (
@@ -42,36 +41,18 @@ TABLES = (
 MOMENTS, NET, ALL = 1, 2, 3
 """Kinds of body: a block's moments, what a block comes to, and a base's rows."""
 
-_FAULTS: Mapping[int, Callable[[Path, str], RecordingFault]] = {
-    sqlite3.SQLITE_READONLY: NoRecording,
-    sqlite3.SQLITE_CANTOPEN: NoRecording,
-    sqlite3.SQLITE_PERM: NoRecording,
-    sqlite3.SQLITE_AUTH: NoRecording,
-    sqlite3.SQLITE_BUSY: InUse,
-    sqlite3.SQLITE_LOCKED: InUse,
-    sqlite3.SQLITE_CORRUPT: Damaged,
-    sqlite3.SQLITE_NOTADB: Damaged,
-    sqlite3.SQLITE_CONSTRAINT: Damaged,
-    sqlite3.SQLITE_ERROR: Damaged,
-}
+_FAULTS = Faults(inaccessible=NoRecording, in_use=InUse, damaged=Damaged, full=CannotKeep, failed=CannotKeep)
 
 
 @contextmanager
 def typed_faults(path: Path) -> Iterator[None]:
     """Turn sqlite3.Error and OSError into RecordingFaults."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        # The low byte is the kind of error, the rest its detail.
-        kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
-        raise _FAULTS.get(kind, CannotKeep)(path, str(error)) from error
-    except UnicodeDecodeError as error:
-        # Even what SQLite says of a damage may quote it.
-        raise Damaged(path, "a text in it is none") from error
-    except PermissionError as error:
-        raise NoRecording(path, error.strerror or str(error)) from error
-    except OSError as error:
-        raise CannotKeep(path, error.strerror or str(error)) from error
+    with typed(path, _FAULTS):
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            # Even what SQLite says of a damage may quote it.
+            raise Damaged(path, "a text in it is none") from error
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -98,7 +79,7 @@ def _create(path: Path) -> None:
     with typed_faults(path):
         unfinished.unlink(missing_ok=True)
         unfinished.touch(mode=0o600)
-        with closing(_connect(unfinished, "rw")) as connection:
+        with closing(connect(unfinished, "rw")) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             for table in TABLES:
@@ -111,7 +92,7 @@ def _create(path: Path) -> None:
 
 def _checked(path: Path, mode: str) -> sqlite3.Connection:
     with typed_faults(path):
-        connection = _connect(path, mode)
+        connection = connect(path, mode)
         try:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -123,13 +104,3 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )

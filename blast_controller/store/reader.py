@@ -6,10 +6,11 @@ import threading
 from pathlib import Path
 
 from blast_controller.store.errors import Damaged, NotOpen
-from blast_controller.store.files import connect, typed_faults
+from blast_controller.store.files import typed_faults
 from blast_controller.store.interface import Entry
 from blast_controller.store.rows import decode
 from blast_controller.store.schema import check_is_ours
+from blast_controller.store.sqlite_file import connect
 
 LARGEST = (1 << 63) - 1
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from blast_controller.core.model.records import Body, Record
 from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
-from blast_controller.store.files import connect, create, typed_faults, wal_of
+from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.holdings import Changes, Holdings
 from blast_controller.store.interface import Entry, Loaded
 from blast_controller.store.lock import FileLock
@@ -29,6 +29,7 @@ from blast_controller.store.reader import JournalReader
 from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 from blast_controller.store.schema import check_is_ours, check_is_whole, migrate
+from blast_controller.store.sqlite_file import connect
 
 T = TypeVar("T")
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from blast_controller.store.contents import AlreadyThere, Contents, Thing, Written
 from blast_controller.store.errors import NotAccessible
-from blast_controller.store.files import connect, create, typed_faults, wal_of
+from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.interface import RESERVATION
 from blast_controller.store.lock import FileLock
 from blast_controller.store.schema import check_is_ours, check_is_whole
+from blast_controller.store.sqlite_file import connect
 
 MANY = 1000
 """Rows written at a time."""

@@ -81,6 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         # One owner of a file among processes, as of the journal.
         "blast_controller.store.errors",
         "blast_controller.store.lock",
+        "blast_controller.store.sqlite_file",
     },
     "blast_controller.ops": {"blast_controller.core"},
     # What it serves is what the daemon hands to it; who asks is known as on Thrift.

@@ -9,9 +9,10 @@ from blast_controller.core.model.records import Record
 from blast_controller.store import sqlite as sqlite_store
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.errors import StoreFault
-from blast_controller.store.files import connect, wal_of
+from blast_controller.store.files import wal_of
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
+from blast_controller.store.sqlite_file import connect
 from tests.support.waiting import HANGING, eventually
 
 

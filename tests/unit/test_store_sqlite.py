@@ -18,10 +18,11 @@ from blast_controller.store.errors import (
     NewerSchema,
     NotAccessible,
 )
-from blast_controller.store.files import connect, wal_of
+from blast_controller.store.files import wal_of
 from blast_controller.store.reader import JournalReader
 from blast_controller.store.schema import STEPS, migrate
 from blast_controller.store.sqlite import SqliteStore
+from blast_controller.store.sqlite_file import connect
 
 ROWS = 300
 
@@ -161,7 +162,7 @@ def test_another_name_of_the_same_file_is_the_same_journal(path, tmp_path):
 
 
 def test_an_sqlite_shell_in_the_middle_of_a_write_is_waited_for_and_then_named(path, monkeypatch):
-    monkeypatch.setattr("blast_controller.store.files.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("blast_controller.store.sqlite_file.BUSY_SECONDS", 0.05)
     store = SqliteStore(path)
     store.open()
     with closing(connect(path, "rw")) as shell:
