@@ -26,7 +26,7 @@ BLOCK_BYTES = 4 << 20
 """Of text; some ten times less in the file."""
 MOST_PIECES = 600
 LONGEST_BLOCK = MICROSECONDS_PER_DAY // 24
-NETS_PER_BASE = 2.0
+NETS_PER_BASE = 3.0
 """From a base on there are nets up to so many times its size, before the next one."""
 LONGEST_GROUP = MICROSECONDS_PER_DAY // 4
 SHARE_OF_GROUP = 1 / 8
