@@ -1101,9 +1101,10 @@ class RequestStatus(object):
      - ageMs: Milliseconds since the controller received the request.
      - parts
      - latestSequence: Sequence number of the latest event, 0 if none.
-     - staleMs: Only of a controller that stands by: so many milliseconds ago, at most, this was so.
-     - journalSequence: Where several controllers share a journal: all up to this entry of it is told of. An answer of one that stands by
-    with a smaller number than an earlier answer had is older than that one.
+     - staleMs: Of a controller that stands by, or that shares a journal and does not know whether what it wrote last counts: so
+    many milliseconds ago, at most, this was so.
+     - journalSequence: Where several controllers share a journal: all up to this entry of it is told of. An answer with a
+    smaller number than an earlier answer had is older than that one.
 
     """
 

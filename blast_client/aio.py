@@ -204,7 +204,7 @@ class AsyncClient(AsyncMethods):
     async def _carry_out(
         self, connection: _Pipelined, method: Callable[..., T], arguments: Sequence[object], wait: float | None
     ) -> T:
-        safe = self._safe_to_repeat[method.__name__]
+        safe, known = self._safe_to_repeat[method.__name__], self._freshness.known
         seconds = self._controllers.patience(self._timeout) if safe else self._timeout
         if wait is not None:
             arguments, seconds = (*arguments, milliseconds(wait)), wait + seconds
@@ -212,7 +212,8 @@ class AsyncClient(AsyncMethods):
             # wait_for of Python 3.11 forgets a cancellation that comes with the answer.
             async with asyncio.timeout(seconds):
                 answer = await connection.call(method, arguments)
-            return self._freshness.of(with_states(answer), connection.address)
+            told = with_states(answer)
+            return self._freshness.of(told, known, connection.address) if safe else self._freshness.note(told)
         except TimeoutError as error:
             raise NoAnswerInTime(connection.address, seconds) from error
         except _ClosedHere as error:

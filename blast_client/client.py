@@ -227,9 +227,12 @@ class Client(Methods):
     def _carry_out(self, method: Callable[..., T], arguments: Sequence[object], timeout: float) -> T:
         self._socket.setTimeout(timeout * 1000)
         self._asked = True
+        known = self._freshness.known
         try:
-            answer: T = getattr(self._thrift, method.__name__)(*arguments)
-            return self._freshness.of(with_states(answer), self.address)
+            answer: T = with_states(getattr(self._thrift, method.__name__)(*arguments))
+            if self._safe_to_repeat[method.__name__]:
+                return self._freshness.of(answer, known, self.address)
+            return self._freshness.note(answer)
         except TTransportException as error:
             self.close()
             if isinstance(error.inner, ssl.SSLError) and not isinstance(error.inner, ssl.SSLEOFError):

@@ -169,11 +169,14 @@ struct RequestStatus {
   8: required list<PartStatus> parts
   /** Sequence number of the latest event, 0 if none. */
   9: required i64 latestSequence
-  /** Only of a controller that stands by: so many milliseconds ago, at most, this was so. */
+  /**
+   * Of a controller that stands by, or that shares a journal and does not know whether what it wrote last counts: so
+   * many milliseconds ago, at most, this was so.
+   */
   10: optional i64 staleMs
   /**
-   * Where several controllers share a journal: all up to this entry of it is told of. An answer of one that stands by
-   * with a smaller number than an earlier answer had is older than that one.
+   * Where several controllers share a journal: all up to this entry of it is told of. An answer with a
+   * smaller number than an earlier answer had is older than that one.
    */
   11: optional i64 journalSequence
 }

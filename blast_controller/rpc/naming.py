@@ -9,7 +9,7 @@ from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.rpc import convert
 from blast_controller.rpc.clients.access import name_request
 from blast_controller.rpc.clients.identity import Identity
-from blast_controller.runtime.runtime import Turn
+from blast_controller.runtime.runtime import Look, Turn
 
 
 def named(known: Container[RequestKey], client: Identity, key: str | None) -> RequestKey:
@@ -25,7 +25,15 @@ def found(turn: Turn, client: Identity, key: str | None) -> Request:
 
 def status_of(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
     """How a request stands, as far as that is published. Raises UnknownRequest; NotLeader where others may know it."""
-    look = turn.look
+    return _status(turn, request, turn.look)
+
+
+def changed_status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
+    """How a request stands that the caller has changed: NotLeader would say that it has not. Raises UnknownRequest."""
+    return _status(turn, request, turn.written)
+
+
+def _status(turn: Turn, request: RequestKey, look: Look) -> ttypes.RequestStatus:
     if request not in look.snapshot.requests.by_name:
         turn.check_leads()
     facts = look.snapshot.request(request)

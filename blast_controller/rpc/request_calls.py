@@ -20,7 +20,7 @@ from blast_controller.rpc import acting, convert, pages
 from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
-from blast_controller.rpc.naming import found, named, status_of
+from blast_controller.rpc.naming import changed_status, found, named, status_of
 from blast_controller.runtime.runtime import Turn
 from blast_controller.runtime.waiting import Seat, Wait
 
@@ -148,7 +148,7 @@ def extend(
 
     def in_force(turn: Turn, name: RequestKey, event: RequestEvent) -> ttypes.RequestStatus:
         convert.refuse_failed_change(event)
-        return status_of(turn, name)
+        return changed_status(turn, name)
 
     return desk.do(connection, work)
 

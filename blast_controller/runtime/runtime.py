@@ -65,8 +65,8 @@ log = logging.getLogger(__name__)
 class Look(NamedTuple):
     """What readers are shown, and the moment on the core's clock at which they look.
 
-    Where the controller stands by, it was so `stale` seconds ago at most. Where several share a journal, `sequence` is
-    that of the latest entry that counts.
+    Where the controller stands by, or does not know what counts, it was so `stale` seconds ago at most.
+    Where several share a journal, `sequence` is that of the latest entry that is shown.
     """
 
     snapshot: Snapshot
@@ -96,8 +96,14 @@ class Turn:
 
     @property
     def look(self) -> Look:
-        """What readers are shown now, at the moment of this turn."""
-        return self._runtime.look()._replace(now=self.now)
+        """What readers are shown now, at the moment of this turn. Raises NotLeader where others may know more."""
+        runtime = self._runtime
+        return (runtime.look_at_written() if runtime.has_just_written else runtime.look())._replace(now=self.now)
+
+    @property
+    def written(self) -> Look:
+        """What was written last, for who asks for what is part of it: whoever leads now, then it was so."""
+        return self._runtime.look_at_written()._replace(now=self.now)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -171,7 +177,10 @@ class Runtime:
         self._unwritten: list[Record] = []
         self._held_back: list[Callable[[], None]] = []
         self._write_again = 0.0
+        self._in_doubt_since: float | None = None
         self._undecided = self._abandoned = False
+        self.has_just_written = False
+        """Whether a commit has shown just now that nobody else had led before it (on the runtime's thread only)."""
         self._is_durable = False
         """Whether what the present piece of work is answered by is durable, or was never to be."""
         self._inbox: Inbox[Callable[[], None] | None] = Inbox()
@@ -211,11 +220,20 @@ class Runtime:
     def look(self) -> Look:
         """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
         standby, shown = self.standby, self._shown
-        stale = None if standby is None else standby.age()
+        stale = self._seconds_in_doubt() if standby is None else standby.age()
         if stale is None:
             # What is told as it is now must be so: nobody else may have changed it meanwhile.
             self.check_leads()
         return Look(shown.snapshot, time.monotonic(), stale, shown.sequence)
+
+    def _seconds_in_doubt(self) -> float | None:
+        """For how long it has been open whether something counts that was written; others may see it already."""
+        since = self._in_doubt_since
+        return None if since is None else time.monotonic() - since
+
+    def look_at_written(self) -> Look:
+        """What was written last, whoever leads now."""
+        return Look(self._shown.snapshot, time.monotonic(), None, self._shown.sequence)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -447,7 +465,13 @@ class Runtime:
         """New commands may come of it."""
         if self._undecided:
             self._conclude(time.monotonic())
-        while self._written():
+        try:
+            self._let_out_held_back()
+        finally:
+            self.has_just_written = False
+
+    def _let_out_held_back(self) -> None:
+        while self._written_now():
             if self._decides:
                 self._publish()
             if not self._held_back:
@@ -456,11 +480,18 @@ class Runtime:
             for let_out in held_back:
                 let_out()
 
+    def _written_now(self) -> bool:
+        has_something = bool(self._unwritten)
+        is_written = self._written()
+        self.has_just_written = has_something and is_written
+        return is_written
+
     def _written(self) -> bool:
         if not self._unwritten:
             return True
         if time.monotonic() < self._write_again:
             return False
+        began = time.monotonic()
         try:
             self._store.commit(self._unwritten, time.time())
         except StoreFault as fault:
@@ -468,10 +499,12 @@ class Runtime:
                 raise
             log.error("the journal cannot be written, nothing is admitted: %s", fault)
             self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
+            if self._in_doubt_since is None and self.sequence() is not None:
+                self._in_doubt_since = began
             return False
         if self.store_fault is not None:
             log.warning("the journal can be written again")
-        self.store_fault = None
+        self.store_fault = self._in_doubt_since = None
         self._observers.on_commit(len(self._unwritten), self._store.last_commit_seconds)
         self._unwritten = []
         return True

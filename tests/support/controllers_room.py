@@ -7,13 +7,16 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from blast_api.ttypes import Grant, MulticastRequest
 from blast_client import Client, ControllerUnreachable, NotLeader
 from mininet_topos.lab import Lab, free_address
+from tests.support.etcd_cluster import EtcdCluster
 from tests.support.etcd_server import EtcdServer
 from tests.support.muting_proxy import MutingProxy
+from tests.support.own_network import OwnNetwork
 from tests.support.waiting import eventually
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
@@ -22,27 +25,69 @@ BLAST = str(Path(sys.executable).with_name("blast"))
 PATIENCE = 30.0
 
 
+def port_of(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+class WayToEtcd:
+    """To all of its members."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._proxies = [MutingProxy(port).__enter__() for port in ports]
+        self.ports = [proxy.port for proxy in self._proxies]
+
+    def hold_requests(self) -> None:
+        """What is said waits."""
+        for proxy in self._proxies:
+            proxy.hold_requests()
+
+    def hold_answers(self) -> None:
+        """What is said arrives, and nothing is heard."""
+        for proxy in self._proxies:
+            proxy.hold_answers()
+
+    def pass_on(self) -> None:
+        """All goes through."""
+        for proxy in self._proxies:
+            proxy.pass_on()
+
+    def cut(self) -> None:
+        """What was held back is lost."""
+        for proxy in self._proxies:
+            proxy.cut()
+
+    def close(self) -> None:
+        """End it."""
+        for proxy in self._proxies:
+            proxy.__exit__(None, None, None)
+
+
 class Controller:
     """One of several, as a process."""
 
     def __init__(self, room: Room, number: int) -> None:
         self.thrift, self.openflow = free_address(), free_address()
-        self.to_etcd = MutingProxy(room.etcd.port)
+        self.to_etcd = WayToEtcd(room.etcd.ports)
         """All that it says to etcd, and hears of it, goes through here."""
-        self.to_etcd.__enter__()
+        self.network: OwnNetwork | None = None
+        if room.has_cables:
+            self.network = OwnNetwork()
+            inwards = [port_of(address) for address in (self.thrift, self.openflow)]
+            self.network.begin(inwards, [*self.to_etcd.ports, port_of(room.lab.tl1)])
         self.config = room.folder / f"controller-{number}.toml"
         self.log = room.folder / f"controller-{number}.log"
         text = room.lab.config.read_text()
         text = text.replace(room.lab.thrift, self.thrift).replace(room.lab.openflow, self.openflow)
         text = text.replace(room.lab.http, "127.0.0.1:0")
         text = re.sub(r"(\[recording\]\nfile = ).*", rf'\1"{room.folder}/recording-{number}.sqlite"', text)
-        text = re.sub(r"\[journal\]\n(file|in_memory) = .*", room.journal(self.to_etcd.port), text)
+        text = re.sub(r"\[journal\]\n(file|in_memory) = .*", room.journal(self.to_etcd.ports), text)
         self.config.write_text(text)
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         with self.log.open("a") as log:
-            command = [BLAST, "controller", "run", "--config", str(self.config)]
+            where = self.network.command if self.network is not None else []
+            command = [*where, BLAST, "controller", "run", "--config", str(self.config)]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline())["event"] == "ready", self.log.read_text()
@@ -60,7 +105,9 @@ class Controller:
     def close(self) -> None:
         """End it for good."""
         self.stop()
-        self.to_etcd.__exit__(None, None, None)
+        self.to_etcd.close()
+        if self.network is not None:
+            self.network.end()
 
     def leads(self) -> bool:
         with Client(self.thrift, timeout=2.0) as client:
@@ -78,11 +125,13 @@ class Controller:
 
 
 class Room:
-    """A lab whose ToRs know both controllers, and an etcd."""
+    """A lab whose ToRs know both controllers, and an etcd; with `has_cables` each controller has one, to be pulled."""
 
-    def __init__(self, folder: Path, lab: Lab, etcd: EtcdServer) -> None:
-        self.folder, self.lab, self.etcd = folder, lab, etcd
-        self.prefix = etcd.keys().prefix
+    def __init__(
+        self, folder: Path, lab: Lab, etcd: EtcdServer | EtcdCluster, has_cables: bool = False, lease: int = 1
+    ) -> None:
+        self.folder, self.lab, self.etcd, self.has_cables = folder, lab, etcd, has_cables
+        self.prefix, self._lease = etcd.keys().prefix, lease
         self.controllers = [Controller(self, number) for number in range(2)]
         for datapath in lab.plan.datapaths:
             targets = [f"tcp:{controller.openflow}" for controller in self.controllers]
@@ -113,21 +162,10 @@ class Room:
         ).stdout
         return found.split().count("true")
 
-    def journal(self, port: int) -> str:
-        """The table of the configuration, for who reaches etcd by this port."""
-        access = self.etcd.access(port)
-        assert access.tls is not None
-        lines = [
-            "[journal.etcd]",
-            f"endpoints = {json.dumps(list(access.endpoints))}",
-            f'ca = "{access.tls.ca}"',
-            f'certificate = "{access.tls.cert}"',
-            f'private_key = "{access.tls.key}"',
-            'user = "blast"',
-            f'password_file = "{self.etcd.password_file}"',
-            f'prefix = "{self.prefix}"',
-        ]
-        return "\n".join(lines)
+    def journal(self, ports: Sequence[int]) -> str:
+        """The table of the configuration, for who reaches etcd by these ports."""
+        own = [f'prefix = "{self.prefix}"', f"lease_s = {self._lease}"]
+        return "\n".join(["[journal.etcd]", *self.etcd.settings(ports), *own])
 
     @property
     def thrift(self) -> str:

@@ -41,6 +41,9 @@ class DirectRuntime:
     def look(self) -> Look:
         return Look(self.core.snapshot, self.world.now)
 
+    look_at_written = look
+    has_just_written = False
+
     def handle(self, event: Event) -> None:
         self.world.handle(event)
 

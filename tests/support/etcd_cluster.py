@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from blast_controller.store.etcd.access import Access, Patience
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import StoreAway
+from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.methods import STATUS
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from tests.support.etcd_server import ETCD, TIMES
@@ -67,6 +69,25 @@ class EtcdCluster:
     def go_on(self, member: int) -> None:
         """It hangs no longer."""
         self._processes[member].send_signal(signal.SIGCONT)
+
+    @property
+    def ports(self) -> list[int]:
+        """Of its members."""
+        return [int(endpoint.rpartition(":")[2]) for endpoint in self.endpoints]
+
+    def settings(self, ports: Sequence[int]) -> list[str]:
+        """Lines of a controller's configuration that say how it is reached by these ports."""
+        return [f"endpoints = {json.dumps([f'127.0.0.1:{port}' for port in ports])}"]
+
+    @staticmethod
+    def keys() -> Keys:
+        """It serves one journal."""
+        return Keys("/blast/")
+
+    @property
+    def members(self) -> list[int]:
+        """Those that run."""
+        return sorted(self._processes)
 
     def access(self, patience: Patience) -> Access:
         """All members."""

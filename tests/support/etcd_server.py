@@ -11,7 +11,7 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -109,6 +109,22 @@ class EtcdServer:
         endpoints = (f"127.0.0.1:{port or self.port}",)
         user = User("blast", self.password_file)
         return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "patience": PATIENCE, **changes})
+
+    @property
+    def ports(self) -> list[int]:
+        """Of its members."""
+        return [self.port]
+
+    def settings(self, ports: Sequence[int]) -> list[str]:
+        """Lines of a controller's configuration that say how it is reached by these ports."""
+        return [
+            f"endpoints = {json.dumps([f'127.0.0.1:{port}' for port in ports])}",
+            f'ca = "{self.authority.cert}"',
+            f'certificate = "{self.client.cert}"',
+            f'private_key = "{self.client.key}"',
+            'user = "blast"',
+            f'password_file = "{self.password_file}"',
+        ]
 
     def keys(self) -> Keys:
         """A prefix of its own."""

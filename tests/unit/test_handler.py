@@ -59,6 +59,34 @@ def hold(lab):
     lab.devices.held = []
 
 
+def test_what_was_done_is_not_said_to_be_another_s_to_do(lab):
+    """A leader's time is over when it answers: who hears that it does not lead asks elsewhere for the same again."""
+    commit = lab.store.commit
+
+    def last_commit(records, at):
+        commit(records, at)
+        lab.runtime.still_leads = lambda: False
+
+    lab.store.commit = last_commit
+    assert now(lab.handler.submit(CLIENT, wanted())).key == "a"
+    with pytest.raises(ttypes.NotLeader):
+        now(lab.handler.submit(CLIENT, wanted()))
+    with pytest.raises(ttypes.NotLeader):
+        now(lab.handler.status(CLIENT, "a"))
+
+
+def test_an_extension_that_is_in_force_is_told_by_who_leads_no_more(lab):
+    granted(lab)
+    hold(lab)
+    answer = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
+    lab.settle()
+    lab.runtime.still_leads = lambda: False
+    lab.devices.release()
+    assert now(answer).receivers == ["r2h1", "r3h1", "r4h1"]
+    with pytest.raises(ttypes.NotLeader):
+        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=5)))
+
+
 # --------------------------------------------------------------------------------------------------- answers
 
 

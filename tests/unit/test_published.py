@@ -94,6 +94,25 @@ def test_answers_tell_how_far_they_go_where_a_journal_is_shared(lab):
     assert now(lab.handler.listRequests(CLIENT, None, 10, None)).journalSequence == newest
 
 
+def test_what_may_be_known_elsewhere_already_is_told_as_of_before(lab, monkeypatch):
+    """Where a journal is shared, and whether the last change counts is open."""
+    granted(lab)
+    lab.runtime.sequence = lambda: lab.store._newest
+
+    def refuse(records, at):
+        raise DiskFull("journal.db")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(lab.store, "commit", refuse)
+        lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
+        eventually(lambda: lab.runtime.store_fault is not None, what="the failure to write")
+        told = now(lab.handler.status(CLIENT, "a"))
+        assert told.state == ttypes.PartState.ACTIVE and told.staleMs is not None
+        assert lab.handler.fabric(CLIENT).staleMs >= told.staleMs
+    eventually(lambda: lab.handler.fabric(CLIENT).staleMs is None, what="the journal to be written")
+    assert now(lab.handler.status(CLIENT, "a")).staleMs is None
+
+
 def test_a_snapshot_stays_as_it_is_and_shares_what_has_not_changed():
     world = ready_world(make_fabric(8, [4, 4]))
     world.granted(multicast("first", "r5h1", ["r6h1", "r7h1"]))

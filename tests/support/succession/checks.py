@@ -92,7 +92,7 @@ def check_clients(histories: Histories) -> None:
 def check_late_writes(room: Room, told: Sequence[tuple[float, str]]) -> None:
     """What an older leader's late command has made was taken away, and a line of the log says so.
 
-    Unless it was asked for anew before anybody has looked.
+    Unless a reservation has wanted it since: who had it made anew, or tried to, has taken it away as its own.
     """
     for at, circuit in room.came_late:
         lines = [line for moment, line in told if moment >= at and f"{circuit.input} to {circuit.output}" in line]
@@ -100,7 +100,7 @@ def check_late_writes(room: Room, told: Sequence[tuple[float, str]]) -> None:
             written
             for switch in room.switches.values()
             for written in switch.written
-            if written.at > at and circuit in written.connected
+            if written.at > at and circuit in (*written.connected, *written.disconnected)
         ]
         assert lines or again, f"{circuit} came late at {at:.3f}, and nobody says that it was taken away"
     room.came_late.clear()

@@ -190,7 +190,7 @@ class Reader(Client):
 
     def __init__(self, room: Room, histories: Histories, name: str) -> None:
         super().__init__(room, histories, name)
-        self.freshness = Freshness()
+        self.freshness = Freshness(lambda: room.scheduler.now)
 
     def run(self) -> None:
         """Until it is told to end."""
@@ -218,7 +218,7 @@ class Reader(Client):
 
     def look(self, key: str, seen: dict[str, Reading]) -> None:
         """Ask one of them."""
-        begin = self.room.scheduler.now
+        begin, known = self.room.scheduler.now, self.freshness.known
         controller = self.room.dice.pick(self.room.controllers)
         try:
             answer = self.ask(controller, "status", key)
@@ -231,7 +231,7 @@ class Reader(Client):
         # So it was at some time between so long ago and now.
         self.histories.note(key, looked(answer), begin - stale)
         try:
-            self.freshness.of(answer, Address(controller.address, 9090))
+            self.freshness.of(answer, known, Address(controller.address, 9090))
         except Outdated:
             # As the library does: whoever is asked next may know more.
             return

@@ -57,7 +57,7 @@ def late_writes_left(patch: Patch) -> None:
 
 def older_answers_taken(patch: Patch) -> None:
     """A client takes whatever a standby says."""
-    patch.setattr(Freshness, "of", lambda self, answer, address: answer)
+    patch.setattr(Freshness, "of", lambda self, answer, known, address: answer)
 
 
 def late_parts_written(patch: Patch) -> None:
