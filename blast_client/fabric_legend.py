@@ -41,13 +41,13 @@ def _tree(tree: LightTreeStatus, colour: str, width: float) -> str:
 def _faults(fabric: FabricStatus) -> Iterable[str]:
     for switch in fabric.opticalSwitches:
         if not switch.connected:
-            yield f"optical switch {switch.name} is away" + (f": {switch.reason}" if switch.reason else "")
+            yield f"optical switch {switch.name} is disconnected" + (f": {switch.reason}" if switch.reason else "")
     for splitter in fabric.splitters:
         if splitter.unusable:
             yield f"splitter {splitter.name}: {splitter.unusable}"
     for rack in fabric.racks:
         if not rack.connected:
-            yield f"rack {rack.name}: its ToR is away"
+            yield f"rack {rack.name}: its ToR is disconnected"
         for port in rack.opticalPorts:
             if port.unusable:
                 yield f"port {rack.name}/{port.port}: {port.unusable}"

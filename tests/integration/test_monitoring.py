@@ -141,7 +141,7 @@ def test_what_stops_light_pages_and_the_rest_is_collected(files):
             eventually(lambda: answers(f"{base}/-/ready"), "Alertmanager")
             alerts = [
                 {"labels": {"alertname": "BlastGone", "severity": "page", "instance": "a"}},
-                {"labels": {"alertname": "BlastTorAway", "severity": "ticket", "instance": "a"}},
+                {"labels": {"alertname": "BlastTorDisconnected", "severity": "ticket", "instance": "a"}},
                 {"labels": {"alertname": "BlastDevicesFail", "severity": "ticket", "instance": "a"}},
             ]
             assert httpx.post(f"{base}/api/v2/alerts", json=alerts, timeout=PATIENCE).status_code == 200

@@ -34,6 +34,13 @@ from tests.support.runtime import PATIENCE, Running, running
 from tests.support.waiting import eventually
 
 COUNTS = {"rpc_calls": 3, "rpc_refused_calls": 0, "gate_failed_logins": 0}
+LEVELS = {
+    "rpc_connections": 2,
+    "rpc_parked": 1,
+    "recording_bytes": 4096,
+    "recording_lag_seconds": 0.0,
+    "recording_paused": 0,
+}
 CLOSED = AccessPolicy(
     rules=(CertificateRule(frozenset({("common_name", "scraper")}), Identity("default", Role.OPERATOR)),),
     tokens={
@@ -57,7 +64,7 @@ class Served:
                 store_fault=lambda: runtime.store_fault,
                 holding=lambda: runtime.holding,
                 counts=lambda: COUNTS,
-                levels=lambda: {"rpc_connections": 2, "rpc_parked": 1},
+                levels=lambda: LEVELS,
             )
         )
         metrics.registry.register(standing)

@@ -14,7 +14,7 @@ export function rackDetails(rack, look) {
   return [
     ...awaySentence(rows, rack.device),
     facts([
-      ["ToR", `${rack.device}, ${rows.away.has(rack.device) ? "away" : "connected"}`],
+      ["ToR", `${rack.device}, ${rows.away.has(rack.device) ? "disconnected" : "connected"}`],
       ["hosts", some(rack.hosts)],
       ["trees", trees],
     ]),
@@ -64,7 +64,7 @@ export function switchDetails(name, look) {
   return [
     ...awaySentence(rows, `switch:${name}`),
     facts([
-      ["state", rows.away.has(`switch:${name}`) ? "away" : "connected"],
+      ["state", rows.away.has(`switch:${name}`) ? "disconnected" : "connected"],
       ["circuits of trees", String(circuits)],
       ["splitters", splitters.length ? links("splitter", splitters.map((one) => one.name)) : "none"],
       ["racks", links("rack", racks.map((one) => one.name))],

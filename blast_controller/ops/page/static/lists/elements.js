@@ -12,7 +12,7 @@ const TESTS = {
   reserved: (row) => row.state === "reserved",
   free: (row) => row.state === "free",
 };
-const RANKS = { away: 0, unusable: 1, reserved: 2, probed: 3, free: 4 };
+const RANKS = { disconnected: 0, unusable: 1, reserved: 2, probed: 3, free: 4 };
 
 const byName = new Intl.Collator(undefined, { numeric: true }).compare;
 const ORDERS = {
@@ -72,7 +72,7 @@ function withPieces(rows, unit, names) {
 
 function device(rows, element, kind, owner, hosts) {
   const reason = rows.away.get(element)?.reason;
-  return { element, kind, owner, hosts, state: reason === undefined ? "free" : "away", told: reason ?? "connected" };
+  return { element, kind, owner, hosts, state: reason === undefined ? "free" : "disconnected", told: reason ?? "connected" };
 }
 
 function piece(rows, unit, element, kind, owner, hosts) {
@@ -93,7 +93,7 @@ export function held(holder) {
 }
 
 function isTrouble(row) {
-  return row.state === "unusable" || row.state === "away";
+  return row.state === "unusable" || row.state === "disconnected";
 }
 
 function elementRow() {

@@ -2,7 +2,7 @@
 
 const SIGNS = {
   pending: "◔", configuring: "◌", active: "●", done: "✓", withdrawn: "⊘", expired: "⧖", failed: "✕",
-  free: "○", reserved: "●", probed: "◌", unusable: "✕", away: "⚠",
+  free: "○", reserved: "●", probed: "◌", unusable: "✕", disconnected: "⚠",
 };
 
 export function sign(state) {

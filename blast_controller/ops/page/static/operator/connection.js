@@ -34,12 +34,12 @@ export class Connection {
   }
 
   lost(clock) {
-    this.chip("controller away", "bad");
+    this.chip("no controller", "bad");
     const said = this.farewell ? `It said: “${this.farewell}” ` : "";
     const as = clock === null ? "" : ` What is shown is as of ${timeOfDay(clock.wall)}.`;
-    const sentence = `The controller is away. ${said}This page tries again by itself twice a second; if it stays away, look whether the controller runs (systemctl status blast).${as}`;
+    const sentence = `The controller does not answer. ${said}This page tries again by itself twice a second; if that lasts, look whether the controller runs (systemctl status blast).${as}`;
     banner("away-banner", sentence);
-    this.cutOff("The controller is away.");
+    this.cutOff("The controller does not answer.");
     // It may be the session that has ended, and not the controller.
     this.session.ask().catch(() => {});
   }

@@ -81,7 +81,7 @@ export class PicturePanel {
       count(this.geometry.racks.size, "rack"),
       count(this.geometry.splitters.size, "splitter"),
       count(rows.trees.size, "light tree"),
-      `${count(rows.away.size, "device")} away`,
+      `${count(rows.away.size, "device")} disconnected`,
     ];
     setText(byId("fabric-counts"), parts.join(" · "));
     setAttribute(byId("no-light"), "hidden", rows.trees.size > 0);
