@@ -1,6 +1,7 @@
-"""Load of `live_page.py`: serves a busy fabric, and on each order (seconds, as a line) lets things happen in it.
+"""Load of `live_page.py`: serves a busy fabric, and on each order (a line) lets things happen in it.
 
-Says where it serves; after each order which trees came and went, and when the core was told what made them.
+Says where it serves. After seconds which trees came and went, and when the core was told what made them; after "restart"
+when its HTTP server, which had ended, served again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.support.live_server import LiveServer, live
 GROUP = 3
 """Racks of each tree."""
 SIZE = 10**12
+AWAY_SECONDS = 1.0
 
 
 class Load:
@@ -69,6 +71,15 @@ class Load:
         return [*happened, *((self._reservation(key), "come", wall) for key, wall in came)]
 
 
+def served_again(served: LiveServer) -> float:
+    """End the HTTP server, as a controller does that is stopped, and serve at the same place; the time of day then."""
+    served.side.end(served.server)
+    time.sleep(AWAY_SECONDS)
+    served.server = served.side.server(None)
+    served.server.start("127.0.0.1", served.port)
+    return time.time()
+
+
 def main() -> None:
     """Serve until there are no more orders."""
     racks, trees, rate = int(sys.argv[1]), min(int(sys.argv[2]), int(sys.argv[1]) // GROUP), float(sys.argv[3])
@@ -76,7 +87,10 @@ def main() -> None:
         load = Load(served, trees)
         tell({"url": served.url, "trees": len(served.lab.runtime.snapshot.trees)})
         for line in sys.stdin:
-            tell({"happened": load.run(float(line), rate)})
+            if line.strip() == "restart":
+                tell({"again": served_again(served)})
+            else:
+                tell({"happened": load.run(float(line), rate)})
 
 
 if __name__ == "__main__":
