@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from heapq import nsmallest
 from typing import NamedTuple
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.inventory.conditions import Conditions
 from blast_controller.core.inventory.custody import PROBER, Custody, Standing
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from blast_controller.core.inventory.shelf import Place
 from blast_controller.core.inventory.stock import Stock
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
@@ -77,8 +77,9 @@ class Inventory:
             for device in self._devices_of(piece):
                 self._needing[device].append(element)
         self._kinds = {element: kind_of(piece) for element, piece in self._pieces.items()}
-        self._stocks = self.capacity, self.available, self.idle, self.dark = Stock(), Stock(), Stock(), Stock()
-        self.offered = Stock()
+        self.capacity, self.idle, self.dark, self.offered = (Stock(self._in_order) for _ in range(4))
+        self.available = Stock(self._last_if_lit)
+        self._stocks = self.capacity, self.available, self.idle, self.dark
         self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _Account())
         self._offers_changed: Counter[Kind] = Counter()
         self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
@@ -291,7 +292,7 @@ class Inventory:
 
     def usable_splitters(self, switch: SwitchId) -> list[Splitter]:
         """Those on `switch` that can be used, whoever has them, in the fabric's order."""
-        return sorted(self.capacity.splitters(switch), key=lambda splitter: self._order[splitter.name])
+        return sorted(self.capacity.splitters(switch), key=self._in_order)
 
     def choose_splitters(self, switch: SwitchId, ways: Sequence[int]) -> list[Splitter]:
         """The first of these sizes on `switch` that can be had now. Raises LookupError when there are not as many."""
@@ -299,12 +300,16 @@ class Inventory:
         return [next(first[size]) for size in ways]
 
     def _first(self, switch: SwitchId, size: int, count: int) -> list[Splitter]:
-        found = nsmallest(count, self.available.splitters_of(switch, size), key=self._last_if_lit)
+        found = self.available.first_splitters(switch, size, count)
         if len(found) < count:
             raise LookupError(f"{len(found)} splitters 1:{size} on {switch}, wanted {count}")
         return found
 
-    def _last_if_lit(self, splitter: Splitter) -> tuple[bool, int]:
+    def _in_order(self, splitter: Splitter) -> Place:
+        return False, self._order[splitter.name]
+
+    def _last_if_lit(self, splitter: Splitter) -> Place:
+        # What comes to be had keeps its standing as long: nothing goes from free to kept lit but by being held.
         return self.is_kept_lit(splitter.element), self._order[splitter.name]
 
     def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.inventory.kinds import Kind, Piece
+from blast_controller.core.inventory.shelf import Place, Shelf
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import SwitchId
 
 
 @dataclass(slots=True)
 class Stock:
-    """`counts` by kind; `gained` is how often a piece of each switch has come."""
+    """`place` says where a splitter belongs when it comes; `counts` by kind; `gained` is how often a piece of each switch
+    has come."""
 
+    place: Callable[[Splitter], Place]
     counts: Counter[Kind] = field(default_factory=Counter)
     gained: Counter[SwitchId] = field(default_factory=Counter)
     _ports: dict[SwitchId, dict[str, int]] = field(default_factory=dict)
-    _splitters: dict[SwitchId, dict[int, dict[str, Splitter]]] = field(default_factory=dict)
+    _splitters: dict[SwitchId, dict[int, Shelf]] = field(default_factory=dict)
+    _places: dict[str, Place] = field(default_factory=dict)
 
     def add(self, piece: Piece, kind: Kind) -> None:
         """A piece has come."""
@@ -29,7 +33,11 @@ class Stock:
             ends = self._ports.setdefault(piece.switch, {})
             ends[kind.end] = ends.get(kind.end, 0) + 1
         else:
-            self._splitters.setdefault(piece.switch, {}).setdefault(piece.ways, {})[piece.name] = piece
+            place = self._places[piece.name] = self.place(piece)
+            sizes = self._splitters.setdefault(piece.switch, {})
+            if piece.ways not in sizes:
+                sizes[piece.ways] = Shelf()
+            sizes[piece.ways].put(place, piece)
 
     def remove(self, piece: Piece, kind: Kind) -> None:
         """A piece that had come is gone."""
@@ -41,7 +49,7 @@ class Stock:
                 del ends[kind.end]
         else:
             sizes = self._splitters[piece.switch]
-            del sizes[piece.ways][piece.name]
+            sizes[piece.ways].take(self._places.pop(piece.name))
             if not sizes[piece.ways]:
                 del sizes[piece.ways]
 
@@ -51,11 +59,12 @@ class Stock:
 
     def splitters(self, switch: SwitchId) -> list[Splitter]:
         """The splitters on `switch`."""
-        return [splitter for found in self._splitters.get(switch, {}).values() for splitter in found.values()]
+        return [splitter for found in self._splitters.get(switch, {}).values() for splitter in found]
 
-    def splitters_of(self, switch: SwitchId, ways: int) -> Iterable[Splitter]:
-        """Those of one size."""
-        return self._splitters.get(switch, {}).get(ways, {}).values()
+    def first_splitters(self, switch: SwitchId, ways: int, count: int) -> list[Splitter]:
+        """Those of one size that come first, in order; fewer if there are not as many."""
+        shelf = self._splitters.get(switch, {}).get(ways)
+        return [] if shelf is None else shelf.first(count)
 
     def residual(
         self, switches: Iterable[SwitchId], most_splitters: int | None, allowance: Mapping[str, int] | None = None
