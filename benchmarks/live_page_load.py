@@ -1,7 +1,7 @@
 """Load of `live_page.py`: serves a busy fabric, and on each order (a line) lets things happen in it.
 
-Says where it serves. After seconds which trees came and went, and when the core was told what made them; after "restart"
-when its HTTP server, which had ended, served again.
+Says where it serves. After seconds which trees came and went, and when the core was told what made them; after
+"restart" when its HTTP server, which had ended, served again.
 """
 
 from __future__ import annotations

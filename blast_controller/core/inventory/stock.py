@@ -15,8 +15,7 @@ from blast_controller.core.model.identifiers import SwitchId
 
 @dataclass(slots=True)
 class Stock:
-    """`place` says where a splitter belongs when it comes; `counts` by kind; `gained` is how often a piece of each switch
-    has come."""
+    """`place` says where a splitter belongs when it comes; `gained` is how often a piece of each switch has come."""
 
     place: Callable[[Splitter], Place]
     counts: Counter[Kind] = field(default_factory=Counter)
