@@ -130,6 +130,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(WRONG_USE, f"{self.prog}: {message} (`{self.prog} --help` tells more)\n")
 
 
+class _TellVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Tell it, and end: what else is installed is looked at only now."""
+        from blast_transport.base.engines import engines_here
+
+        parser.exit(0, f"blast {VERSION}\nengines: {engines_here()}\n")
+
+
 def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:
     """The parser with the sub-commands of these entry points."""
     parser, subparsers = _new_parser()
@@ -153,7 +161,7 @@ def bare_parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action="version", version=f"blast {VERSION}")
+    parser.add_argument("--version", action=_TellVersion, nargs=0, help="the version of Blast and of its engines")
     return parser
 
 

@@ -28,6 +28,8 @@ from blast_client.trees.given import given_trees
 from blast_client.trees.guide import Probe, TreeGuide
 from blast_client.trees.planner import planner_of
 from blast_client.unknown_hosts import CODE, hosts_of, meant
+from blast_transport.base.engines import AUTO as AUTO_ENGINE
+from blast_transport.base.engines import check_engine
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.host_order import as_given, by_name, by_racks
 from blast_transport.base.report import Progress, TransferResult
@@ -64,7 +66,7 @@ class RoundSettings:
     (0: as many as it likes). Trees are planned for the `network` in this file (as `blast trees` reads it), and `auto`
     takes them where they are enough faster than a pipeline; or `trees` is a file with a plan. `priority` and `patience`
     (seconds) of the request. `credentials` prove us to the agents; `sealed`: what goes by light is encrypted. `suite`:
-    of digests. Raises WrongArgument.
+    of digests; `engine`: what reads and digests here. Raises WrongArgument.
     """
 
     controller: str | None = DEFAULT_ADDRESS
@@ -83,6 +85,7 @@ class RoundSettings:
     patience: float | None = None
     credentials: Credentials = field(default=None, repr=False)
     sealed: bool = False
+    engine: str = AUTO_ENGINE
     suite: str = BEST
 
     def __post_init__(self) -> None:
@@ -95,6 +98,10 @@ class RoundSettings:
             raise WrongArgument(f"a plan of trees goes with the way {TREES!r}, and not with {self.via!r}")
         if self.network is not None and self.via not in (AUTO, TREES):
             raise WrongArgument(f"a network is what trees are planned for: it does not go with {self.via!r}")
+        try:
+            check_engine(self.engine)
+        except WrongInputError as error:
+            raise WrongArgument(str(error)) from error
 
     @property
     def host(self) -> str:
@@ -179,6 +186,7 @@ class Round:
             dialer=dialer(settings.credentials),
             credentials=settings.credentials,
             suite=settings.suite,
+            engine=settings.engine,
         )
 
         def carry(receivers: Sequence[str], route: Route) -> TransferResult:

@@ -12,6 +12,8 @@ from blast_client.receivers import Receiver, parse_receivers
 from blast_client.send_limits import add_ssh, parse_buffer, parse_node_timeout
 from blast_client.send_words import AUTO, GIVEN, HOST_VARIABLE, NAMES, RACKS, SECRET_VARIABLE
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
+from blast_transport.base.engines import AUTO as AUTO_ENGINE
+from blast_transport.base.engines import ENGINES
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
 
 _DESCRIPTION = """\
@@ -120,6 +122,12 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     way.add_argument("--light-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
     way.add_argument("--sealed", action="store_true", help="encrypt what goes by light (AES-256-GCM)")
+    way.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=AUTO_ENGINE,
+        help="what reads and digests here: Python, what is compiled, or the latter where it is there (default: auto)",
+    )
     way.add_argument("--order", choices=(RACKS, NAMES, GIVEN), help="of a pipeline (default: racks, where known)")
     way.add_argument(
         "--slowest", metavar="RATE", type=checked(parse_rate), default=0.0, help="exclude slower nodes of a pipeline"

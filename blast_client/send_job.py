@@ -166,6 +166,7 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         patience=arguments.patience,
         credentials=agent_credentials(arguments),
         sealed=arguments.sealed,
+        engine=arguments.engine,
     )
 
 

@@ -86,6 +86,12 @@ def _rust_lacks() -> str | None:
     return None if _succeeds(str(scripts / "cargo"), "--version") else "needs Rust 1.85: scripts/setup test"
 
 
+def _compiled_lacks() -> str | None:
+    from blast_transport.base.engines import lacking
+
+    return lacking() or None
+
+
 def _browser_lacks() -> str | None:
     from tests.support.browser import lacks
 
@@ -109,6 +115,7 @@ LACKS = {
         "prometheus": _prometheus_lacks,
         "java": _java_lacks,
         "rust": _rust_lacks,
+        "compiled": _compiled_lacks,
         "ryu": _ryu_lacks,
         "spark": _spark_lacks,
         "torch": _torch_lacks,

@@ -16,6 +16,7 @@ from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer, ServerParts
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.base.engines import engines_here
 from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.blocks.digests import SUITES
 from blast_transport.credentials.admission import Admission
@@ -43,6 +44,7 @@ def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -
         fsync=settings.agent.durable,
         highest_rate=None if rate is None else rate * 1e6,
         connect=node_dialer(credentials, admission),
+        engine=settings.agent.engine,
     )
     claims = Claims([folder.path for folder in settings.folder if folder.claimed])
     measuring = MeasuringLimits(settings.limits.measuring_bytes, settings.limits.measuring_ms / 1000)
@@ -88,7 +90,15 @@ def serve(
     heartbeat = _Heartbeat(notifier, server)
     host, port = server.endpoint
     notifier.send(READY, f"STATUS={server.status}")
-    reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port, suites=sorted(SUITES), may=may)
+    reporter.tell(
+        "ready",
+        f"listening on {server.endpoint} (engines: {engines_here()})",
+        host=host,
+        port=port,
+        suites=sorted(SUITES),
+        engines=engines_here(),
+        may=may,
+    )
 
     def on_tick() -> None:
         if hangups and reload is not None:

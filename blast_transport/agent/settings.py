@@ -23,7 +23,8 @@ from blast_transport.agent.schema import (
     whole,
 )
 from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
-from blast_transport.base.errors import SettingsError
+from blast_transport.base.engines import AUTO, check_engine
+from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.roles import NEIGHBOUR, SENDER
 from blast_transport.links.door import MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST
 from blast_transport.measuring.limits import MeasuringLimits
@@ -67,6 +68,13 @@ def _mode(written: str) -> str:
     return written
 
 
+def _engine(written: str) -> str:
+    try:
+        return check_engine(written)
+    except WrongInputError as error:
+        raise ValueError(f"cannot be used: {error}") from error
+
+
 def _endpoint(value: object, place: str) -> Endpoint:
     return endpoint(text()(value, place))
 
@@ -91,7 +99,8 @@ class AgentSection:
 
     `light_address` is this host's address on the light path, None where no light reaches it. Sessions get `stop_ms`
     to say goodbye when the agent is told to end. `durable`: a file is on disk before its sender hears that it is
-    complete. `file_mode`: the permission bits of files, in octal, whatever the umask is.
+    complete. `file_mode`: the permission bits of files, in octal, whatever the umask is. `engine`: what proves and
+    stores data.
     """
 
     listen: Annotated[Endpoint, _endpoint] = DEFAULT_ENDPOINT
@@ -99,6 +108,7 @@ class AgentSection:
     stop_ms: Annotated[float, positive(_MOST_MILLISECONDS)] = 5_000.0
     durable: Annotated[bool, flag()] = True
     file_mode: Annotated[str, text(_mode)] = "0600"
+    engine: Annotated[str, text(_engine)] = AUTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ class StoreError(LocalError):
     """The receiver's target takes no more: no room, a command that ended, a file system that fails."""
 
 
+class EngineError(LocalError):
+    """The compiled engine broke a rule of its own: a fault of the program."""
+
+
 class NoThreadError(LocalError):
     """The system gives this process no more threads."""
 

@@ -19,6 +19,7 @@ class Received:
 
     `file` is where it is, `repaired_bytes` came as repairs, `resumed_blocks` were there from an earlier session,
     `refused` counts what came and was not right. `durable`: it is on disk, or not yet; None where nobody can know.
+    `engine` is what proved and stored it (`base/engines.py`).
     """
 
     session: int
@@ -33,6 +34,7 @@ class Received:
     resumed_blocks: int = 0
     refused: int = 0
     durable: bool | None = None
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class TransferResult:
     `seconds` runs from the first byte out to the last Fin. `datagrams` counts what went by light, with super-packets if
     `offload`; `digest` is that of the whole, in hexadecimal, and `suite` how it is computed. `repaired_bytes` is what
     was sent as repairs to all receivers together, `shared_repairs` counts segments repaired by light for several.
+    `engine` is what read and digested at the sender; what stored it each receiver tells where it is (`Received`).
     """
 
     file: str
@@ -109,6 +112,7 @@ class TransferResult:
     carriers: tuple[str, ...] = ()
     offload: bool | None = None
     shared_repairs: int = 0
+    engine: str = ""
 
     @property
     def complete(self) -> int:

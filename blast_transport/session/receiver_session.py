@@ -18,6 +18,7 @@ from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
+from blast_transport.base.engines import AUTO
 from blast_transport.base.errors import RemoteProtocolError, StoreError, TransportError, sentence
 from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.base.threads import start_thread
@@ -38,7 +39,7 @@ from blast_transport.links.verdict import Verdict
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.session.registry import RECEIVERS
 from blast_transport.store.assembly import Assembly
-from blast_transport.store.store import Store
+from blast_transport.store.opening import open_store
 from blast_transport.store.target import Target
 from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
@@ -77,7 +78,7 @@ class Surroundings:
 
     `target_of` makes the target that a Hello asks for, or refuses; `emit` is told how sessions end. `interface_address`
     is ours on the light path, None without one. With `fsync` data is on disk before it is confirmed. `connect` reaches
-    neighbours in a pipeline.
+    neighbours in a pipeline. `engine` is what proves and stores data (`base/engines.py`).
     """
 
     target_of: Callable[[Hello], Target]
@@ -88,6 +89,7 @@ class Surroundings:
     timings: ReceiverTimings = field(default_factory=ReceiverTimings)
     open_group: GroupOpener = open_group_socket
     connect: Dialer = dial
+    engine: str = AUTO
 
 
 class ReceiverSession:
@@ -121,7 +123,7 @@ class ReceiverSession:
             sealer = Sealer(key) if key else None
             target = surroundings.target_of(hello)
             undo.callback(target.discard, resumable=hello.resumable)
-            self._store = Store(hello.layout, suite, target, self._sign_of_life)
+            self._store = open_store(surroundings.engine, hello.layout, suite, target, self._sign_of_life)
             self._assembly = Assembly(self._store, sealer)
             self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
             undo.pop_all()
@@ -341,6 +343,7 @@ class ReceiverSession:
                 resumed_blocks=self._resumed,
                 refused=self._assembly.refused + store.corrupt,
                 durable=store.durable,
+                engine=store.engine,
             )
         )
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from blast_transport.base.engines import check_engine
 from blast_transport.base.errors import UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.blocks.digests import suite_named
@@ -24,6 +25,7 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
+from blast_transport.store.opening import open_reader
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.messages import FILE, FOLDER, Hello
@@ -47,6 +49,7 @@ class Sender:
             raise WrongInputError("a receiver's port is not between 1 and 65535")
         self._settings = settings or SenderSettings()
         self._suite = suite_named(self._settings.suite)
+        check_engine(self._settings.engine)
         self._segment_size = segment_size_for(self._mtu())
         units = groups(self._names, self._settings.racks, self._settings.most_direct)
         self._links = ControlLinks(receivers, self._settings.dialer, units)
@@ -114,7 +117,8 @@ class Sender:
             core.gone(name, reason, now)
         for name in self._links.open:
             core.connected(name, now)
-        reader = BlockReader(source, hello.layout, self._suite, Sealer(hello.key) if hello.key else None)
+        sealer = Sealer(hello.key) if hello.key else None
+        reader = open_reader(self._settings.engine, source, hello.layout, self._suite, sealer)
         transfer = Transfer(core, self._links, reader, route, self._settings)
         try:
             transfer.run(report)
@@ -184,6 +188,7 @@ class Sender:
             carriers=tuple(totals.carriers),
             offload=totals.offload,
             shared_repairs=core.shared_repairs,
+            engine=reader.engine,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from blast_transport.base.engines import AUTO
 from blast_transport.blocks.digests import BEST
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Dialer, dial
@@ -36,7 +37,7 @@ class SenderSettings:
     `interface_address`: ours on the light path, None without one. `mtu`: bytes, None for that of the interface.
     `suite`: of digests. `sealed`: what goes by light is encrypted. `dialer` opens control connections; `credentials`
     are what we prove ourselves by to whoever comes to us. More than `most_direct` receivers are reached through leaders
-    of their racks; `racks`: name to rack, as far as it is known.
+    of their racks; `racks`: name to rack, as far as it is known. `engine`: what reads and digests (`base/engines.py`).
     """
 
     interface_address: str | None = None
@@ -48,3 +49,4 @@ class SenderSettings:
     credentials: Credentials = None
     racks: Mapping[str, str] = field(default_factory=dict)
     most_direct: int = MOST_DIRECT
+    engine: str = AUTO

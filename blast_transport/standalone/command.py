@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from blast_transport.base.endpoint import Endpoint, endpoint
+from blast_transport.base.engines import AUTO, ENGINES
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent
 from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
@@ -96,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     send.set_defaults(run=_send)
 
     for command in (receive, send):
+        command.add_argument(
+            "--engine", choices=ENGINES, default=AUTO, help="what proves and stores data (default: auto)"
+        )
         command.add_argument("--interface-address", metavar="IP", help="ours on the light path")
         command.add_argument(
             "--secret-file", metavar="FILE", type=Path, help="what both sides know and prove (beyond loopback: needed)"
@@ -115,6 +119,7 @@ def _receive(options: argparse.Namespace) -> int:
         options.fsync,
         rate,
         credentials=_secret(options),
+        engine=options.engine,
     )
     with Receiver(settings, lambda event: _print(_event_to_json(event))) as receiver:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -133,7 +138,12 @@ def _send(options: argparse.Namespace) -> int:
     results = []
     secret = _secret(options)
     settings = SenderSettings(
-        options.interface_address, options.mtu, sealed=options.sealed, dialer=dialer(secret), credentials=secret
+        options.interface_address,
+        options.mtu,
+        sealed=options.sealed,
+        dialer=dialer(secret),
+        credentials=secret,
+        engine=options.engine,
     )
     report = (lambda progress: _print(progress.to_json())) if options.progress else None
     with Sender(options.to, settings) as sender:
@@ -178,6 +188,7 @@ def _event_to_json(event: ReceiverEvent) -> dict[str, object]:
                 "sender": event.sender,
                 "session": event.session,
                 "durable": event.durable,
+                "engine": event.engine,
             }
         case Failed():
             return {

@@ -15,6 +15,7 @@ from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, FolderSection, Settings
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import CannotListenError, WrongInputError
 from blast_transport.base.report import Listening, ReceiverEvent
 from blast_transport.carriers.optical.interface import interface_mtu, open_group_socket
@@ -32,7 +33,7 @@ class ReceiverSettings:
 
     `interface_address` is the address of the interface on the light path, None without one. With `fsync` a file is on
     disk before it is confirmed; `highest_rate` in bits/s is the most that this host wants to take. Whoever connects
-    proves `credentials`, without which only this machine may.
+    proves `credentials`, without which only this machine may. `engine` is what proves and stores data.
     """
 
     listen: tuple[str, int]
@@ -43,6 +44,7 @@ class ReceiverSettings:
     timings: ReceiverTimings = field(default_factory=ReceiverTimings)
     open_group: GroupOpener = open_group_socket
     credentials: Credentials = None
+    engine: str = AUTO
 
 
 class Receiver:
@@ -75,6 +77,7 @@ class Receiver:
             timings=settings.timings,
             open_group=settings.open_group,
             connect=node_dialer(credentials, admission),
+            engine=check_engine(settings.engine),
         )
         self._emit = emit
         try:

@@ -13,7 +13,7 @@ from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.store.store import Store
+from blast_transport.store.block_store import BlockStore
 
 MOST_OPEN_BYTES = 64 << 20
 """Beyond this much of unfinished blocks the farthest is dropped, and asked for again later."""
@@ -43,7 +43,7 @@ class Assembly:
     what comes earlier in the file. A block that was not sealed so is refused by the store.
     """
 
-    def __init__(self, store: Store, sealer: Sealer | None = None) -> None:
+    def __init__(self, store: BlockStore, sealer: Sealer | None = None) -> None:
         self.store = store
         self.duplicates = 0
         self.refused = 0

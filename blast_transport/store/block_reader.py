@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
@@ -18,6 +19,8 @@ class BlockReader:
 
     It is the session's thread's, but for `ready`, `last` and the reading of `source`.
     """
+
+    engine = PYTHON
 
     def __init__(self, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
         self.source = source

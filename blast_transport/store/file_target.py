@@ -94,6 +94,16 @@ class FileTarget:
             raise
         self.descriptor: int | None = self._fd
 
+    @property
+    def files(self) -> tuple[int, int]:
+        """The descriptors of the data and of the records, for somebody who writes both himself, as `note` does."""
+        return self._fd, self._records_fd
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Bytes that may come; None: as many as fit."""
+        return self._rules.most_bytes
+
     def blocks_on_disk(self, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
         """The blocks that an earlier session of the same content left, each with its digest, checked."""
         held = os.fstat(self._fd).st_size

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import DigestMismatchError, ForgottenError, RemoteProtocolError, StoreError
 from blast_transport.blocks.block_map import BlockMap, Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
@@ -21,7 +22,7 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.target import Buffer, Target
 
-_AHEAD_BYTES = 64 << 20
+AHEAD_BYTES = 64 << 20
 """How far before its turn or its digest a block is taken where it would fill the memory, or could lie anywhere."""
 
 
@@ -33,6 +34,8 @@ class Store:
     have to be asked for again because of a wrong digest. `checked` is called for every block that an earlier session
     has left.
     """
+
+    engine = PYTHON
 
     def __init__(
         self, layout: Layout, suite: Suite, target: Target, checked: Callable[[], None] = lambda: None
@@ -47,7 +50,7 @@ class Store:
         self._own = DigestTable()
         self._sent = DigestTable()
         self._told = 0
-        self._ahead = max(1, _AHEAD_BYTES // layout.block_size)
+        self._ahead = max(1, AHEAD_BYTES // layout.block_size)
         self._wrong: deque[Range] = deque()
         self._early: dict[int, bytes] = {}
         self._claimed = BlockMap()

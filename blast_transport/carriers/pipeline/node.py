@@ -38,7 +38,7 @@ from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, 
 from blast_transport.carriers.pipeline.runner import Runner
 from blast_transport.carriers.pipeline.successor import Successor
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.store.store import Store
+from blast_transport.store.block_store import BlockStore
 
 _LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
 """How far we may run ahead of the successor. What cannot be read again: by a quarter of what is kept, for as many
@@ -55,7 +55,7 @@ class PipelineNode(Runner):
     def __init__(
         self,
         leg: PipelineLeg,
-        store: Store,
+        store: BlockStore,
         events: Callable[[PipelineEvent], None],
         connect: Dialer = dial,
     ) -> None:
@@ -90,7 +90,7 @@ class PipelineNode(Runner):
         """The node `name` has connected and said Join; its socket is ours now. From any thread."""
         self._waker.post(lambda: self._joined(sock, name))
 
-    def _pumps(self, store: Store, position: int) -> tuple[Intake, Outlet]:
+    def _pumps(self, store: BlockStore, position: int) -> tuple[Intake, Outlet]:
         if self._descriptor is not None:
             file = FileIntake(store, position, self._waker.wake)
             return file, WrittenOutlet(FileOutlet(self._descriptor), file)
@@ -237,7 +237,7 @@ class PipelineNode(Runner):
         del self._predecessor, self._source, self._successor, self._intake
 
 
-def _first_byte(leg: PipelineLeg, store: Store) -> int:
+def _first_byte(leg: PipelineLeg, store: BlockStore) -> int:
     """Where this node begins: at the leg's first block, or behind what it holds already."""
     position = store.layout.offset(max(leg.first_block, store.position))
     return position if store.layout.size is None else min(position, store.layout.size)

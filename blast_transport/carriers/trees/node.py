@@ -29,8 +29,8 @@ from blast_transport.carriers.trees.protocol.messages import (
 from blast_transport.carriers.trees.protocol.words import Word
 from blast_transport.carriers.trees.stream import Stream
 from blast_transport.links.dialling import Dialer, dial
+from blast_transport.store.block_store import BlockStore
 from blast_transport.store.eager_writer import EagerWriter
-from blast_transport.store.store import Store
 from blast_transport.store.store_writer import StoreWriter
 
 _MEMORY_BYTES = 64 << 20
@@ -70,7 +70,9 @@ class _Limb:
 class Node(Host):
     """One host of one leg, filling `store`. Its session calls `accept` with whoever joins."""
 
-    def __init__(self, leg: TreesLeg, store: Store, events: Callable[[Event], None], connect: Dialer = dial) -> None:
+    def __init__(
+        self, leg: TreesLeg, store: BlockStore, events: Callable[[Event], None], connect: Dialer = dial
+    ) -> None:
         super().__init__(leg, events, connect)
         self._store = store
         most = max(_MEMORY_BYTES // max(1, len(leg.trees)), _FEWEST_BLOCKS * store.layout.block_size)

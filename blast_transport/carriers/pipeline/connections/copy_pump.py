@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 
 from blast_transport.base.errors import ForgottenError
+from blast_transport.store.block_store import BlockStore
 from blast_transport.store.source import Source
-from blast_transport.store.store import Store
 from blast_transport.store.store_writer import StoreWriter
 
 READ_BYTES = 1 << 18
@@ -58,7 +58,7 @@ class BlockIntake:
     so. `position` counts all that has come, `servable` the whole blocks of it, which can go on to the next node.
     """
 
-    def __init__(self, store: Store, position: int, wake: Callable[[], None], buffer: int = 0) -> None:
+    def __init__(self, store: BlockStore, position: int, wake: Callable[[], None], buffer: int = 0) -> None:
         self.position = position
         size = store.layout.block_size
         self.replay = Replay(position, size, buffer) if buffer else Replay(position, size)
@@ -139,7 +139,7 @@ class BlockIntake:
 class ReplayOutlet:
     """Out of what an intake has kept, or the store keeps: unless that feeds somebody in order, and may be waiting."""
 
-    def __init__(self, replay: Replay, store: Store) -> None:
+    def __init__(self, replay: Replay, store: BlockStore) -> None:
         self._replay = replay
         self._store = store
         self._buffer = memoryview(bytearray(READ_BYTES))

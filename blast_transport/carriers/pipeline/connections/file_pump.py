@@ -23,8 +23,8 @@ from functools import partial
 from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.carriers.pipeline.connections.copy_pump import READ_BYTES
 from blast_transport.carriers.pipeline.connections.link import Outlet
+from blast_transport.store.block_store import BlockStore
 from blast_transport.store.eager_writer import EagerWriter
-from blast_transport.store.store import Store
 from blast_transport.store.store_pace import StorePace
 from blast_transport.store.target import Buffer
 
@@ -39,7 +39,7 @@ class FileIntake:
     `wake` is called when something that waited is written.
     """
 
-    def __init__(self, store: Store, position: int, wake: Callable[[], None]) -> None:
+    def __init__(self, store: BlockStore, position: int, wake: Callable[[], None]) -> None:
         self.position = position
         self._store = store
         self._writer = EagerWriter[Buffer](partial(_put_row, store), wake, _MOST_WAITING, bytes)
@@ -149,7 +149,7 @@ class FileOutlet:
         return sock.send(self._buffer[:count])
 
 
-def _put_row(store: Store, block: int, row: Buffer) -> None:
+def _put_row(store: BlockStore, block: int, row: Buffer) -> None:
     store.put_row(block, memoryview(row))
 
 

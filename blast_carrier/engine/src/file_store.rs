@@ -1,0 +1,172 @@
+//! One session's data at one receiver, in a file: `blast_transport/store/store.py`, for targets that are files.
+//!
+//! Every method may be called from any thread. Digests are taken before any lock; one lock keeps writers apart, for as
+//! long as the file makes them wait, and another, which nobody holds while he waits, keeps the books.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::block_map::Run;
+use crate::books::{Books, Shape};
+use crate::digests::{Digest, cut, digest};
+use crate::fault::Fault;
+use crate::records::Records;
+
+/// The system's word for a descriptor that is closed.
+const EBADF: i32 = 9;
+
+/// `most_bytes` is what the host takes of a file.
+#[derive(Debug)]
+pub struct FileStore {
+    books: Mutex<Books>,
+    files: Mutex<Option<Files>>,
+    block_size: u64,
+    most_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Files {
+    data: File,
+    records: Records,
+}
+
+impl FileStore {
+    /// Both files are its own from now on, until it is closed.
+    pub fn new(data: File, records: File, shape: Shape, most_bytes: Option<u64>) -> Self {
+        FileStore {
+            books: Mutex::new(Books::new(shape)),
+            files: Mutex::new(Some(Files { data, records: Records::new(records) })),
+            block_size: shape.block_size,
+            most_bytes,
+        }
+    }
+
+    /// The books, which nobody may hold while he waits for anything.
+    pub fn books(&self) -> Result<MutexGuard<'_, Books>, Fault> {
+        self.books.lock().map_err(|_| broken())
+    }
+
+    /// Take whole blocks from `first` on; how many were taken. Others were held, are too early or are wrong.
+    pub fn put_all(&self, first: u64, row: &[&[u8]]) -> Result<u64, Fault> {
+        if row.iter().any(|block| block.len() as u64 > self.block_size) {
+            return Err(Fault::Program(format!("a block of more than {} bytes", self.block_size)));
+        }
+        let digests: Vec<Digest> = row.iter().map(|block| digest(block)).collect();
+        let mut files = self.files()?;
+        let files = open(&mut files)?;
+        let good = {
+            let mut books = self.books()?;
+            let stop = books.reach().min(first.saturating_add(row.len() as u64));
+            books.good(first, &digests, stop)
+        };
+        let mut taken = 0;
+        for (begin, end) in good {
+            for block in begin..end {
+                self.write(files, block, row[(block - first) as usize])?;
+            }
+            taken += self.hold(files, first, &digests, (begin, end))?;
+        }
+        Ok(taken)
+    }
+
+    /// Take whole blocks from `first` on, one after the other in `data`, as a chain brings them.
+    ///
+    /// A wrong one is written as well, where nothing is held: whoever comes after us in the chain is served from the
+    /// file, and judges for himself.
+    pub fn put_row(&self, first: u64, data: &[u8]) -> Result<(), Fault> {
+        let digests: Vec<Digest> = data.chunks(self.block_size as usize).map(digest).collect();
+        let mut files = self.files()?;
+        let files = open(&mut files)?;
+        let (stop, free) = {
+            let books = self.books()?;
+            let stop = books.shape().blocks().min(first.saturating_add(digests.len() as u64));
+            (stop, books.free(first, stop))
+        };
+        for (begin, end) in free {
+            let offset = |block: u64| (data.len() as u64).min((block - first) * self.block_size) as usize;
+            self.write(files, begin, &data[offset(begin)..offset(end)])?;
+        }
+        self.hold(files, first, &digests, (first, stop))?;
+        Ok(())
+    }
+
+    /// The blocks from `first` to before `stop` that the caller may now write by himself.
+    pub fn claim(&self, first: u64, stop: u64) -> Result<Vec<Run>, Fault> {
+        let mut books = self.books()?;
+        let size = books.shape().size.unwrap_or(u64::MAX);
+        if let Some((_, end)) = books.free(first, stop.min(books.reach())).last() {
+            self.check_end(size.min(end * self.block_size))?;
+        }
+        Ok(books.claim(first, stop))
+    }
+
+    /// Blocks that were claimed lie where they belong, with these digests of what was written.
+    pub fn written(&self, first: u64, digests: &[u8]) -> Result<(), Fault> {
+        let digests = cut(digests);
+        let mut files = self.files()?;
+        let files = open(&mut files)?;
+        let stop = first.saturating_add(digests.len() as u64);
+        let blocks = {
+            let mut books = self.books()?;
+            books.release(first, stop);
+            books.shape().blocks()
+        };
+        self.hold(files, first, &digests, (first, stop.min(blocks)))?;
+        Ok(())
+    }
+
+    /// Write what a session that goes on has to know, and close the files. As often as you like, and after any panic.
+    pub fn close(&self) -> Result<(), Fault> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        match files.take() {
+            Some(mut files) => Ok(files.records.flush()?),
+            None => Ok(()),
+        }
+    }
+
+    fn files(&self) -> Result<MutexGuard<'_, Option<Files>>, Fault> {
+        self.files.lock().map_err(|_| broken())
+    }
+
+    fn write(&self, files: &Files, block: u64, data: &[u8]) -> Result<(), Fault> {
+        let offset = block * self.block_size;
+        self.check_end(offset + data.len() as u64)?;
+        Ok(files.data.write_all_at(data, offset)?)
+    }
+
+    /// Of these blocks, which lie in the file, hold the good ones, and note them; how many.
+    ///
+    /// They are judged only now, or once more: the sender's digests may have come while they were written.
+    fn hold(&self, files: &mut Files, first: u64, digests: &[Digest], run: Run) -> Result<u64, Fault> {
+        let row = |begin: u64, end: u64| &digests[(begin - first) as usize..(end - first) as usize];
+        let good = {
+            let mut books = self.books()?;
+            let good = books.good(run.0, row(run.0, run.1.max(run.0)), run.1);
+            for (begin, end) in &good {
+                books.hold(*begin, row(*begin, *end));
+            }
+            good
+        };
+        let mut held = 0;
+        for (begin, end) in good {
+            files.records.note(begin, row(begin, end))?;
+            held += end - begin;
+        }
+        Ok(held)
+    }
+
+    fn check_end(&self, end: u64) -> Result<(), Fault> {
+        // A stream announces no size, and a sender may lie about one.
+        if self.most_bytes.is_some_and(|most| end > most) { Err(Fault::TooManyBytes(end)) } else { Ok(()) }
+    }
+}
+
+fn open(files: &mut Option<Files>) -> Result<&mut Files, Fault> {
+    files.as_mut().ok_or_else(|| io::Error::from_raw_os_error(EBADF).into())
+}
+
+fn broken() -> Fault {
+    Fault::Program("an earlier panic has left this store half changed".to_owned())
+}

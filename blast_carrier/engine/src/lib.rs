@@ -1,0 +1,17 @@
+//! What a receiver holds of a transfer, and what proves it: the loop check, digest, write without Python.
+//!
+//! `blast_transport/store/store.py` is the reference: whatever comes in whatever order, both hold the same blocks, ask
+//! for the same again and leave the same file. Nothing here knows Python, and nothing is unsafe.
+
+mod block_map;
+mod books;
+mod digests;
+mod fault;
+mod file_store;
+mod records;
+
+pub use block_map::{BlockMap, Run};
+pub use books::{Books, MOST_BLOCKS, Shape};
+pub use digests::{DIGEST_BYTES, Digest, DigestTable, cut, digest, digests_of_file};
+pub use fault::{Fault, guarded};
+pub use file_store::FileStore;

@@ -1,0 +1,36 @@
+//! The data path of Blast's transport, compiled: what Python's `blast_transport/store/compiled.py` calls.
+//!
+//! A call that may wait, or computes for long, does so without the interpreter's lock; the others are over at once.
+
+mod errors;
+mod sender;
+mod store;
+
+use pyo3::prelude::*;
+
+/// What the calls are and mean. It grows with every change of that; Python's side wants the one that it knows.
+const INTERFACE: u32 = 1;
+
+#[pymodule]
+mod blast_carrier_native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::errors::{EngineFault, TooManyBytes};
+    #[pymodule_export]
+    use crate::sender::digests_of_file;
+    #[pymodule_export]
+    use crate::store::FileStore;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("INTERFACE", super::INTERFACE)?;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Panics, so that a test sees what becomes of it.
+    #[pyfunction]
+    fn panic(py: Python<'_>) -> PyResult<()> {
+        crate::errors::waiting(py, || -> Result<(), blast_engine::Fault> { panic!("as asked for") })
+    }
+}

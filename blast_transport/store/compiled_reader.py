@@ -1,0 +1,56 @@
+"""A sender's blocks, of which the compiled engine digests those of a file that nobody has read yet."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from blast_transport.base.engines import COMPILED, engine_error
+from blast_transport.base.errors import SourceChangedError, sentence
+from blast_transport.blocks.digests import Suite
+from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.sealing import Sealer
+from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.source import Source
+
+_MOST_AT_ONCE = 64
+"""Blocks in one call, after which others may say what they want."""
+
+
+class CompiledReader(BlockReader):
+    """As a `BlockReader` of a file, by the module `native`, for digests `blake3`."""
+
+    engine = COMPILED
+
+    def __init__(self, native: ModuleType, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
+        super().__init__(source, layout, suite, sealer)
+        self._native = native
+
+    def digest(self, most: int) -> bool:
+        """As of a `BlockReader`. Raises SourceChangedError."""
+        found = False
+        while most > 0 and (count := self._ready_blocks(min(most, _MOST_AT_ONCE))):
+            self.note(self.digested, self._digests_of(self.digested, count))
+            most -= count
+            found = True
+        return found
+
+    def _ready_blocks(self, most: int) -> int:
+        """So many of the next ones can be read without waiting."""
+        size, available = self.source.size, self.source.available
+        assert size is not None
+        ready = self.layout.blocks if available >= size else available // self.layout.block_size
+        return max(0, min(most, ready - self.digested))
+
+    def _digests_of(self, first: int, count: int) -> bytes:
+        size, descriptor = self.source.size, self.source.descriptor
+        try:
+            found: bytes = self._native.digests_of_file(descriptor, first, count, self.layout.block_size, size)
+        except EOFError as error:
+            raise SourceChangedError(
+                f"the file ends before byte {error}: it became shorter while it was read"
+            ) from error
+        except OSError as error:
+            raise SourceChangedError(f"the file cannot be read: {sentence(error)}") from error
+        except self._native.EngineFault as error:
+            raise engine_error(error) from error
+        return found

@@ -1,0 +1,46 @@
+"""Which store a receiver gets, and which reader a sender: by their engine, and by what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from blast_transport.base.engines import compiled
+from blast_transport.blocks.digests import Suite
+from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.sealing import Sealer
+from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.block_store import BlockStore
+from blast_transport.store.compiled_reader import CompiledReader
+from blast_transport.store.compiled_store import CompiledStore
+from blast_transport.store.file_target import FileTarget
+from blast_transport.store.source import Source
+from blast_transport.store.store import Store
+from blast_transport.store.target import Target
+
+_COMPILED_SUITE = "blake3"
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+def open_store(
+    engine: str, layout: Layout, suite: Suite, target: Target, checked: Callable[[], None] = _nothing
+) -> BlockStore:
+    """A store by this engine (`base/engines.py`), and `checked` as of a `Store`.
+
+    What is no file, or is proven by another digest, is Python's whichever engine is asked for: `engine` of the store
+    says which it became. Raises WrongInputError, StoreError.
+    """
+    native = compiled(engine)
+    if native is None or suite.name != _COMPILED_SUITE or not isinstance(target, FileTarget):
+        return Store(layout, suite, target, checked)
+    return CompiledStore(native, layout, suite, target, checked)
+
+
+def open_reader(engine: str, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> BlockReader:
+    """A reader by this engine. What is no file is read by Python, as in `open_store`. Raises WrongInputError."""
+    native = compiled(engine)
+    if native is None or suite.name != _COMPILED_SUITE or source.descriptor is None:
+        return BlockReader(source, layout, suite, sealer)
+    return CompiledReader(native, source, layout, suite, sealer)
