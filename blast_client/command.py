@@ -135,7 +135,8 @@ class _TellVersion(argparse.Action):
         """Tell it, and end: what else is installed is looked at only now."""
         from blast_transport.base.engines import engines_here
 
-        parser.exit(0, f"blast {VERSION}\nengines: {engines_here()}\n")
+        sys.stdout.write(f"blast {VERSION}\nengines: {engines_here()}\n")
+        parser.exit()
 
 
 def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:

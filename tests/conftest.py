@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 import thrift
 
+from tests.support.engines import BOTH, asking_for
 from tests.support.unsteady import faults
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -202,6 +203,13 @@ def controllers(etcd: "EtcdServer") -> "Iterator[Controllers]":
     made = Controllers(etcd)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The hosts of a module work by one engine, and then by the other; their tests say that they did."""
+    with asking_for(request.param):
+        yield request.param
 
 
 class SaysAtOnce:

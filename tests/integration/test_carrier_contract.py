@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.engines import AUTO
 from blast_transport.base.report import Progress
 from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE
@@ -23,6 +24,7 @@ from blast_transport.store.source import FileSource
 from blast_transport.wire.carriers import CARRIERS
 from blast_transport.wire.messages import COMMAND, MEMORY
 from tests.support import toy_carriers
+from tests.support.engines import asked_engine
 from tests.support.toy_outside import Outside
 from tests.support.toy_relay import Relay
 from tests.support.transport_hosts import (
@@ -39,6 +41,8 @@ from tests.support.transport_hosts import (
     sender_to,
 )
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("every_engine")
 
 SIZE = 3 << 20
 LARGE = 20 << 20
@@ -155,6 +159,9 @@ def large(tmp_path: Path, content: bytes) -> Path:
 
 
 def all_have(there: list[Agent], file: Path) -> bool:
+    """And by the engine that was asked for, if that can be said."""
+    if asked_engine() != AUTO:
+        assert all(asked_engine() in one.engines for one in there if one.engines)
     return all(one.files() == {file.name: file.read_bytes()} for one in there)
 
 

@@ -34,6 +34,9 @@ from tests.support.waiting import eventually
 BLOCK = Layout(None, SEGMENT).block_size
 
 
+pytestmark = pytest.mark.usefixtures("every_engine")
+
+
 @pytest.fixture(autouse=True)
 def _nothing_leaks() -> Iterator[None]:
     with nothing_leaks():

@@ -35,6 +35,8 @@ from tests.support.transport_hosts import LOOPBACK, PATIENCE, agent, agents, dat
 from tests.support.waiting import eventually
 from tests.support.xxh3_preimage import second_preimage
 
+pytestmark = pytest.mark.usefixtures("every_engine")
+
 SIZE = 6 << 20
 LAYOUT = Layout(SIZE, 1456)
 FOREIGN = (40, 50, 60, 70)

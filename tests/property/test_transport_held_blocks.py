@@ -8,14 +8,16 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.carriers.pipeline.connections.file_pump import FileIntake
-from blast_transport.store.file_target import FileTarget, open_directory
-from blast_transport.store.store import Store
-from tests.support.transport_data import SUITE, Data, data_of
+from blast_transport.store.block_store import BlockStore
+from tests.support.engines import BOTH, file_store
+from tests.support.transport_data import Data, data_of
 
 SEED, FORGERS_SEED = 1, 2
 MOST_BLOCKS = 40
@@ -24,7 +26,7 @@ MOST_BLOCKS = 40
 class Leg:
     """A chain's leg at one node: bytes from `position` on, of which some may be somebody else's."""
 
-    def __init__(self, store: Store, position: int, undo: ExitStack) -> None:
+    def __init__(self, store: BlockStore, position: int, undo: ExitStack) -> None:
         self.intake = FileIntake(store, position, lambda: None)
         self._ours, self._theirs = socket.socketpair()
         for end in (self._ours, self._theirs):
@@ -43,6 +45,8 @@ class Leg:
 class HeldBlocks(RuleBasedStateMachine):
     """One file at one receiver. `seen` is each held block as it was on disk when it was first seen held."""
 
+    engine = PYTHON
+
     @initialize(size=st.integers(1, 40 * MOST_BLOCKS))
     def begin(self, size: int) -> None:
         self.data: Data = data_of(size, seed=SEED)
@@ -52,8 +56,7 @@ class HeldBlocks(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        target = FileTarget(open_directory(self.directory), self.directory, "file", len(self.data.content), "id")
-        self.store = Store(self.data.layout, SUITE, target)
+        self.store = file_store(self.engine, self.directory, self.data.layout)
         self.legs: list[Leg] = []
         self.seen: dict[int, bytes] = {}
         self.told = 0
@@ -119,12 +122,27 @@ HeldBlocks.TestCase.settings = settings(max_examples=60, stateful_step_count=25,
 TestHeldBlocks = HeldBlocks.TestCase
 
 
+class HeldByCompiled(HeldBlocks):
+    """The same by what is compiled."""
+
+    engine = COMPILED
+
+
+HeldByCompiled.TestCase.settings = HeldBlocks.TestCase.settings
+
+
+@pytest.mark.compiled
+class TestHeldByCompiled(HeldByCompiled.TestCase):
+    """Hypothesis runs it."""
+
+
+@pytest.mark.parametrize("engine", BOTH)
 @given(st.integers(1, 15), st.integers(0, 38))
-def test_a_leg_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(blocks: int, rest: int) -> None:
+def test_a_leg_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(engine: str, blocks: int, rest: int) -> None:
     data, forged = data_of(640, seed=SEED), data_of(640, seed=FORGERS_SEED)
     with ExitStack() as undo:
         directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))
-        store = Store(data.layout, SUITE, FileTarget(open_directory(directory), directory, "file", 640, "id"))
+        store = file_store(engine, directory, data.layout)
         store.expect(0, data.digests())
         for block in range(1, data.blocks):
             store.put(block, data.block(block))

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-import struct
-import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_transport.base.errors import DigestMismatchError, ForgottenError, RemoteProtocolError
+from blast_transport.base.errors import ForgottenError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from tests.support.transport_data import SUITE, Data, InOrder, data_of
-from tests.support.xxh3_preimage import second_preimage
 
 MOST = 1 << 20
-
-
-def file_store(data: Data, directory: Path, layout: Layout | None = None) -> Store:
-    target = FileTarget(open_directory(directory), directory, "file", data.layout.size, "id")
-    return Store(layout or data.layout, SUITE, target)
 
 
 def asked_again(store: Store) -> list[int]:
@@ -171,19 +158,6 @@ def test_digests_come_in_order_and_for_blocks_that_there_are(first: int, count: 
         store.expect(first, bytes(DIGEST_BYTES * count))
 
 
-def test_another_whole_is_not_made_good(tmp_path: Path) -> None:
-    data = data_of(200)
-    store = file_store(data, tmp_path)
-    for block in range(data.blocks):
-        store.put(block, data.block(block))
-    store.expect(0, data.digests())
-    assert store.complete
-    with pytest.raises(DigestMismatchError):
-        store.commit(bytes(32))
-    store.discard()
-    assert list(tmp_path.iterdir()) == []
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 def test_several_carriers_fill_one_store(seed: int, in_order: bool) -> None:
@@ -216,152 +190,3 @@ def test_several_carriers_fill_one_store(seed: int, in_order: bool) -> None:
     for block in range(data.blocks):
         store.put(block, data.block(block))
     assert store.complete and target.data == data.content
-
-
-# ------------------------------------------------------------------------------------------- files that are resumed
-
-
-def partial(directory: Path) -> Path:
-    return directory / ".blast-id-file"
-
-
-def go_on(directory: Path, data: Data) -> set[int]:
-    """What a new session believes to be there; then it receives the rest, and the file is whole."""
-    store = file_store(data, directory)
-    believed = {block for first, count in store.held.ranges() for block in range(first, first + count)}
-    stored = partial(directory).read_bytes()
-    for block in believed:
-        begin = data.layout.offset(block)
-        assert SUITE.block(stored[begin : begin + data.layout.length(block)]) == SUITE.block(data.block(block))
-    store.expect(0, data.digests())
-    assert asked_again(store) == []
-    for block in range(data.blocks):
-        assert store.put(block, data.block(block)) == (block not in believed)
-    assert store.complete
-    store.commit(data.whole)
-    assert (directory / "file").read_bytes() == data.content
-    assert [entry.name for entry in directory.iterdir()] == ["file"]
-    return believed
-
-
-def in_directory(check: Callable[[Path], None]) -> None:
-    directory = Path(tempfile.mkdtemp())
-    try:
-        check(directory)
-    finally:
-        shutil.rmtree(directory)
-
-
-@settings(max_examples=60)
-@given(st.permutations(range(25)), st.integers(0, 25), st.data())
-def test_a_process_killed_at_any_byte_is_gone_on_with(order: list[int], count: int, draw: st.DataObject) -> None:
-    """The kernel has what was written until then: of the file, and of the records, which are written after it."""
-    data = data_of(1000)
-
-    def check(directory: Path) -> None:
-        store = file_store(data, directory)
-        for block in order[:count]:
-            store.put(block, data.block(block))
-        store.discard(resumable=True)
-        records = Path(f"{partial(directory)}.blocks")
-        os.truncate(records, draw.draw(st.integers(0, records.stat().st_size)))
-        kept = records.stat().st_size // 24
-        believed = go_on(directory, data)
-        assert believed == set(order[:count][:kept])
-
-    in_directory(check)
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_a_disk_that_lost_or_changed_something_is_not_believed(draw: st.DataObject) -> None:
-    data = data_of(1000)
-
-    def check(directory: Path) -> None:
-        store = file_store(data, directory)
-        for block in range(data.blocks):
-            store.put(block, data.block(block))
-        store.discard(resumable=True)
-        for path in (partial(directory), Path(f"{partial(directory)}.blocks")):
-            content = bytearray(path.read_bytes())
-            for _ in range(draw.draw(st.integers(0, 3))):
-                content[draw.draw(st.integers(0, len(content) - 1))] ^= draw.draw(st.integers(1, 255))
-            del content[draw.draw(st.integers(len(content) // 2, len(content))) :]
-            path.write_bytes(content)
-        go_on(directory, data)
-
-    in_directory(check)
-
-
-def test_remains_for_which_only_an_xxh3_vouches_are_not_believed(tmp_path: Path) -> None:
-    """An earlier version's, in which somebody has put a block of his own with the same digest."""
-    data = Data(random.Random(0).randbytes(3 * 2912), Layout(3 * 2912, 1456, 2))
-    foreign = second_preimage(data.block(1), random.Random(1).randbytes(2912))
-    xxh3_of_block_1 = bytes.fromhex("acdc8571491a97c9ebe783653c8e17f7")
-    (tmp_path / ".blast-id-file").write_bytes(data.block(0) + foreign + data.block(2))
-    (tmp_path / ".blast-id-file.blocks").write_bytes(struct.pack("<Q16s", 1, xxh3_of_block_1))
-    store = file_store(data, tmp_path)
-    store.expect(0, data.digests())
-    assert not store.has(1)
-    for block in range(data.blocks):
-        store.put(block, data.block(block))
-    store.commit(data.whole)
-    assert (tmp_path / "file").read_bytes() == data.content
-
-
-def test_resumed_twice_after_a_torn_record(tmp_path: Path) -> None:
-    """What is noted after a torn record can be read."""
-    data = data_of(1000)
-    store = file_store(data, tmp_path)
-    for block in range(5):
-        store.put(block, data.block(block))
-    store.discard(resumable=True)
-    records = tmp_path / ".blast-id-file.blocks"
-    os.truncate(records, 24 * 3 + 7)
-    store = file_store(data, tmp_path)
-    assert store.held.held == 3
-    for block in range(10, 15):
-        store.put(block, data.block(block))
-    store.discard(resumable=True)
-    assert go_on(tmp_path, data) == {0, 1, 2, 10, 11, 12, 13, 14}
-
-
-def test_a_block_that_was_noted_and_is_not_the_senders_is_asked_for_again(tmp_path: Path) -> None:
-    data = data_of(1000)
-    store = file_store(data, tmp_path)
-    store.put(3, wrong(data.block(3)))
-    store.put(4, data.block(4))
-    store.discard(resumable=True)
-    store = file_store(data, tmp_path)
-    assert store.held.held == 2
-    store.expect(0, data.digests())
-    assert asked_again(store) == [3] and list(store.held.ranges()) == [(4, 1)]
-    store.put(3, data.block(3))
-    store.discard(resumable=True)
-    assert go_on(tmp_path, data) == {3, 4}
-
-
-def test_records_of_a_killed_process_reach_the_disk_as_it_goes(tmp_path: Path) -> None:
-    """Without any farewell: the descriptors just close."""
-    data = data_of(8000)
-    child = os.fork()
-    if child == 0:
-        store = file_store(data, tmp_path)
-        for block in range(150):
-            store.put(block, data.block(block))
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert len(go_on(tmp_path, data)) == 128
-
-
-def test_a_row_that_a_chain_brings_is_held_but_for_the_wrong_block(tmp_path: Path) -> None:
-    data = data_of(1000)
-    store = file_store(data, tmp_path)
-    store.expect(0, data.digests())
-    store.put_row(0, memoryview(data.content[:80] + wrong(data.block(2)) + data.content[120:400]))
-    assert asked_again(store) == [2]
-    assert list(store.held.ranges()) == [(0, 2), (3, 7)]
-    assert store.position == 2
-    view = memoryview(bytearray(200))
-    assert store.read(0, view) == 80 and view[:80] == data.content[:80]
-    assert store.read(80, view) == 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from blast_transport.base.engines import COMPILED, PYTHON
+from blast_transport.base.engines import AUTO, COMPILED, PYTHON
 from blast_transport.blocks.layout import Layout
 from blast_transport.store.block_store import BlockStore
 from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget, open_directory
@@ -17,9 +19,34 @@ BOTH = (PYTHON, pytest.param(COMPILED, marks=pytest.mark.compiled))
 """For parametrize. Where every test must run, those of an engine that is not there fail."""
 
 
+class _Asked:
+    engine = AUTO
+
+
+def asked_engine() -> str:
+    """By which the hosts of a test work, unless it says so itself: see the fixture `every_engine`."""
+    return _Asked.engine
+
+
+@contextmanager
+def asking_for(engine: str) -> Iterator[None]:
+    """All hosts that are made meanwhile work by this one."""
+    before, _Asked.engine = _Asked.engine, engine
+    try:
+        yield
+    finally:
+        _Asked.engine = before
+
+
 def file_store(engine: str, directory: Path, layout: Layout, rules: FileRules = ANY_PRIVATE) -> BlockStore:
     """A store of the file `file`; it is of that engine, and of no other."""
-    target = FileTarget(open_directory(directory), directory, "file", layout.size, "id", rules)
+    return checked_store(
+        engine, layout, FileTarget(open_directory(directory), directory, "file", layout.size, "id", rules)
+    )
+
+
+def checked_store(engine: str, layout: Layout, target: FileTarget) -> BlockStore:
+    """A store of that file, by this engine and no other."""
     store = open_store(engine, layout, SUITE, target)
-    assert store.engine == engine
+    assert engine in (AUTO, store.engine)
     return store

@@ -27,12 +27,14 @@ from blast_transport.carriers.pipeline.protocol.leg import (
 from blast_transport.carriers.pipeline.protocol.messages import Decoder
 from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.links.dialling import Dialer, dial
+from blast_transport.store.block_store import BlockStore
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
 from blast_transport.wire.joining import Join
+from tests.support.engines import asked_engine, checked_store
 from tests.support.waiting import eventually
 
 SEGMENT = 1456
@@ -113,10 +115,11 @@ def content_of(size: int, seed: int = 1) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def file_store(directory: Path, name: str, size: int | None) -> Store:
+def file_store(directory: Path, name: str, size: int | None) -> BlockStore:
     directory.mkdir(exist_ok=True)
     layout = Layout(size, SEGMENT)
-    return Store(layout, SUITE, FileTarget(open_directory(directory), directory, name, size, secrets.token_hex(8)))
+    target = FileTarget(open_directory(directory), directory, name, size, secrets.token_hex(8))
+    return checked_store(asked_engine(), layout, target)
 
 
 def memory_store(size: int | None) -> Store:

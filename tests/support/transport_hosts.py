@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from blast_transport.agent.settings import (
 )
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.engines import AUTO
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import Failed, Received, ReceiverEvent, TransferResult
 from blast_transport.carriers.choices import Light
@@ -51,6 +52,7 @@ from blast_transport.store.file_target import FileRules
 from blast_transport.store.target import Target
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
+from tests.support.engines import asked_engine
 
 LOOPBACK = "127.0.0.1"
 MTU = 1500
@@ -177,6 +179,8 @@ class Agent:
     server: AgentServer
     events: queue.Queue[ReceiverEvent]
     targets: list[Target] = field(default_factory=list)
+    engines: set[str] = field(default_factory=set)
+    """Of the stores that took something whole."""
 
     @property
     def address(self) -> tuple[str, str, int]:
@@ -212,6 +216,7 @@ def agent(
     credentials: Credentials = None,
     clients: Sequence[ClientSection] = (),
     highest_rate: float | None = None,
+    engine: str | None = None,
 ) -> Iterator[Agent]:
     """One that takes files below `directory`, and data into memory and into `commands`."""
     directory.mkdir(exist_ok=True)
@@ -228,15 +233,21 @@ def agent(
         running.targets.append(targets_of(hello))
         return running.targets[-1]
 
+    def note(event: ReceiverEvent) -> None:
+        if isinstance(event, Received):
+            running.engines.add(event.engine)
+        events.put(event)
+
     admission = Admission(credentials, clients)
     surroundings = Surroundings(
         target_of,
-        events.put,
+        note,
         LOOPBACK,
         highest_rate=highest_rate,
         timings=timings or ReceiverTimings(),
         open_group=open_group,
         connect=node_dialer(credentials, admission),
+        engine=engine or asked_engine(),
     )
     server = AgentServer(settings, admission, session_factory(surroundings), Reporter())
     running = Agent(directory.name, directory, server, events)
@@ -302,7 +313,9 @@ PATIENT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stal
 
 def sender_to(receivers: Sequence[Agent | Process], settings: SenderSettings | None = None) -> Sender:
     """A sender to these, by light on loopback."""
-    return Sender([one.address for one in receivers], settings or SenderSettings(LOOPBACK, MTU))
+    settings = settings or SenderSettings(LOOPBACK, MTU)
+    engine = asked_engine() if settings.engine == AUTO else settings.engine
+    return Sender([one.address for one in receivers], replace(settings, engine=engine))
 
 
 def datagram(session: int, segment: int, payload: bytes, flags: int = 0) -> bytes:

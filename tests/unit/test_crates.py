@@ -13,7 +13,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = ROOT / "requirements" / "crates.txt"
-MANIFESTS = sorted(ROOT.glob("*/Cargo.toml"))
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+MANIFESTS = [ROOT / member / "Cargo.toml" for member in WORKSPACE["members"]]
+UNCHECKED = "blast_carrier/boundary"
+"""The one crate where the compiler takes our word for something."""
 
 FAKE = """\
 #!/bin/bash
@@ -60,7 +63,31 @@ def dependencies(manifest: Path) -> Iterator[tuple[str, str]]:
     tables = tomllib.loads(manifest.read_text())
     for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
         for name, told in tables.get(kind, {}).items():
-            yield name, told if isinstance(told, str) else told["version"]
+            if isinstance(told, str) or "path" not in told:
+                yield name, told if isinstance(told, str) else told["version"]
+
+
+def test_every_manifest_is_of_the_workspace() -> None:
+    found = {file for folder in ("blast_carrier", "rack_fabric") for file in (ROOT / folder).rglob("Cargo.toml")}
+    assert found == set(MANIFESTS)
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda file: str(file.parent.relative_to(ROOT)))
+def test_unsafe_code_is_forbidden_but_in_one_crate(manifest: Path) -> None:
+    lints = tomllib.loads(manifest.read_text())["lints"]
+    if manifest.parent == ROOT / UNCHECKED:
+        assert "unsafe_code" not in lints["rust"]
+    else:
+        assert WORKSPACE["lints"]["rust"]["unsafe_code"] == "forbid" and lints == {"workspace": True}
+
+
+def test_every_unsafe_block_says_why_it_is_sound() -> None:
+    for file in (ROOT / UNCHECKED).rglob("*.rs"):
+        lines = file.read_text().splitlines()
+        for number, line in enumerate(lines):
+            if "unsafe {" in line:
+                before = "".join(lines[max(0, number - 4) : number])
+                assert "// SAFETY:" in before, f"{file.name}:{number + 1}"
 
 
 # ------------------------------------------------------------------------------------------------ scripts/cargo

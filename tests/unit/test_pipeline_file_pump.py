@@ -24,6 +24,8 @@ from blast_transport.store.store_writer import StoreGauge, StoreWriter
 from tests.support.pipeline_chain import SEGMENT, content_of, file_store, finish
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("every_engine")
+
 BLOCK = Layout(None, SEGMENT).block_size
 
 

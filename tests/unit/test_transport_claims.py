@@ -9,9 +9,11 @@ import pytest
 
 from blast_transport.base.errors import StoreError
 from blast_transport.blocks.layout import Layout
+from blast_transport.store.block_store import BlockStore
 from blast_transport.store.file_target import FileRules, FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
+from tests.support.engines import asked_engine, checked_store
 from tests.support.transport_data import SUITE, Data, data_of
 
 BLOCKS = 8
@@ -23,22 +25,22 @@ def data() -> Data:
 
 
 @pytest.fixture
-def store(data: Data, tmp_path: Path) -> Iterator[Store]:
+def store(data: Data, tmp_path: Path) -> Iterator[BlockStore]:
     store = file_store(data, tmp_path, FileRules())
     yield store
     store.discard()
 
 
-def file_store(data: Data, folder: Path, rules: FileRules) -> Store:
+def file_store(data: Data, folder: Path, rules: FileRules) -> BlockStore:
     target = FileTarget(open_directory(folder), folder, "file", data.layout.size, "id", rules)
-    return Store(data.layout, SUITE, target)
+    return checked_store(asked_engine(), data.layout, target)
 
 
 def digests(data: Data, *blocks: int) -> bytes:
     return b"".join(SUITE.block(data.block(block)) for block in blocks)
 
 
-def test_what_is_held_or_claimed_is_nobody_elses(data: Data, store: Store) -> None:
+def test_what_is_held_or_claimed_is_nobody_elses(data: Data, store: BlockStore) -> None:
     store.put(2, data.block(2))
     assert store.claim(0, 5) == [(0, 2), (3, 2)]
     assert store.claim(0, 6) == [(5, 1)]
@@ -46,7 +48,7 @@ def test_what_is_held_or_claimed_is_nobody_elses(data: Data, store: Store) -> No
     assert store.claim(6, BLOCKS + 5) == [(6, 2)]
 
 
-def test_what_was_written_is_held_and_what_was_not_may_come_otherwise(data: Data, store: Store) -> None:
+def test_what_was_written_is_held_and_what_was_not_may_come_otherwise(data: Data, store: BlockStore) -> None:
     store.claim(0, 4)
     store.written(0, digests(data, 0, 1))
     store.release(2, 4)
@@ -55,7 +57,7 @@ def test_what_was_written_is_held_and_what_was_not_may_come_otherwise(data: Data
     assert store.position == 3
 
 
-def test_what_was_written_wrong_is_asked_for_again(data: Data, store: Store) -> None:
+def test_what_was_written_wrong_is_asked_for_again(data: Data, store: BlockStore) -> None:
     store.expect(0, data.digests())
     store.claim(0, 2)
     store.written(0, digests(data, 0, 0))
@@ -64,7 +66,7 @@ def test_what_was_written_wrong_is_asked_for_again(data: Data, store: Store) -> 
     assert store.put(1, data.block(1))
 
 
-def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: Store) -> None:
+def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: BlockStore) -> None:
     store.claim(1, 2)
     store.put_row(0, memoryview(b"".join(data.block(block) for block in range(3))))
     assert [block for block in range(3) if block in store.held] == [0, 2]

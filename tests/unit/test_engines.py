@@ -1,0 +1,217 @@
+"""Engines: which one is taken, what is said of one that cannot be, and what becomes of its faults."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from blast_client.command import main
+from blast_client.failures import WrongArgument
+from blast_client.round import RoundSettings
+from blast_transport.agent.settings import parse
+from blast_transport.base import engines
+from blast_transport.base.engines import AUTO, COMPILED, ENGINES, PYTHON, check_engine, compiled, engines_here, examined
+from blast_transport.base.errors import EngineError, SettingsError, SourceChangedError, StoreError, WrongInputError
+from blast_transport.blocks.digests import suite_named
+from blast_transport.blocks.layout import Layout
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
+from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.opening import open_reader, open_store
+from blast_transport.store.source import FileSource
+from tests.support.engines import BOTH, file_store
+from tests.support.transport_data import SUITE, Data, data_of
+
+LAYOUT = Layout(1000, 10, 4)
+AGENT = '[agent]\nengine = "{}"\n[[folder]]\nname = "f"\npath = "/f"\n'
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> str:
+    reason = examined("no_such_module_anywhere")
+    assert isinstance(reason, str)
+    monkeypatch.setattr(engines, "_found", lambda: reason)
+    return reason
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_without_what_is_compiled_everything_is_pythons(tmp_path: Path) -> None:
+    assert (compiled(AUTO), compiled(PYTHON)) == (None, None)
+    assert file_store(PYTHON, tmp_path, LAYOUT).engine == PYTHON
+    assert parse(AGENT.format(AUTO)).agent.engine == AUTO
+    assert engines_here().startswith("python; the compiled engine is not installed: build it with")
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_what_is_not_there_is_refused_with_what_to_do_by_whomever_it_is_asked_for(no_engine: str) -> None:
+    assert "not installed: build it with scripts/build-carrier" in no_engine
+    for ask, error in (
+        (lambda: check_engine(COMPILED), WrongInputError),
+        (lambda: Sender([("a", "127.0.0.1", 1)], SenderSettings(engine=COMPILED)), WrongInputError),
+        (lambda: RoundSettings(engine=COMPILED), WrongArgument),
+        (lambda: parse(AGENT.format(COMPILED)), SettingsError),
+    ):
+        with pytest.raises(error, match=r"build it with scripts/build-carrier .* or choose the engine python"):
+            ask()  # type: ignore[no-untyped-call]
+
+
+def test_an_engine_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(WrongInputError, match="there is no engine 'rust'; choose one of auto, python, compiled"):
+        check_engine("rust")
+    with pytest.raises(SettingsError, match=r"agent\.engine: cannot be used: there is no engine 'rust'"):
+        parse(AGENT.format("rust"))
+
+
+@pytest.mark.parametrize("interface", [0, 99, None])
+def test_a_version_that_does_not_fit_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, interface: int | None
+) -> None:
+    other = ModuleType("other_carrier")
+    if interface is not None:
+        other.INTERFACE = interface  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "other_carrier", other)
+    said = examined("other_carrier")
+    assert said == (
+        f"the compiled engine has interface {interface}, where this version of Blast needs {engines._INTERFACE}: "
+        "build it with scripts/build-carrier in a checkout of Blast, and install the wheel from dist/"
+    )
+    monkeypatch.setattr(engines, "_found", lambda: said)
+    assert compiled(AUTO) is None
+    with pytest.raises(WrongInputError, match=f"has interface {interface}"):
+        compiled(COMPILED)
+
+
+def test_one_that_cannot_be_loaded_is_no_failure_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_carrier.py").write_text("import nothing_of_that_name")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "cannot be loaded (No module named 'nothing_of_that_name'): build it with" in str(examined("broken_carrier"))
+
+
+@pytest.mark.compiled
+def test_by_itself_the_compiled_engine_is_taken_for_files_only(tmp_path: Path) -> None:
+    assert compiled(AUTO) is compiled(COMPILED) is not None
+    assert compiled(PYTHON) is None
+    assert file_store(COMPILED, tmp_path, LAYOUT).engine == COMPILED
+    assert open_store(AUTO, LAYOUT, SUITE, MemoryTarget("m", 1000)).engine == PYTHON
+    assert open_store(COMPILED, LAYOUT, suite_named("sha256"), MemoryTarget("m", 1000)).engine == PYTHON
+
+
+def test_the_version_names_the_engines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("blast ") and second == f"engines: {engines_here()}"
+
+
+def test_every_engine_can_be_asked_for() -> None:
+    from blast_client.command import build_parser
+    from tests.support.declared_commands import declared_commands
+
+    parser = build_parser(declared_commands())
+    assert parser.parse_args(["send", "f", "--to", "h"]).engine == AUTO
+    for engine in ENGINES:
+        assert parser.parse_args(["send", "f", "--to", "h", "--engine", engine]).engine == engine
+
+
+# ------------------------------------------------------------------------------------------------------- faults
+
+
+@pytest.mark.compiled
+def test_a_panic_is_an_error_of_the_engine_and_the_process_lives(capfd: pytest.CaptureFixture[str]) -> None:
+    native = compiled(COMPILED)
+    assert native is not None
+    with pytest.raises(native.EngineFault, match="as asked for"):
+        native.panic()
+    assert "panicked" in capfd.readouterr().err
+
+
+@pytest.mark.compiled
+def test_a_rule_that_the_caller_breaks_is_an_error_of_the_engine(tmp_path: Path) -> None:
+    store = file_store(COMPILED, tmp_path, LAYOUT)
+    with pytest.raises(EngineError, match=r"a block of more than 40 bytes\); choose the engine python, and report"):
+        store.put(0, bytes(41))
+    assert not store.has(0)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_what_is_closed_is_closed_for_good_and_closed_as_often_as_one_likes(engine: str, tmp_path: Path) -> None:
+    data = data_of(1000)
+    store = file_store(engine, tmp_path, data.layout)
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    store.put(0, data.block(0))
+    for _ in range(3):
+        store.discard(resumable=True)
+    assert len(os.listdir("/proc/self/fd")) < before  # noqa: PTH208
+    for put in (lambda: store.put(1, data.block(1)), lambda: store.put_row(1, memoryview(data.block(1)))):
+        with pytest.raises(StoreError, match=r"cannot write .*/file: Bad file descriptor$"):
+            put()
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_full_disk_is_told_in_the_systems_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every write to this device fails as on a disk that is full."""
+    from blast_transport.store.file_target import FileTarget
+
+    full = os.open("/dev/full", os.O_RDWR)
+    try:
+        monkeypatch.setattr(FileTarget, "_open_alone", lambda self: os.dup(full))
+        monkeypatch.setattr(FileTarget, "_check_room", lambda self, size: None)
+        monkeypatch.setattr("fcntl.flock", lambda *_: None)
+        data = data_of(1000)
+        store = file_store(engine, tmp_path, data.layout)
+        with pytest.raises(StoreError, match=r"cannot write .*/file: No space left on device$"):
+            store.put(0, data.block(0))
+        assert not store.has(0) and store.position == 0
+        store.discard()
+    finally:
+        os.close(full)
+
+
+# ---------------------------------------------------------------------------------------------------- the sender
+
+
+def reader_of(engine: str, path: Path, data: Data) -> tuple[BlockReader, int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    reader = open_reader(engine, FileSource(path, descriptor), data.layout, SUITE, None)
+    assert reader.engine == engine
+    return reader, descriptor
+
+
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("size", [0, 1, 39, 40, 41, 40 * 300 + 7])
+def test_a_sender_digests_the_same_in_any_portions(engine: str, tmp_path: Path, size: int) -> None:
+    data, draw = data_of(size), random.Random(size)
+    path = tmp_path / "source"
+    path.write_bytes(data.content)
+    reader, descriptor = reader_of(engine, path, data)
+    view = memoryview(bytearray(data.layout.block_size))
+    found = b""
+    while not reader.last(reader.digested):
+        if draw.random() < 0.3:
+            block = reader.digested
+            assert view[: reader.load(block, view)] == data.block(block)
+        else:
+            assert reader.digest(draw.randint(1, 150))
+        found += reader.take_digests()
+    assert found == data.digests()
+    assert not reader.digest(5)
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_file_that_became_shorter_is_said_to_be(engine: str, tmp_path: Path) -> None:
+    data = data_of(1000)
+    path = tmp_path / "source"
+    path.write_bytes(data.content)
+    reader, descriptor = reader_of(engine, path, data)
+    assert reader.digest(5)
+    os.truncate(path, 410)
+    with pytest.raises(SourceChangedError, match="it became shorter while it was read"):
+        while reader.digest(5):
+            pass
+    os.close(descriptor)
