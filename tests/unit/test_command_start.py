@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_MODULES = 40
 """What argparse brings is half of it."""
 HEAVY = {
-    "asyncio", "blast_api", "blast_transport.blocks", "blast_transport.session", "dataclasses", "email", "importlib.metadata", "json", "logging",
-    "shutil", "socket", "ssl", "subprocess", "thrift", "threading", "tqdm", "typing", "zipfile",
+    "asyncio", "blast_api", "blast_transport.blocks", "blast_transport.session", "dataclasses", "email",
+    "importlib.metadata", "json", "logging", "shutil", "socket", "ssl", "subprocess", "thrift", "threading", "tqdm", "typing", "zipfile",
 }  # fmt: skip
 LOADED = """
 import sys
