@@ -84,8 +84,8 @@ impl FileStore {
         waiting(py, || self.0.put_row(first, data))
     }
 
-    fn claim(&self, first: u64, stop: u64) -> PyResult<Vec<Run>> {
-        at_once(|| self.0.claim(first, stop))
+    fn claim(&self, py: Python<'_>, first: u64, stop: u64) -> PyResult<Vec<Run>> {
+        waiting(py, || self.0.claim(first, stop))
     }
 
     fn written(&self, py: Python<'_>, first: u64, digests: &[u8]) -> PyResult<()> {
@@ -112,8 +112,8 @@ impl FileStore {
         self.change(Books::take_wrong)
     }
 
-    fn end_at(&self, size: u64) -> PyResult<()> {
-        self.change(|books| books.end_at(size))
+    fn end_at(&self, py: Python<'_>, size: u64) -> PyResult<()> {
+        waiting(py, || self.0.end_at(size))
     }
 
     /// The sender's digests of the first `blocks`, one after the other.

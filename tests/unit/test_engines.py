@@ -153,6 +153,20 @@ def test_what_is_closed_is_closed_for_good_and_closed_as_often_as_one_likes(engi
 
 
 @pytest.mark.parametrize("engine", BOTH)
+def test_what_comes_once_more_when_the_file_is_in_place_is_nothing_new(engine: str, tmp_path: Path) -> None:
+    """A carrier that was left may still bring it."""
+    data = data_of(1000)
+    store = file_store(engine, tmp_path, data.layout)
+    store.expect(0, data.digests())
+    store.put_row(0, memoryview(data.content))
+    store.commit(data.whole)
+    assert not store.put(0, data.block(0))
+    store.put_row(0, memoryview(data.content))
+    store.discard()
+    assert (tmp_path / "file").read_bytes() == data.content
+
+
+@pytest.mark.parametrize("engine", BOTH)
 def test_a_full_disk_is_told_in_the_systems_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every write to this device fails as on a disk that is full."""
     from blast_transport.store.file_target import FileTarget

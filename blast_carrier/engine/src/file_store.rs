@@ -1,7 +1,8 @@
 //! One session's data at one receiver, in a file: `blast_transport/store/store.py`, for targets that are files.
 //!
 //! Every method may be called from any thread. Digests are taken before any lock; one lock keeps writers apart, for as
-//! long as the file makes them wait, and another, which nobody holds while he waits, keeps the books.
+//! long as the file makes them wait, and another, which nobody holds while he waits, keeps the books. While blocks are
+//! written only digests may come, and what is held then is judged once more: claims and the end of a stream wait.
 
 use std::fs::File;
 use std::io;
@@ -55,7 +56,6 @@ impl FileStore {
         }
         let digests: Vec<Digest> = row.iter().map(|block| digest(block)).collect();
         let mut files = self.files()?;
-        let files = open(&mut files)?;
         let good = {
             let mut books = self.books()?;
             let stop = books.reach().min(first.saturating_add(row.len() as u64));
@@ -63,10 +63,11 @@ impl FileStore {
         };
         let mut taken = 0;
         for (begin, end) in good {
+            let files = open(&mut files)?;
             for block in begin..end {
                 self.write(files, block, row[(block - first) as usize])?;
             }
-            taken += self.hold(files, first, &digests, (begin, end))?;
+            taken += self.hold(files, begin, &digests[(begin - first) as usize..(end - first) as usize])?;
         }
         Ok(taken)
     }
@@ -78,22 +79,25 @@ impl FileStore {
     pub fn put_row(&self, first: u64, data: &[u8]) -> Result<(), Fault> {
         let digests: Vec<Digest> = data.chunks(self.block_size as usize).map(digest).collect();
         let mut files = self.files()?;
-        let files = open(&mut files)?;
-        let (stop, free) = {
+        let free = {
             let books = self.books()?;
-            let stop = books.shape().blocks().min(first.saturating_add(digests.len() as u64));
-            (stop, books.free(first, stop))
+            books.free(first, books.shape().blocks().min(first.saturating_add(digests.len() as u64)))
         };
-        for (begin, end) in free {
+        for (begin, end) in &free {
             let offset = |block: u64| (data.len() as u64).min((block - first) * self.block_size) as usize;
-            self.write(files, begin, &data[offset(begin)..offset(end)])?;
+            self.write(open(&mut files)?, *begin, &data[offset(*begin)..offset(*end)])?;
         }
-        self.hold(files, first, &digests, (first, stop))?;
+        for (begin, end) in free {
+            let row = &digests[(begin - first) as usize..(end - first) as usize];
+            self.hold(open(&mut files)?, begin, row)?;
+        }
         Ok(())
     }
 
     /// The blocks from `first` to before `stop` that the caller may now write by himself.
     pub fn claim(&self, first: u64, stop: u64) -> Result<Vec<Run>, Fault> {
+        // Not between the two looks of somebody who writes.
+        let _files = self.files()?;
         let mut books = self.books()?;
         let size = books.shape().size.unwrap_or(u64::MAX);
         if let Some((_, end)) = books.free(first, stop.min(books.reach())).last() {
@@ -106,14 +110,19 @@ impl FileStore {
     pub fn written(&self, first: u64, digests: &[u8]) -> Result<(), Fault> {
         let digests = cut(digests);
         let mut files = self.files()?;
-        let files = open(&mut files)?;
-        let stop = first.saturating_add(digests.len() as u64);
-        let blocks = {
+        let count = {
             let mut books = self.books()?;
-            books.release(first, stop);
-            books.shape().blocks()
+            books.release(first, first.saturating_add(digests.len() as u64));
+            books.shape().blocks().saturating_sub(first).min(digests.len() as u64) as usize
         };
-        self.hold(files, first, &digests, (first, stop.min(blocks)))?;
+        self.hold(open(&mut files)?, first, &digests[..count])?;
+        Ok(())
+    }
+
+    /// A stream turned out to have so many bytes.
+    pub fn end_at(&self, size: u64) -> Result<(), Fault> {
+        let _files = self.files()?;
+        self.books()?.end_at(size);
         Ok(())
     }
 
@@ -136,14 +145,14 @@ impl FileStore {
         Ok(files.data.write_all_at(data, offset)?)
     }
 
-    /// Of these blocks, which lie in the file, hold the good ones, and note them; how many.
+    /// These blocks lie in the file, with these digests: hold those that are good, and note them; how many.
     ///
     /// They are judged only now, or once more: the sender's digests may have come while they were written.
-    fn hold(&self, files: &mut Files, first: u64, digests: &[Digest], run: Run) -> Result<u64, Fault> {
+    fn hold(&self, files: &mut Files, first: u64, digests: &[Digest]) -> Result<u64, Fault> {
         let row = |begin: u64, end: u64| &digests[(begin - first) as usize..(end - first) as usize];
         let good = {
             let mut books = self.books()?;
-            let good = books.good(run.0, row(run.0, run.1.max(run.0)), run.1);
+            let good = books.good(first, digests, first + digests.len() as u64);
             for (begin, end) in &good {
                 books.hold(*begin, row(*begin, *end));
             }

@@ -86,8 +86,12 @@ fn threads_with_right_and_wrong_blocks_leave_what_was_sent() {
 fn what_is_closed_takes_nothing_and_is_closed_as_often_as_one_likes() {
     let folder = Folder::new("closed");
     let store = folder.store();
+    assert_eq!(store.put_all(3, &[&[1; 40]]).unwrap(), 1);
     store.close().unwrap();
     store.close().unwrap();
+    // What comes twice is nothing new, as late as it may be.
+    assert_eq!(store.put_all(3, &[&[1; 40]]).unwrap(), 0);
+    store.put_row(3, &[1; 40]).unwrap();
     assert!(matches!(store.put_all(0, &[&[0; 40]]), Err(Fault::System(_))));
     assert!(matches!(store.put_row(0, &[0; 40]), Err(Fault::System(_))));
 }
