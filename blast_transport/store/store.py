@@ -112,8 +112,9 @@ class Store:
             raise StoreError(f"{self.target.place} is no file that somebody else could write")
         with self._lock:
             free = list(runs_of(self._free(first, min(stop, self.reach))))
-            for begin, end in free:
+            for _, end in free[-1:]:
                 self.target.check_end(self.layout.offset(end - 1) + self.layout.length(end - 1))
+            for begin, end in free:
                 self._claimed.add_range(begin, end - begin)
             return [(begin, end - begin) for begin, end in free]
 

@@ -22,6 +22,7 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.file_target import FileRules, FileTarget
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.opening import open_reader, open_store
 from blast_transport.store.source import FileSource
@@ -167,10 +168,27 @@ def test_what_comes_once_more_when_the_file_is_in_place_is_nothing_new(engine: s
 
 
 @pytest.mark.parametrize("engine", BOTH)
+def test_a_claim_that_is_refused_claims_nothing(engine: str, tmp_path: Path) -> None:
+    """Found by the two engines beside each other: Python's left what it had looked at before claimed for good."""
+    data = data_of(41)
+    store = file_store(engine, tmp_path, Layout(None, 10, 4), FileRules(41))
+    store.put_row(1, memoryview(data.block(1)))
+    with pytest.raises(StoreError, match="more bytes came than the 41 that this agent takes"):
+        store.claim(0, 3)
+    assert store.put(0, data.block(0))
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_of_blocks_that_go_on_too_far_none_is_written(engine: str, tmp_path: Path) -> None:
+    store = file_store(engine, tmp_path, Layout(None, 10, 4), FileRules(60))
+    with pytest.raises(StoreError, match="more bytes came than the 60 that this agent takes"):
+        store.put_all(0, [bytes(40), bytes(40)])
+    assert store.descriptor is not None and os.fstat(store.descriptor).st_size == 0
+
+
+@pytest.mark.parametrize("engine", BOTH)
 def test_a_full_disk_is_told_in_the_systems_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every write to this device fails as on a disk that is full."""
-    from blast_transport.store.file_target import FileTarget
-
     full = os.open("/dev/full", os.O_RDWR)
     try:
         monkeypatch.setattr(FileTarget, "_open_alone", lambda self: os.dup(full))

@@ -64,6 +64,7 @@ impl FileStore {
         let mut taken = 0;
         for (begin, end) in good {
             let files = open(&mut files)?;
+            self.check_end((end - 1) * self.block_size + row[(end - 1 - first) as usize].len() as u64)?;
             for block in begin..end {
                 self.write(files, block, row[(block - first) as usize])?;
             }
