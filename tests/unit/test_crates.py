@@ -127,6 +127,12 @@ def test_the_lock_file_is_made_of_what_is_pinned(checkout: Path) -> None:
     assert (checkout / "Cargo.lock").read_text() == LOCKED
 
 
+def test_which_cargo_it_is_can_be_asked_for_and_the_lock_file_is_made(checkout: Path) -> None:
+    folder = add_cargo(checkout, "1.85.0")
+    assert cargo(checkout, [folder], "--where").stdout == f"{folder}/cargo\n"
+    assert (checkout / "Cargo.lock").read_text() == LOCKED
+
+
 def test_a_lock_file_that_fits_is_left_alone(checkout: Path) -> None:
     fits = LOCKED.replace('registry+here"', 'registry+there"')
     (checkout / "Cargo.lock").write_text(fits)
