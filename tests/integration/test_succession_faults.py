@@ -344,9 +344,8 @@ def one_round(room: Room, fault: Callable, draw: random.Random, what: str) -> No
     with jobs(room, heard) as (load, reader):
         eventually(lambda: all(job.granted for job in load), f"work before {what}", PATIENCE)
         heal = fault(room, draw)
-        time.sleep(
-            draw.uniform(0.1, 2.0 * LEASE)
-        )  # nobody helps it for so long: what happens meanwhile is what is tried
+        alone = draw.uniform(0.1, 2.0 * LEASE)
+        time.sleep(alone)  # nobody helps it for so long: what happens meanwhile is what is tried
         heal()
         eventually(lambda: has_one_leader(room), f"one leader after {what}", PATIENCE)
         more = [job.granted + 1 for job in load]
