@@ -37,6 +37,7 @@ ROUNDS = int(os.environ.get("BLAST_FAULT_ROUNDS", "0"))
 SEED = int(os.environ.get("BLAST_FAULT_SEED", "1"))
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600 + 120 * ROUNDS)]
 PATIENCE = 180.0
+AGAIN = 0.02
 LEASE = 3
 """Seconds: on a machine with much else to do one of a second runs out by itself."""
 GROUPS = [("r1h1", ["r2h1", "r3h1"]), ("r4h1", ["r5h1", "r6h1"])]
@@ -161,7 +162,7 @@ class Job:
             return None
 
     def _finish(self, client: Client, key: str) -> None:
-        end = time.monotonic() + PATIENCE
+        end, is_unknown = time.monotonic() + PATIENCE, False
         while time.monotonic() < end:
             begin = time.monotonic()
             try:
@@ -173,8 +174,12 @@ class Job:
             except NotLeader:
                 continue
             except (ControllerUnreachable, NotYet):
-                self._heard.note(key, Finished(None), begin, math.inf)
                 # Whether it was done is not known: ask again, and be told that it has ended if it was.
+                if not is_unknown:
+                    # It happens once at most, and may from now on: of those that follow there is no more to say.
+                    self._heard.note(key, Finished(None), begin, math.inf)
+                is_unknown = True
+                self._ending.wait(AGAIN)
                 continue
             return
         raise AssertionError(f"{key} could not be finished")
