@@ -105,13 +105,13 @@ def booted() -> Iterator[System]:
         boot.wait()
 
 
-def eventually(look: Callable[[], T], what: str) -> T:
+def eventually(look: Callable[[], T | None], what: str) -> T:
     """What there is when there is something."""
     end = time.monotonic() + PATIENCE
     while not (found := look()):
         if time.monotonic() > end:
             raise SystemExit(f"waited in vain for {what}")
-        time.sleep(0.1)
+        time.sleep(0.1)  # neither a process nor systemd says when it is there
     return found
 
 
@@ -190,7 +190,7 @@ def next_release(built: list[str], folder: Path) -> list[str]:
 
 
 def upgrade(system: System, later: list[str]) -> None:
-    """What the administrator wrote stays, what he left alone is renewed, services run the new release on their state."""
+    """What the administrator wrote stays, what he left alone is renewed, services run the new release on what was."""
     before = {system.shown(service, "MainPID") for service in SERVICES}
     CONTROLLER.write_text(CONTROLLER.read_text() + MINE)
     journal = STATE["blast"] / "journal.sqlite"
