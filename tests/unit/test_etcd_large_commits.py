@@ -177,7 +177,7 @@ def test_a_large_commit_that_is_not_carried_out_yet_is_finished_before_the_next(
 
 @pytest.fixture
 def half_done(mortal, small_transactions):
-    """A store whose large commit counts, of which so many transactions have been done since, and one more unheard of."""
+    """A store whose large commit counts, of which so many transactions were done since, and one more unheard of."""
 
     def make(done):
         connection, store = mortal()
