@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 import thrift
 
+from tests.support.side_by_side import is_alone
 from tests.support.unsteady import faults
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -130,6 +131,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _refuse_too_many_unsteady(items)
     _leave_out_by_length(config, items)
+    items.sort(key=lambda item: is_alone(item.nodeid))
     if not EVERY_TEST:
         for item in items:
             _skip_what_cannot_run(item)
