@@ -21,6 +21,7 @@ from blast_transport.carriers.trees.protocol.messages import (
     Message,
     Named,
     Open,
+    Quit,
     Reader,
     Taken,
     encode,
@@ -212,6 +213,17 @@ def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
             # Who has had the whole tree misses nothing.
             eventually(one.lost)
             assert one.lost()[0][:2] == (1, 2)
+
+
+@pytest.mark.parametrize("last", [Quit("done"), End(3), Open(0, 0)], ids=["leaves", "ends twice", "opens again"])
+def test_a_parent_that_is_through_with_its_first_words_is_lost_and_nobody_else(last: Message) -> None:
+    with running(FROM_A, FROM_SENDER) as one:
+        a, sender = one.parent("a"), one.parent("")
+        a.say(Open(0, 0), End(0), last)
+        assert a.is_closed()
+        sender.say(Open(1, 0), *map(block, range(BLOCKS)), End(BLOCKS))
+        eventually(lambda: sender.hear(Taken) == Taken(BLOCKS, full=False))
+        assert one.store.position == BLOCKS
 
 
 def test_who_joins_and_says_nothing_is_let_go() -> None:
