@@ -221,11 +221,7 @@ class Ledger:
         after = replace(self.head, change=self.head.change + 1, staged=0)
         for number in range(self.head.staged):
             part = parts[number] if parts else self._part(number, after)
-            if part is None:
-                return
-            with whole(self._keys):
-                operations = list(parsed(part).success)
-            if self._unless_forgotten(operations, after) is None:
+            if part is None or not self._carry_out(part, after):
                 return
         answer = self._unless_forgotten([put(self._keys.head, after.pack()), delete_all(self._keys.all_staged)], after)
         if answer is not None:
@@ -241,6 +237,12 @@ class Ledger:
             raise DamagedInEtcd(self._keys.prefix, f"part {number} of its latest commit is missing")
         value: bytes = found[0].value
         return value
+
+    def _carry_out(self, part: bytes, after: Head) -> bool:
+        """Whether a part is carried out; False where the change has been forgotten already."""
+        with whole(self._keys):
+            operations = list(parsed(part).success)
+        return self._unless_forgotten(operations, after) is not None
 
     def _unless_forgotten(self, operations: Sequence[api.RequestOp], after: Head) -> api.TxnResponse | None:
         """Do this while the head names the change that is being carried out.
