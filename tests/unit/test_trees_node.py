@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -207,7 +207,8 @@ def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
         a = one.parent("a")
         a.say(Open(0, 0))
         a.hear(Holds)
-        a.socket.sendall(wrong)
+        with suppress(ConnectionError):  # It may know by the head of a message, and be gone before the rest.
+            a.socket.sendall(wrong)
         assert a.is_closed()
         if not wrong.startswith(encode(End(0))):
             # Who has had the whole tree misses nothing.
