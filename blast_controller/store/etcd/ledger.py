@@ -95,7 +95,7 @@ class Ledger:
             raise self._over
         attempt = self._attempt(change)
         for number, part in enumerate(attempt.parts):
-            self._led([put(self._keys.staged(number), part)])
+            self._stage(number, part)
         self._decide(attempt)
 
     def settle(self) -> None:
@@ -261,12 +261,13 @@ class Ledger:
         self.head, self.revision = after, found[0].mod_revision
         return None
 
-    def _led(self, operations: Sequence[api.RequestOp]) -> None:
-        """Carry out what may be carried out twice, while this controller leads and the head is as it is now.
+    def _stage(self, number: int, part: bytes) -> None:
+        """Put a part where it means nothing yet.
 
-        A request without an answer is sent again, and the first may arrive when later changes have long been written.
+        A request without an answer is sent again, and the first may arrive when later changes have long been written:
+        the head is compared, too.
         """
-        answer = self._connection.call(TXN, self._fenced(operations))
+        answer = self._connection.call(TXN, self._fenced([put(self._keys.staged(number), part)]))
         if not answer.succeeded:
             leader = list(answer.responses[0].response_range.kvs)
             if self._is_ours(leader):
