@@ -202,9 +202,7 @@ class _SwitchSession:
             except Tl1Error as error:
                 if self._up and not client.flooded:
                     retry = FIRST_RETRY
-                if isinstance(error, Denied):
-                    self._on_refused(self._settings.dialect.name, error.code)
-                self._lost(str(error))
+                self._lost(self._refusal(error) if isinstance(error, Denied) else str(error))
             await client.close()
             await asyncio.sleep(retry)
             retry = min(2 * retry, LONGEST_RETRY)
@@ -414,6 +412,7 @@ class _SwitchSession:
         return None
 
     def _refusal(self, error: Denied) -> str:
+        """What it says, noted."""
         self._on_refused(self._settings.dialect.name, error.code)
         return str(error)
 
