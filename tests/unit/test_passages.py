@@ -22,12 +22,18 @@ def passage_to(far: socket.socket) -> Passage:
     return Passage(listening_here("127.0.0.1", 0), here(*far.getsockname()))
 
 
+def joined(passage: Passage, far: socket.socket) -> tuple[socket.socket, socket.socket]:
+    """Both ends of a connection through it."""
+    near = socket.create_connection(passage.listening.getsockname(), timeout=10)
+    there, _ = far.accept()
+    there.settimeout(10)
+    return near, there
+
+
 def test_bytes_pass_both_ways_and_the_end_ends_them(far):
     passage = passage_to(far)
     with Passages([passage]):
-        near = socket.create_connection(passage.listening.getsockname(), timeout=10)
-        there, _ = far.accept()
-        there.settimeout(10)
+        near, there = joined(passage, far)
         near.sendall(b"there")
         assert there.recv(5) == b"there"
         there.sendall(b"and back")
@@ -38,9 +44,7 @@ def test_bytes_pass_both_ways_and_the_end_ends_them(far):
 def test_a_connection_that_breaks_at_one_end_breaks_at_the_other(far):
     passage = passage_to(far)
     with Passages([passage]):
-        near = socket.create_connection(passage.listening.getsockname(), timeout=10)
-        there, _ = far.accept()
-        there.settimeout(10)
+        near, there = joined(passage, far)
         near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         near.close()
         assert is_over(there)
@@ -49,8 +53,7 @@ def test_a_connection_that_breaks_at_one_end_breaks_at_the_other(far):
 def test_where_it_is_shut_nobody_is_told_that_the_other_is_gone(far):
     passage = passage_to(far)
     with Passages([passage]):
-        near = socket.create_connection(passage.listening.getsockname(), timeout=10)
-        there, _ = far.accept()
+        near, there = joined(passage, far)
         there.settimeout(0.2)
         passage.gate.shut()
         near.close()
@@ -76,10 +79,8 @@ def test_who_has_only_just_come_is_not_left_open(far, shut):
 def test_it_ends_while_it_is_shut_too(far):
     passage = passage_to(far)
     with Passages([passage]):
-        near = socket.create_connection(passage.listening.getsockname(), timeout=10)
+        near, there = joined(passage, far)
         near.sendall(b"x")
-        there, _ = far.accept()
-        there.settimeout(10)
         assert there.recv(1) == b"x"
         passage.gate.shut()
     assert is_over(near) and is_over(there)
