@@ -113,7 +113,9 @@ class Daemon:
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
         """What must not be written anywhere."""
-        self._optical = OpticalExecutor(switches, self.runtime.post, self._die, self._may_write)
+        self._optical = OpticalExecutor(
+            switches, self.runtime.post, self._die, self._may_write, watchers.metering.refused
+        )
         per_second = config.controller.calls_per_second
         self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         handler = BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate, self)

@@ -9,13 +9,10 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from mininet_topos.namespace import open_socket, run_in_network_of
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _BYTES = 1 << 16
 _BACKLOG = 64
 
@@ -64,7 +61,7 @@ class Passage:
     """Who comes in at `listening` is handed on to where `connect` leads, as far as the gate lets pass."""
 
     listening: socket.socket
-    connect: Callable[[], Awaitable[Streams]]
+    connect: Callable[[], Awaitable[socket.socket]]
     gate: Gate = field(default_factory=Gate)
 
 
@@ -74,6 +71,7 @@ class Passages:
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._passages = passages
         self._ready, self._ending = threading.Event(), asyncio.Event()
+        self._under_way: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve_all()), name="passages", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -88,66 +86,77 @@ class Passages:
         self._thread.join()
 
     async def _serve_all(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        servers = []
+        self._loop = loop = asyncio.get_running_loop()
         for passage in self._passages:
-            passage.gate.serve(self._loop)
-            servers.append(await asyncio.start_server(partial(_serve, passage), sock=passage.listening))
+            passage.gate.serve(loop)
+            loop.add_reader(passage.listening, self._let_in, passage)
         self._ready.set()
         await self._ending.wait()
-        for server in servers:
-            server.close()
-        under_way = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in under_way:
+        for passage in self._passages:
+            loop.remove_reader(passage.listening)
+            passage.listening.close()
+        for task in self._under_way:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
-
-async def _serve(passage: Passage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    ways = [writer]
-    # The end of the passages cancels what they have under way, which is nobody's fault.
-    with suppress(asyncio.CancelledError, OSError):
+    def _let_in(self, passage: Passage) -> None:
         try:
-            await passage.gate.passed()
-            far_reader, far_writer = await passage.connect()
-            ways.append(far_writer)
-            await asyncio.gather(_copy(reader, far_writer, passage.gate), _copy(far_reader, writer, passage.gate))
-        finally:
-            for way in ways:
-                way.transport.abort()
+            near, _ = passage.listening.accept()
+        except OSError:
+            # Gone again, or there are too many: whoever still waits is asked for again.
+            return
+        near.setblocking(False)
+        task = asyncio.create_task(_serve(passage, near))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        # Also where it was cancelled before its first turn.
+        task.add_done_callback(lambda _: near.close())
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: Gate) -> None:
-    with suppress(OSError):
-        while data := await reader.read(_BYTES):
+async def _serve(passage: Passage, near: socket.socket) -> None:
+    try:
+        await passage.gate.passed()
+        with await passage.connect() as far:
+            async with asyncio.TaskGroup() as ways:
+                ways.create_task(_copy(near, far, passage.gate))
+                ways.create_task(_copy(far, near, passage.gate))
+    except* OSError:
+        # Where one end is gone, the other hears of it by being closed.
+        pass
+
+
+async def _copy(source: socket.socket, target: socket.socket, gate: Gate) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        while data := await loop.sock_recv(source, _BYTES):
             await gate.passed()
-            writer.write(data)
-            await writer.drain()
+            await loop.sock_sendall(target, data)
+    except OSError:
         await gate.passed()
-        # The other way may still have something to say.
-        writer.write_eof()
+        raise
+    await gate.passed()
+    # The other way may still have something to say.
+    target.shutdown(socket.SHUT_WR)
 
 
-def here(host: str, port: int) -> Callable[[], Awaitable[Streams]]:
+def here(host: str, port: int) -> Callable[[], Awaitable[socket.socket]]:
     """Leads to an address in this process's namespace."""
-    return partial(asyncio.open_connection, host, port)
+    return lambda: _connected(socket.socket(), host, port)
 
 
-def within(pid: int, host: str, port: int) -> Callable[[], Awaitable[Streams]]:
+def within(pid: int, host: str, port: int) -> Callable[[], Awaitable[socket.socket]]:
     """Leads to an address in the network namespace of a process."""
+    return lambda: _connected(open_socket(pid, socket.AF_INET, socket.SOCK_STREAM), host, port)
 
-    async def connect() -> Streams:
-        # A moment's work, which must not be left half done by whoever cancels.
-        far = open_socket(pid, socket.AF_INET, socket.SOCK_STREAM)
-        far.setblocking(False)
-        try:
-            await asyncio.get_running_loop().sock_connect(far, (host, port))
-        except BaseException:
-            far.close()
-            raise
-        return await asyncio.open_connection(sock=far)
 
-    return connect
+async def _connected(far: socket.socket, host: str, port: int) -> socket.socket:
+    far.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(far, (host, port))
+    except BaseException:
+        far.close()
+        raise
+    return far
 
 
 def listening_here(host: str, port: int) -> socket.socket:

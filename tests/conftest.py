@@ -17,6 +17,7 @@ import pytest
 import thrift
 
 from tests.support.engines import BOTH, asking_for
+from tests.support.side_by_side import is_alone
 from tests.support.unsteady import faults
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -124,9 +125,6 @@ LACKS = {
     }.items()
 }
 
-# Integration tests share the machine's one Open vSwitch and measure time: they come last, one after the other.
-ONE_AFTER_THE_OTHER = "tests/integration/"
-
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop in which a coroutine runs."""
@@ -141,7 +139,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _refuse_too_many_unsteady(items)
     _leave_out_by_length(config, items)
-    items.sort(key=lambda item: item.nodeid.startswith(ONE_AFTER_THE_OTHER))
+    items.sort(key=lambda item: is_alone(item.nodeid))
     if not EVERY_TEST:
         for item in items:
             _skip_what_cannot_run(item)
@@ -267,11 +265,6 @@ def _skip_what_cannot_run(item: pytest.Item) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling":
     """Give every other file to whichever worker is free, so that its fixtures are made once."""
-    # xdist's own groups (xdist_group) have no effect under pytest 9.2: pytest-xdist issue 1386.
-    from xdist.scheduler import LoadScopeScheduling
+    from tests.support.side_by_side import SideBySide
 
-    class OneWorkerForIntegration(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return ONE_AFTER_THE_OTHER if nodeid.startswith(ONE_AFTER_THE_OTHER) else nodeid.partition("::")[0]
-
-    return OneWorkerForIntegration(config, log)
+    return SideBySide(config, log)

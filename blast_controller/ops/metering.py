@@ -23,6 +23,8 @@ from blast_controller.ops.metrics import Metrics
 
 TORS = "tors"
 """All ToRs together: a fabric may have a thousand."""
+MOST_CODES = 64
+"""Different pairs of dialect and error code that have labels of their own: a code is what a switch says."""
 
 
 class Metering(Observer):
@@ -32,6 +34,14 @@ class Metering(Observer):
         self._metrics = metrics
         self._tenants = frozenset(tenants)
         self.drift = Drift()
+        self._codes: set[tuple[str, str]] = set()
+
+    def refused(self, dialect: str, code: str) -> None:
+        """An optical switch has refused a command. From any thread."""
+        if len(self._codes) < MOST_CODES:
+            self._codes.add((dialect, code))
+        told = code if (dialect, code) in self._codes else "other"
+        self._metrics.tl1_errors.labels(dialect, told).inc()
 
     def on_event(self, event: Event, core: Core) -> None:
         """What devices and senders have told."""

@@ -71,6 +71,12 @@ class Metrics:
             ("device",),
             registry=registry,
         )
+        self.tl1_errors = Counter(
+            "blast_tl1_errors_total",
+            "Commands that an optical switch refused, by its dialect and error code (GR-831: IICM, SNVS, ...).",
+            ("dialect", "code"),
+            registry=registry,
+        )
         self.drift = Gauge(
             "blast_drift_objects",
             "Rules and cross-connects on devices that are not of Blast's making.",

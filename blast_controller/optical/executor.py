@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from blast_controller.core.model.commands import CircuitChange, SetCircuits
 from blast_controller.core.model.events import (
@@ -77,10 +78,15 @@ class OpticalExecutor:
         on_event: Callable[[DeviceEvent], None],
         fatal: Callable[[BaseException], None],
         may_write: Callable[[], bool] = lambda: True,
+        on_refused: Callable[[str, str], None] = lambda dialect, code: None,
     ) -> None:
-        """`may_write` is asked before each change: no switch knows of itself which of two controllers leads."""
+        """`may_write` is asked before each change: no switch knows of itself which of two controllers leads.
+
+        `on_refused` is told the dialect and the error code of every refusal, on the executor's thread.
+        """
         self._loop = asyncio.new_event_loop()
-        self._sessions = {settings.name: _SwitchSession(settings, on_event, may_write) for settings in switches}
+        hands = _Hands(on_event, may_write, on_refused)
+        self._sessions = {settings.name: _SwitchSession(settings, hands) for settings in switches}
         self._fatal = fatal
         self._thread = threading.Thread(target=self._run, name="optical", daemon=True)
 
@@ -140,15 +146,20 @@ class _Work:
         return _Work(self.changes + later.changes, {**self.since, **later.since})
 
 
+class _Hands(NamedTuple):
+    """What a session asks of its owner."""
+
+    on_event: Callable[[DeviceEvent], None]
+    may_write: Callable[[], bool]
+    on_refused: Callable[[str, str], None]
+
+
 class _SwitchSession:
     """One switch: connect, say what is there, do the queue in order, and again when the session is lost."""
 
-    def __init__(
-        self, settings: SwitchSettings, on_event: Callable[[DeviceEvent], None], may_write: Callable[[], bool]
-    ) -> None:
+    def __init__(self, settings: SwitchSettings, hands: _Hands) -> None:
         self._settings = settings
-        self._may_write = may_write
-        self._on_event = on_event
+        self._on_event, self._may_write, self._on_refused = hands
         self._queue: deque[_Work | None] = deque()
         self._queued = asyncio.Event()
         self._up = False
@@ -191,7 +202,7 @@ class _SwitchSession:
             except Tl1Error as error:
                 if self._up and not client.flooded:
                     retry = FIRST_RETRY
-                self._lost(str(error))
+                self._lost(self._refusal(error) if isinstance(error, Denied) else str(error))
             await client.close()
             await asyncio.sleep(retry)
             retry = min(2 * retry, LONGEST_RETRY)
@@ -332,7 +343,8 @@ class _SwitchSession:
         if doomed:
             try:
                 await client.disconnect(doomed)
-            except Denied:
+            except Denied as error:
+                self._refusal(error)
                 refusals = await self._disconnect_singly(client, doomed)
         stuck = set()
         for change in changes:
@@ -350,7 +362,7 @@ class _SwitchSession:
             try:
                 await client.disconnect([circuit])
             except Denied as error:
-                refusals[circuit] = str(error)
+                refusals[circuit] = self._refusal(error)
         return refusals
 
     async def _connect(
@@ -368,7 +380,7 @@ class _SwitchSession:
         try:
             await client.connect(_roots_first(changes))
         except Denied as error:
-            refusal = str(error)
+            refusal = self._refusal(error)
         if refusal is None:
             return changes
         if len(changes) == 1:
@@ -390,15 +402,19 @@ class _SwitchSession:
                 answer(change, refusal)
         return connected
 
-    @staticmethod
-    async def _connect_alone(client: SwitchClient, missing: list[Circuit]) -> str | None:
+    async def _connect_alone(self, client: SwitchClient, missing: list[Circuit]) -> str | None:
         if not missing:
             return None
         try:
             await client.connect(missing)
         except Denied as error:
-            return str(error)
+            return self._refusal(error)
         return None
+
+    def _refusal(self, error: Denied) -> str:
+        """What it says, noted."""
+        self._on_refused(self._settings.dialect.name, error.code)
+        return str(error)
 
     def _fail(self, changes: Iterable[CircuitChange], reason: str) -> None:
         for change in list(changes):

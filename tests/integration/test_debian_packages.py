@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = 8
+STEPS = 10
 pytestmark = [pytest.mark.bare, pytest.mark.long, pytest.mark.timeout(3600)]
 
 

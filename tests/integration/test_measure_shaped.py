@@ -25,6 +25,7 @@ SECRET = "0123456789abcdef" * 2
 DATA = 1448 / 1514
 """Of what is on the wire, with TCP's time stamps and without what Ethernet adds around its frames."""
 NEAR = 0.15
+TRIES = 4
 
 SHAPE = Shape(
     links={(0, 1): 100, (0, 2): 40, (0, 3): 60, (1, 2): 20, (1, 3): 80, (2, 1): 90, (2, 3): 30, (3, 1): 70, (3, 2): 50},
@@ -68,23 +69,50 @@ def near(found: float, shaped_mbps: float) -> bool:
     return abs(found / (shaped_mbps * 1e6 * DATA) - 1) <= NEAR
 
 
+def is_faster(found: float, shaped_mbps: float) -> bool:
+    return found / (shaped_mbps * 1e6 * DATA) - 1 > NEAR
+
+
 def wanted(shape: Shape, start: int, end: int) -> float:
     return min(shape.links[start, end], shape.out[start], shape.into[end])
 
 
+def shaped_rates(shape: Shape) -> dict[str, float]:
+    """What each link and each access link was made for, in Mbit/s."""
+    rates = {f"h{start} to h{end}": wanted(shape, start, end) for start, end in shape.links}
+    for host, out in shape.out.items():
+        links = sum(wanted(shape, *link) for link in shape.links if link[0] == host)
+        rates[f"out of h{host}"] = min(out, links)
+    for host, into in shape.into.items():
+        links = sum(wanted(shape, *link) for link in shape.links if link[1] == host)
+        rates[f"into h{host}"] = min(into, links)
+    return rates
+
+
+def measured_rates(found: dict) -> dict[str, float]:
+    """The same in bit/s, as they were found."""
+    links = {f"{start} to {end}": rate for start, end, rate in found["links"]}
+    access = {
+        f"{words} {host}": rate
+        for words, way in (("out of", "out"), ("into", "in"))
+        for host, rate in found[way].items()
+    }
+    return links | access
+
+
 def test_links_and_access_links_are_as_fast_as_they_were_made(tmp_path):
+    shaped = shaped_rates(SHAPE)
+    slow = set(shaped)
     with measuring(tmp_path, 4, SHAPE) as made:
-        found = measure(made, tmp_path)
-    links = {(int(start[1:]), int(end[1:])): rate for start, end, rate in found["links"]}
-    assert links.keys() == SHAPE.links.keys()
-    wrong = {link: rate for link, rate in links.items() if not near(rate, wanted(SHAPE, *link))}
-    assert not wrong
-    for host in range(4):
-        sum_of_links = sum(wanted(SHAPE, *link) for link in SHAPE.links if link[0] == host)
-        assert near(found["out"][f"h{host}"], min(SHAPE.out[host], sum_of_links)), f"what h{host} sends"
-    for host in range(1, 4):
-        sum_of_links = sum(wanted(SHAPE, *link) for link in SHAPE.links if link[1] == host)
-        assert near(found["in"][f"h{host}"], min(SHAPE.into[host], sum_of_links)), f"what h{host} takes"
+        for _ in range(TRIES):
+            found = measured_rates(measure(made, tmp_path))
+            assert found.keys() >= shaped.keys()
+            assert not {name: found[name] for name, rate in shaped.items() if is_faster(found[name], rate)}
+            # A machine that does something else is slow, and never faster than it was made to be.
+            slow = {name for name in slow if not near(found[name], shaped[name])}
+            if not slow:
+                return
+    raise AssertionError(f"slower than they were made each time: {sorted(slow)}")
 
 
 @pytest.mark.parametrize("rate", [10, 50, 200])

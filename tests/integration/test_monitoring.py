@@ -101,7 +101,7 @@ def test_a_scrape_answers_every_query_of_the_dashboard(files):
             eventually(scraped, "two scrapes with work between them")
             empty = [text for text in queries() if not query(base, text)]
     # Nothing has gone wrong, and nothing has been compared, in this controller: of that there is no series yet.
-    assert all(re.search("failed_steps|drift|reconcile_runs", text) for text in empty), empty
+    assert all(re.search("failed_steps|tl1_errors|drift|reconcile_runs", text) for text in empty), empty
 
 
 def queries() -> list[str]:

@@ -177,6 +177,7 @@ def test_a_wrong_file_is_found_though_everybody_says_it_is_right(room: Room, age
     assert sender.received.intact >= 1
 
 
+@pytest.mark.long
 def test_a_short_soak_ends_well_and_leaves_nothing() -> None:
     command = [*SOAK, "--minutes", "0.5", "--clients", "12", "--hostile", "5", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as soak:

@@ -18,7 +18,7 @@ from tests.support.spark_application import JAR, Job, gone, job
 from tests.support.spark_cluster import BLAST, PYTHON, ROOT, agent_process
 from tests.support.waiting import look_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.long, pytest.mark.timeout(900)]
 
 SENT, TAKEN, JOINED = (f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined"))
 MEGABYTES = 20

@@ -344,18 +344,23 @@ def test_whose_store_takes_nothing_holds_up_nobody(
     settings = SenderSettings(LOOPBACK, MTU, SenderTimings(ready=HANGING, stall=HANGING, freeze=HANGING))
     with agents(tmp_path, 3) as there, sender_to(there, settings) as sender:
 
-        def release(progress: Progress) -> None:
-            if victim in progress.demoted:
-                others = [one for one in there if one.name != victim]
-                eventually(
-                    lambda: all(sum(map(len, one.files().values())) >= SIZE for one in others), "the others' files"
-                )
-                gate.set()
+        def release() -> None:
+            others = [one for one in there if one.name != victim]
+            eventually(lambda: all(sum(map(len, one.files().values())) >= SIZE for one in others), "the others' files")
+            gate.set()
+
+        # The sender goes on meanwhile: who reports is its own thread.
+        waiting = threading.Thread(target=release)
+
+        def begin_to_wait(progress: Progress) -> None:
+            if victim in progress.demoted and waiting.ident is None:
+                waiting.start()
 
         try:
-            result = sender.send_file(file, Route(Trees((chain("r0", "r1", "r2"),))), report=release)
+            result = sender.send_file(file, Route(Trees((chain("r0", "r1", "r2"),))), report=begin_to_wait)
         finally:
             gate.set()
+        waiting.join()
         assert {one.name: one.demoted for one in result.receivers}[victim].startswith("its store has taken nothing")
         assert [outcome.reason for outcome in result.receivers] == [""] * 3
         assert all(one.files() == {"content": content} for one in there)

@@ -1,13 +1,10 @@
 """Many rounds of faults of several controllers: `python -m tests.property.succession_run --rounds 10000 --jobs 2`.
 
-Every episode of some rounds has a seed of its own, so that a failure names the one command that shows it again. At the
-end comes a table of how often each fault met each phase.
+A failure names the one command that shows it again; an episode has some rounds.
 """
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import sys
 import time
 import traceback
@@ -17,10 +14,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.property.long_run import bound_episodes, table
+from tests.support.episodes import Counts, arguments, played, table
 from tests.support.succession.faults import FAULTS, Fault
 from tests.support.succession.seeded_bugs import BUGS
-from tests.support.succession.simulation import Counts, Simulation
+from tests.support.succession.simulation import Simulation
 
 ROUNDS = 4
 """Of an episode."""
@@ -71,38 +68,23 @@ def is_found(name: str, episodes: int) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments("tests.property.succession_run", __doc__)
     parser.add_argument("--rounds", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so much time at the latest")
-    parser.add_argument("--seed", type=int, default=0, help="of the first episode")
-    parser.add_argument("--jobs", type=int, default=1, help="processes to share the work")
-    parser.add_argument("--trace", action="store_true", help="play one episode and print all that happens")
     parser.add_argument("--seeded-bug", choices=[bug.__name__ for bug in BUGS], help="look whether this one is found")
     options = parser.parse_args()
+    episodes = -(-options.rounds // ROUNDS)
     if options.seeded_bug:
-        found = is_found(options.seeded_bug, -(-options.rounds // ROUNDS))
+        found = is_found(options.seeded_bug, episodes)
         print(f"{options.seeded_bug}: {'found' if found else 'not found'}")
         return 0 if found else 1
     if options.trace:
-        played = play(options.seed, say=lambda line: print(line, flush=True))
-        print(played.failure or "no failure")
-        return 1 if played.failure else 0
-    counts: Counts = Counter()
-    started, rounds, granted, calls, failures = time.monotonic(), 0, 0, 0, 0
-    seeds = range(options.seed, options.seed + -(-options.rounds // ROUNDS))
-    with multiprocessing.Pool(options.jobs, bound_episodes) as pool:
-        for played in pool.imap_unordered(play, seeds, chunksize=5):
-            rounds += ROUNDS
-            counts += played.counts
-            granted, calls = granted + played.granted, calls + played.calls
-            if played.failure:
-                failures += 1
-                print(played.failure)
-                print(f"failed: python -m tests.property.succession_run --trace --seed {played.seed}", flush=True)
-            if rounds % (100 * ROUNDS) == 0:
-                print(f"{rounds} rounds, {failures} failures", file=sys.stderr, flush=True)
-            if time.monotonic() - started > options.seconds:
-                break
+        traced = play(options.seed, say=lambda line: print(line, flush=True))
+        print(traced.failure or "no failure")
+        return 1 if traced.failure else 0
+    started, counts, rounds, granted, calls, failures = time.monotonic(), Counts(), 0, 0, 0, 0
+    for one in played(play, episodes, options):
+        rounds, counts, failures = rounds + ROUNDS, counts + one.counts, failures + (one.failure is not None)
+        granted, calls = granted + one.granted, calls + one.calls
     took = time.monotonic() - started
     print(f"{rounds} rounds of faults, {granted} grants, {calls} calls checked, {took:.0f} s, {failures} failures")
     print(table(counts))

@@ -45,9 +45,18 @@ def _rule(name: str) -> Callable[..., None]:
 for action in ACTIONS:
     setattr(CoreAndDevices, action, _rule(action))
 
-TestCoreAndDevices = pytest.mark.timeout(2400)(CoreAndDevices.TestCase)
-TestCoreAndDevices.settings = settings(max_examples=530, stateful_step_count=50, deadline=None)
-"""Of about 40 steps each: above 20,000 in all."""
+TestCoreAndDevices = CoreAndDevices.TestCase
+TestCoreAndDevices.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+"""Of about 40 steps each."""
+
+
+class ForLong(CoreAndDevices):
+    """The same machine, on examples of its own."""
+
+
+TestForLong = pytest.mark.long(pytest.mark.timeout(2400)(ForLong.TestCase))
+TestForLong.settings = settings(max_examples=530, stateful_step_count=50, deadline=None)
+"""Above 20,000 steps in all."""
 
 CLOCKS_AND_CHANCE = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "threading", "asyncio"}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from blast_controller.store.errors import StoreFault
@@ -189,8 +189,15 @@ STEPS = st.lists(
 )
 
 
+PUT_THEN_DELETED = [("nested", [("put", 0, "a", None)]), ("nested", [("delete all",)])]
+
+
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
+@example(
+    [("transaction", [], PUT_THEN_DELETED, []), ("transaction", [], [], PUT_THEN_DELETED), ("range", 0, 3, 1, False)]
+)
+@example([("transaction", [], PUT_THEN_DELETED[::-1], []), ("range", 0, 3, 0, False)])
 def test_both_answer_the_same(etcd, steps):
     controllers = Controllers(etcd, etcd.keys())
     try:

@@ -32,6 +32,7 @@ def found_on_devices(error: Exception) -> bool:
     return any(frame.name in LOOKS_AT_DEVICES for frame in traceback.extract_tb(error.__traceback__))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BUGS)
 def test_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

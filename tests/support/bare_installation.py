@@ -1,32 +1,38 @@
 """What an administrator does with Blast's packages and guides, on a bare Debian 12 of which nothing else is asked.
 
 A program for that system's own Python and for root, run by `scripts/bare-debian` in a clone of the project. It prints a
-line for each thing that held, and ends at the first that does not. No systemd runs there; what it would start is
-started by hand.
+line for each thing that held, and ends at the first that does not. Services run under systemd, which is the first
+process of namespaces of its own over the same files, on a network that nobody shares.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import pwd
 import re
 import shutil
-import signal
-import socket
 import stat
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 CONTROLLER, AGENT = Path("/etc/blast/blast.toml"), Path("/etc/blast/agent.toml")
 STATE = {"blast": Path("/var/lib/blast"), "blast-agent": Path("/var/lib/blast-agent")}
 LIBRARIES = Path("/usr/lib/blast")
+T = TypeVar("T")
 PACKAGES = ("blast-common", "blast-agent", "blast-controller")
-SET_INTERFACE_FLAGS, INTERFACE_IS_UP = 0x8914, 0x1  # linux/sockios.h, linux/if.h
+SERVICES = ("blast-controller", "blast-agent")
+SPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
+BOOT = """
+mount -t tmpfs tmpfs /run
+umount --lazy /sys/fs/cgroup
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+exec env -i container=blast PATH="$PATH" /lib/systemd/systemd --log-target=console --unit=multi-user.target
+"""
+PATIENCE = 120.0
 MINE = "\n# This line is the administrator's.\n"
 NEXT = "\n# This line is the next release's.\n"
 
@@ -56,46 +62,104 @@ def installed(name: str) -> str:
     return run("dpkg-query", "-W", "-f", "${Version} ${db:Status-Status}", name)
 
 
+class System:
+    """What an administrator types where systemd runs."""
+
+    def __init__(self, pid: int) -> None:
+        self._into = ("nsenter", "--target", str(pid), *SPACES)
+
+    def run(self, *words: str) -> str:
+        """Standard output of a command that must end well."""
+        return run(*self._into, *words)
+
+    def is_booted(self) -> bool:
+        """Whether all is started that is started by itself."""
+        words = [*self._into, "systemctl", "is-system-running"]
+        told = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+        return told in ("running", "degraded")
+
+    def shown(self, service: str, name: str) -> str:
+        """What systemd tells of a service."""
+        return self.run("systemctl", "show", "--value", f"--property={name}", service).strip()
+
+    def check_active(self) -> None:
+        """Both services are; their own words are told where one is not."""
+        for service in SERVICES:
+            if self.shown(service, "ActiveState") != "active":
+                raise SystemExit(self.run("journalctl", "--no-pager", "--lines=40", f"--unit={service}"))
+
+
 @contextmanager
-def service(name: str, user: str) -> Iterator[dict[str, object]]:
-    """What the unit starts, as its user; gives its first line of JSON, and stops it as systemd would."""
-    unit = Path(f"/lib/systemd/system/{name}.service").read_text()
-    command = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)[0].split()
-    if name == "blast-agent":
-        command.append("--json")
-    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
-    process = subprocess.Popen([*as_user, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
+def booted() -> Iterator[System]:
+    """systemd over this system's files, while the block runs."""
+    with Path("/var/log/boot.log").open("w") as log:
+        words = ["unshare", *SPACES, "--fork", "--kill-child", "--mount-proc", "bash", "-ec", BOOT]
+        boot = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        yield json.loads(process.stdout.readline())
+        first = eventually(lambda: child_of(boot.pid), "the first process")
+        system = System(first)
+        eventually(system.is_booted, "systemd")
+        yield system
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-    assert process.returncode == 0, f"{name} ended with status {process.returncode}"
+        boot.kill()
+        boot.wait()
 
 
-def services_work() -> None:
-    """The services on a network of their own: the machine's has other users, and maybe other controllers."""
-    run("unshare", "--net", sys.executable, __file__, "services")
+def eventually(look: Callable[[], T | None], what: str) -> T:
+    """What there is when there is something."""
+    end = time.monotonic() + PATIENCE
+    while not (found := look()):
+        if time.monotonic() > end:
+            raise SystemExit(f"waited in vain for {what}")
+        time.sleep(0.1)  # neither a process nor systemd says when it is there
+    return found
 
 
-def raise_loopback() -> None:
-    """`ip link set lo up`, where there is no `ip`."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        fcntl.ioctl(control, SET_INTERFACE_FLAGS, struct.pack("16sh14x", b"lo", INTERFACE_IS_UP))
+def child_of(parent: int) -> int | None:
+    """A process that this one has started."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            if f"PPid:\t{parent}\n" in status.read_text():
+                return int(status.parent.name)
+        except OSError:
+            # It has ended meanwhile.
+            continue
+    return None
 
 
-def try_services() -> None:
-    """Both are started as their units say, and a file comes through the agent."""
-    raise_loopback()
-    with service("blast-controller", "blast") as told, service("blast-agent", "blast-agent") as ready:
-        assert (told["event"], ready["event"]) == ("ready", "ready"), (told, ready)
-        sent = Path("/root/sent")
-        sent.write_bytes(b"light" * 100_000)
-        run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline")
-        came = STATE["blast-agent"] / "incoming" / "sent"
-        assert came.read_bytes() == sent.read_bytes()
-        assert came.owner() == "blast-agent"
+def services_work(system: System) -> None:
+    """Both are active, and a file comes through the agent."""
+    system.check_active()
+    sent = Path("/root/sent")
+    sent.write_bytes(f"light {time.time()}".encode() * 100_000)
+    system.run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline")
+    came = STATE["blast-agent"] / "incoming" / "sent"
+    assert came.read_bytes() == sent.read_bytes()
+    assert came.owner() == "blast-agent"
+
+
+def live_and_die(system: System) -> None:
+    """Enabled, reloaded, killed, stopped: what systemd makes of the units."""
+    system.run("systemctl", "enable", "--now", *SERVICES)
+    services_work(system)
+    system.run("systemctl", "reload", *SERVICES)
+    services_work(system)
+    held("systemd starts and reloads both, as users without privilege, and a file came through the agent")
+    before = [system.shown(service, "MainPID") for service in SERVICES]
+    system.run("systemctl", "kill", "--signal=KILL", *SERVICES)
+
+    def are_back() -> bool:
+        states = [system.shown(service, "ActiveState") for service in SERVICES]
+        return states == ["active"] * 2 and [system.shown(service, "NRestarts") for service in SERVICES] == ["1"] * 2
+
+    eventually(are_back, "the services that were killed")
+    assert not set(before) & {system.shown(service, "MainPID") for service in SERVICES}
+    services_work(system)
+    held("killed, both are started again")
+    system.run("systemctl", "stop", *SERVICES)
+    assert [system.shown(service, "Result") for service in SERVICES] == ["success"] * 2
+    system.run("systemctl", "start", *SERVICES)
+    held("stopped, both end well")
 
 
 def install_packages(built: list[str]) -> None:
@@ -108,8 +172,6 @@ def install_packages(built: list[str]) -> None:
         run("runuser", "-u", user, "--", "blast", part, "check", "--config", str(file))
     held("installed, and both configurations pass their checks as the services' own users")
     assert any(LIBRARIES.rglob("*.pyc"))
-    services_work()
-    held("what the units start serves, as users without privilege, and a file came through the agent")
 
 
 def next_release(built: list[str], folder: Path) -> list[str]:
@@ -127,31 +189,37 @@ def next_release(built: list[str], folder: Path) -> list[str]:
     return packages(folder)
 
 
-def upgrade(later: list[str]) -> None:
-    """What the administrator wrote stays, what he left alone is renewed, state is not touched."""
+def upgrade(system: System, later: list[str]) -> None:
+    """What the administrator wrote stays, what he left alone is renewed, services run the new release on what was."""
+    before = {system.shown(service, "MainPID") for service in SERVICES}
     CONTROLLER.write_text(CONTROLLER.read_text() + MINE)
     journal = STATE["blast"] / "journal.sqlite"
-    before = journal.stat().st_ino
-    run("apt-get", "install", "-y", "-o", "Dpkg::Options::=--force-confold", *later)
+    inode = journal.stat().st_ino
+    system.run("apt-get", "install", "-y", "-o", "Dpkg::Options::=--force-confold", *later)
     assert all(installed(name).split()[0].endswith("-2") for name in PACKAGES)
     assert MINE in CONTROLLER.read_text() and NEXT not in CONTROLLER.read_text()
     assert NEXT in CONTROLLER.with_suffix(".toml.dpkg-dist").read_text()
     assert NEXT in AGENT.read_text()
-    assert journal.stat().st_ino == before
-    services_work()
-    held("upgraded: a changed configuration and the journal are kept, an unchanged one is renewed, both services work")
+    assert journal.stat().st_ino == inode
+    assert not before & {system.shown(service, "MainPID") for service in SERVICES}
+    services_work(system)
+    held(
+        "upgraded: a changed configuration and the journal are kept, an unchanged one is renewed, both run the new one"
+    )
 
 
-def remove_and_return(later: list[str]) -> None:
+def remove_and_return(system: System, later: list[str]) -> None:
     """Removal leaves what is the administrator's, and nothing of the program."""
-    run("apt-get", "remove", "-y", *PACKAGES)
+    system.run("apt-get", "remove", "-y", *PACKAGES)
+    assert [system.shown(service, "ActiveState") for service in SERVICES] == ["inactive"] * 2
     assert not LIBRARIES.exists(), sorted(LIBRARIES.rglob("*"))[:20]
     assert not Path("/usr/bin/blast").exists()
     assert MINE in CONTROLLER.read_text() and (STATE["blast"] / "journal.sqlite").exists()
-    held("removed: nothing of the program is left, configuration and state are")
-    run("apt-get", "install", "-y", "-o", "Dpkg::Options::=--force-confold", *later)
+    held("removed: the services are stopped, nothing of the program is left, configuration and state are")
+    system.run("apt-get", "install", "-y", "-o", "Dpkg::Options::=--force-confold", *later)
     assert MINE in CONTROLLER.read_text()
-    services_work()
+    system.run("systemctl", "start", *SERVICES)
+    services_work(system)
     held("installed again, with the configuration of before")
 
 
@@ -187,18 +255,21 @@ def by_the_guides() -> None:
 def main() -> int:
     """All of it, in the order of an installation's life."""
     run("apt-get", "update")
-    run("apt-get", "install", "-y", "--no-install-recommends", "python3-venv")
+    run("apt-get", "install", "-y", "--no-install-recommends", "python3-venv", "systemd", "dbus")
     run("make", "deb")
     built = packages(Path("dist"))
     held("built")
     install_packages(built)
     later = next_release(built, Path("/root/next"))
-    upgrade(later)
-    remove_and_return(later)
+    with booted() as system:
+        live_and_die(system)
+        upgrade(system, later)
+        remove_and_return(system, later)
+        system.run("systemctl", "stop", *SERVICES)
     purge()
     by_the_guides()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(try_services() if sys.argv[1:] == ["services"] else main())
+    sys.exit(main())

@@ -10,6 +10,7 @@ import contextlib
 import queue
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -113,7 +114,10 @@ class Bench:
         self.events: queue.Queue = queue.Queue()
         self.failures: list[BaseException] = []
         settings = SwitchSettings("ocs1", "127.0.0.1", port, DIALECTS["glimmerglass"], timeout=timeout, way=way)
-        self.executor = OpticalExecutor([settings], self.events.put, self.failures.append)
+        self.refusals: Counter[tuple[str, str]] = Counter()
+        self.executor = OpticalExecutor(
+            [settings], self.events.put, self.failures.append, on_refused=lambda *told: self.refusals.update([told])
+        )
         self.executor.start()
 
     def next(self, kind: type):
@@ -191,6 +195,9 @@ class ExecutorContract:
         }
         assert answers[2, 1].reason.startswith("optical switch ocs1: ")
         assert {(1, 2), (3, 4), (7, 9)} <= switch.lit
+        # Of all together, and then of the one alone.
+        [(dialect, code)] = found.refusals
+        assert dialect == "glimmerglass" and code in answers[2, 1].reason and found.refusals[dialect, code] == 2
 
     @pytest.mark.parametrize("partial", [False, True], ids=["nothing done", "half done"])
     def test_what_a_denial_left_behind_does_not_matter(self, lab, partial):

@@ -69,7 +69,7 @@ def test_the_carriers_system_calls_are_allowed():
 def test_readiness_watchdog_and_end_are_those_of_the_process(service):
     assert service["Type"] == "notify" and service["NotifyAccess"] == "main"
     assert float(service["WatchdogSec"]) >= 5, "the loop turns once a second"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["ExecReload"] == '/bin/sh -c "kill -HUP $MAINPID"'
     assert service["Restart"] == "always"
     assert service["RestartPreventExitStatus"] == "2", "wrong configuration"
     stop = load(Path(blast_transport.agent.__file__).with_name("example.toml")).agent.stop_ms / 1000

@@ -6,10 +6,11 @@ from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Unstorable
 from blast_controller.store.etcd import ledger
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import StoreAway
+from blast_controller.store.etcd.errors import Deposed, StoreAway
 from blast_controller.store.etcd.loading import pages
-from blast_controller.store.etcd.methods import REVOKE, TXN
-from blast_controller.store.etcd.requests import MOST_OPERATIONS, grouped, nested, put
+from blast_controller.store.etcd.methods import RANGE, REVOKE, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import MOST_OPERATIONS, get, grouped, nested, put
 
 
 class Mortal(Connection):
@@ -172,6 +173,59 @@ def test_a_large_commit_that_is_not_carried_out_yet_is_finished_before_the_next(
     assert [entry.sequence for entry in store.journal(0, 100)] == list(range(1, 4 + 2 * len(LARGE) + 3))
     store.close()
     assert list(store.open().of("request"))[-1] == "r50"
+
+
+@pytest.fixture
+def half_done(mortal, small_transactions):
+    """A store whose large commit counts, of which so many transactions were done since, and one more unheard of."""
+
+    def make(done):
+        connection, store = mortal()
+        begun(store)
+        before = connection.transactions
+        connection.left = 1_000
+        store.commit([*LARGE, *rows(1)], at=2.0)
+        parts = (connection.transactions - before - 2) // 2
+        connection.left, connection.hears_the_last = parts + 1 + done + 1, False
+        if done > parts:
+            return None
+        store.commit(LARGE, at=3.0)
+        connection.left, connection.hears_the_last = None, True
+        return store
+
+    return make
+
+
+def test_what_was_carried_out_unheard_of_is_finished_once(half_done, controllers):
+    done = 0
+    while (store := half_done(done)) is not None:
+        store.commit(rows(1, since=50), at=4.0)
+        assert [entry.sequence for entry in store.journal(0, 100)] == list(range(1, 4 + 2 * len(LARGE) + 3))
+        store.close()
+        assert list(store.open().of("request"))[-1] == "r50"
+        store.close()
+        controllers.keys = controllers.server.keys()
+        done += 1
+    assert done > 2
+
+
+def test_who_is_deposed_while_it_finishes_does_not_take_that_for_damage(half_done, controllers):
+    """Whoever leads next finishes it, too, and what was to be carried out is gone."""
+    done = 0
+    while (store := half_done(done)) is not None:
+        connection = controllers.connection()
+        (leader,) = connection.call(RANGE, get(controllers.keys.leader)).kvs
+        connection.call(REVOKE, api.LeaseRevokeRequest(ID=leader.lease))
+        following = controllers.store()
+        following.open()
+        with pytest.raises(Deposed):
+            store.commit(rows(1, since=50), at=4.0)
+        following.commit(rows(1, since=60), at=5.0)
+        assert following.journal(0, 100)[-1].key == "r60"
+        following.close()
+        controllers.keys = controllers.server.keys()
+        done += 1
+    assert done > 2
 
 
 def test_operations_are_grouped_by_size_and_number():

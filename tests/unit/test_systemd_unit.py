@@ -45,7 +45,7 @@ def test_systemd_finds_it_hardened(installed):
 def test_readiness_watchdog_and_reload_are_those_of_the_process(service):
     assert service["Type"] == "notify" and service["NotifyAccess"] == "main"
     assert float(service["WatchdogSec"]) >= 5, "a garbage collection is no death"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["ExecReload"] == '/bin/sh -c "kill -HUP $MAINPID"'
     assert service["Restart"] == "always"
     assert service["RestartPreventExitStatus"] == "2", "wrong configuration"
 

@@ -25,7 +25,7 @@ from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Term
 from blast_controller.store.etcd.loading import parsed
-from blast_controller.store.etcd.methods import RANGE, TXN
+from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import (
     changed_at,
@@ -95,7 +95,7 @@ class Ledger:
             raise self._over
         attempt = self._attempt(change)
         for number, part in enumerate(attempt.parts):
-            self._led([put(self._keys.staged(number), part)])
+            self._stage(number, part)
         self._decide(attempt)
 
     def settle(self) -> None:
@@ -218,38 +218,56 @@ class Ledger:
 
     def _finish(self, parts: Sequence[bytes] = ()) -> None:
         """Carry out what the head names, and let it forget that."""
+        after = replace(self.head, change=self.head.change + 1, staged=0)
         for number in range(self.head.staged):
-            part = parts[number] if parts else self._part(number)
-            with whole(self._keys):
-                self._led(list(parsed(part).success))
-        head = replace(self.head, change=self.head.change + 1, staged=0)
-        forgetting = self._fenced([put(self._keys.head, head.pack()), delete_all(self._keys.all_staged)])
-        answer = self._connection.call(TXN, forgetting)
-        revision = answer.header.revision
-        if not answer.succeeded:
-            leader, found = (list(one.response_range.kvs) for one in answer.responses)
-            if not self._is_ours(leader):
-                self._over = _deposed(leader)
-                raise self._over
-            if not found or checked_head(self._keys, found[0].value) != head:
-                raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
-            # It was forgotten before, and the answer lost.
-            revision = found[0].mod_revision
-        self.head, self.revision = head, revision
+            part = parts[number] if parts else self._part(number, after)
+            if part is None or not self._carry_out(part, after):
+                return
+        answer = self._unless_forgotten([put(self._keys.head, after.pack()), delete_all(self._keys.all_staged)], after)
+        if answer is not None:
+            self.head, self.revision = after, answer.header.revision
 
-    def _part(self, number: int) -> bytes:
-        found = self._connection.call(RANGE, get(self._keys.staged(number))).kvs
+    def _part(self, number: int, after: Head) -> bytes | None:
+        """A part of the change that the head names; None where it has been forgotten already."""
+        answer = self._unless_forgotten([reading(get(self._keys.staged(number)))], after)
+        if answer is None:
+            return None
+        found = answer.responses[0].response_range.kvs
         if not found:
             raise DamagedInEtcd(self._keys.prefix, f"part {number} of its latest commit is missing")
         value: bytes = found[0].value
         return value
 
-    def _led(self, operations: Sequence[api.RequestOp]) -> None:
-        """Carry out what may be carried out twice, while this controller leads and the head is as it is now.
+    def _carry_out(self, part: bytes, after: Head) -> bool:
+        """Whether a part is carried out; False where the change has been forgotten already."""
+        with whole(self._keys):
+            operations = list(parsed(part).success)
+        return self._unless_forgotten(operations, after) is not None
 
-        A request without an answer is sent again, and the first may arrive when later changes have long been written.
+    def _unless_forgotten(self, operations: Sequence[api.RequestOp], after: Head) -> api.TxnResponse | None:
+        """Do this while the head names the change that is being carried out.
+
+        None where the head is `after` already: it was all done before, and the answer lost.
         """
         answer = self._connection.call(TXN, self._fenced(operations))
+        if answer.succeeded:
+            return answer
+        leader, found = (list(one.response_range.kvs) for one in answer.responses)
+        if not self._is_ours(leader):
+            self._over = _deposed(leader)
+            raise self._over
+        if not found or checked_head(self._keys, found[0].value) != after:
+            raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+        self.head, self.revision = after, found[0].mod_revision
+        return None
+
+    def _stage(self, number: int, part: bytes) -> None:
+        """Put a part where it means nothing yet.
+
+        A request without an answer is sent again, and the first may arrive when later changes have long been written:
+        the head is compared, too.
+        """
+        answer = self._connection.call(TXN, self._fenced([put(self._keys.staged(number), part)]))
         if not answer.succeeded:
             leader = list(answer.responses[0].response_range.kvs)
             if self._is_ours(leader):

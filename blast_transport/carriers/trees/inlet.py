@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
@@ -149,6 +149,14 @@ class Inlet:
             self._silent = 0.0
             if time.monotonic() >= until:
                 return
+
+    def hear_all(self, messages: Iterable[Message]) -> None:
+        """The parent has said this, and is lost where it may not, or has left."""
+        try:
+            for message in messages:
+                self.hear(message)
+        except RemoteError as error:
+            self.lose(str(error))
 
     def hear(self, message: Message) -> None:
         """The parent has said this. Raises RemoteError."""

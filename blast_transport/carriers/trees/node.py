@@ -122,9 +122,7 @@ class Node(Host):
             try:
                 messages = stream.receive() if ready.get(stream.socket.fileno(), 0) or stream.pending else []
                 if messages:
-                    inlet = self._admit(stream, name, messages[0], now)
-                    for message in messages[1:]:
-                        inlet.hear(message)
+                    self._admit(stream, name, messages[0], now).hear_all(messages[1:])
                 elif now >= since + self.leg.timings.answer:
                     raise RemoteProtocolError("says nothing")
                 else:

@@ -213,11 +213,32 @@ def _check(request: api.TxnRequest) -> None:
     for branch in (request.success, request.failure):
         if max(len(request.compare), len(branch)) > MOST_OPERATIONS:
             raise RequestRefused(NAME, "too many operations in txn request")
-        found = list(_operations(branch))
-        puts = [one.request_put.key for one in found if one.HasField("request_put")]
-        gone = [one.request_delete_range for one in found if one.HasField("request_delete_range")]
-        if len(puts) != len(set(puts)) or any(_contains(one.key, one.range_end, key) for one in gone for key in puts):
-            raise RequestRefused(NAME, "duplicate key given in txn request")
+        _changed_by(branch)
+
+
+def _changed_by(branch: Iterable[api.RequestOp]) -> tuple[set[bytes], list[api.DeleteRangeRequest]]:
+    """The keys that are put and the ranges that are deleted; refused as etcd does (`checkIntervals`).
+
+    A list in the list is looked at with what is deleted beside it, and in those before it: not in those after it.
+    """
+    operations = list(branch)
+    puts: set[bytes] = set()
+    gone = [one.request_delete_range for one in operations if one.HasField("request_delete_range")]
+    for one in operations:
+        if one.HasField("request_txn"):
+            more, ranges = _changed_by(one.request_txn.success)
+            _note_puts(puts, more, gone)
+            gone += ranges
+    for one in operations:
+        if one.HasField("request_put"):
+            _note_puts(puts, {one.request_put.key}, gone)
+    return puts, gone
+
+
+def _note_puts(puts: set[bytes], more: set[bytes], gone: Iterable[api.DeleteRangeRequest]) -> None:
+    if puts & more or any(_contains(one.key, one.range_end, key) for one in gone for key in more):
+        raise RequestRefused(NAME, "duplicate key given in txn request")
+    puts |= more
 
 
 def _contains(first: bytes, end: bytes, key: bytes) -> bool:

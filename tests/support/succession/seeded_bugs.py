@@ -17,10 +17,11 @@ from blast_controller.runtime.settling import run_into
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.ledger import Ledger, _deposed
-from blast_controller.store.etcd.loading import load
+from blast_controller.store.etcd.loading import load, parsed
 from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, reading
+from blast_controller.store.etcd.values import Head
 from blast_controller.store.interface import Loaded
 from tests.support.succession import faults
 from tests.support.succession.faults import FAULTS, Fault
@@ -63,14 +64,17 @@ def older_answers_taken(patch: Patch) -> None:
 def late_parts_written(patch: Patch) -> None:
     """A part of a large commit may be written at any time while its controller leads."""
 
-    def led(self: Ledger, operations: Sequence[api.RequestOp]) -> None:
-        request = api.TxnRequest(compare=[self._leads], success=operations, failure=[reading(get(self._keys.leader))])
+    def carry_out(self: Ledger, part: bytes, after: Head) -> bool:
+        request = api.TxnRequest(
+            compare=[self._leads], success=list(parsed(part).success), failure=[reading(get(self._keys.leader))]
+        )
         answer = self._connection.call(TXN, request)
         if not answer.succeeded:
             self._over = _deposed(list(answer.responses[0].response_range.kvs))
             raise self._over
+        return True
 
-    patch.setattr(Ledger, "_led", led)
+    patch.setattr(Ledger, "_carry_out", carry_out)
 
 
 def staged_not_shown(patch: Patch) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from blast_controller.ops.logging import FIELDS
 from blast_controller.store.etcd import ledger
+from tests.support.episodes import Counts
 from tests.support.succession.checks import AfterFaults, check_clients, check_devices, check_ends, check_late_writes
 from tests.support.succession.clients import Histories, Job, Reader
 from tests.support.succession.controller import Controller, simulated
 from tests.support.succession.faults import ANEW, FAULTS, Fault, Heal, phases
 from tests.support.succession.room import AUDIT, Room
 
-Counts = Counter[tuple[str, str]]
 LATEST = 7.0
 """Seconds after which what is late has arrived."""
 QUIET = 0.3
