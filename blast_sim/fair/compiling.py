@@ -10,11 +10,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
+import numpy as np
+
 from blast_transport.base.extras import how_to_install
 
 Solver = Literal["numba", "numpy"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+at = np.uintp
+"""An index in a loop that counts: for a signed one numba looks each time whether it is negative, as Python has it."""
 
 VARIABLE = "BLAST_FAIR_SOLVER"
 
@@ -40,9 +45,18 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     numba's own choice would be beside the source, which is not ours to write to. Where the folder cannot be written
     every process compiles anew, which takes seconds. Who has set NUMBA_CACHE_DIR is obeyed.
     """
+    return _compiled(function, fastmath=False)
+
+
+def compiled_without_nan(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The same of a function that never meets a NaN, so that minima may be found side by side."""
+    return _compiled(function, fastmath={"nnan", "nsz"})
+
+
+def _compiled(function: Callable[Arguments, Result], fastmath: bool | set[str]) -> Callable[Arguments, Result]:
     from numba import config, njit
 
-    settings: dict[str, object] = {"error_model": "numpy", "nogil": True}
+    settings: dict[str, object] = {"error_model": "numpy", "nogil": True, "fastmath": fastmath}
     chosen = config.CACHE_DIR
     folder = chosen or _cache_folder()
     if not folder:

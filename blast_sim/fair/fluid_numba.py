@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blast_sim.fair.changes import ROUNDING, give_back, lowest_filled, take
-from blast_sim.fair.compiling import compiled
+from blast_sim.fair.compiling import at, compiled, compiled_without_nan
 from blast_sim.fair.demands import Demands
-from blast_sim.fair.flow_table import Columns
+from blast_sim.fair.flow_table import NO_RATE_YET, Columns
 from blast_sim.fair.members import Members, gather
 from blast_sim.fair.paths import Numbers, Paths, Places
 from blast_sim.fair.same_time import SAME_TIME
 from blast_sim.fair.slack import part, refill_tight
 from blast_sim.fair.sweep import Work
 
+ABSENT = -2.0
+"""The level of a flow that has not started, or has ended."""
 FRESH = 128
 """So many flows end at least before the index is made anew."""
 
@@ -23,7 +26,7 @@ FRESH = 128
 class Progress(NamedTuple):
     """The bits that flows had left at the time `since`, when they end at the rates that they have, and their weights.
 
-    Flows before `coming[clock[1]]` have started; `clock[0]` is the time.
+    Flows before `coming[started[0]]` have started.
     """
 
     left: Numbers
@@ -32,7 +35,7 @@ class Progress(NamedTuple):
     weights: Numbers
     begin: Numbers
     coming: Places
-    clock: Numbers
+    started: Places
 
 
 class Problem(NamedTuple):
@@ -45,88 +48,102 @@ class Problem(NamedTuple):
 
 def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Demands) -> Numbers:
     """When flows end, infinite for those that never do. `left` is used up."""
-    flows = Columns.of(paths, demands)
-    # The order of links in paths will be changed.
-    flows = flows._replace(links=flows.links.copy())
-    flows.alive[:] = False
-    never = np.full(len(paths), np.inf)
-    coming = np.argsort(begin, kind="stable")
-    progress = Progress(left, begin.copy(), never, demands.weights, begin, coming, np.zeros(2))
-    ends = never.copy()
+    ends = np.full(len(paths), np.inf)
+    ids = np.arange(len(paths))
     work = Work.of(room, len(paths), len(paths))
-    problem = Problem(flows, room, work)
+    flows = Columns.of(paths, demands)
+    flows.alive[:] = False
+    flows.levels[:] = ABSENT
+    since, due = begin.copy(), ends.copy()
     while True:
-        # The index of members is made anew when some of its flows have ended; so is what links have left, of which
-        # thousands of additions lose some digits.
+        # The table is made anew without the flows that have ended, so that what is left stands close together; so is
+        # what links have left, of which thousands of additions lose some digits. The order of links in paths changes.
+        flows = flows._replace(links=flows.links.copy())
+        coming = np.flatnonzero(~flows.alive)
+        coming = coming[np.argsort(begin[coming], kind="stable")]
+        progress = Progress(left, since, due, demands.weights, begin, coming, np.zeros(1, np.int64))
         work.left[:] = room
-        flows.tight[:] = flows.lengths
         take(flows, work, np.flatnonzero(flows.alive))
-        unended = np.flatnonzero(np.isinf(ends))
-        part(flows, work, unended)
-        if not _advance(problem, gather(flows, np.isinf(ends), len(room), 0), progress, ends, unended):
+        part(flows, work, np.arange(len(ids)))
+        over = np.zeros(len(ids), np.bool_)
+        members = gather(flows, ~over, len(room), 0)
+        going = _advance(Problem(flows, room, work), members, progress, over)
+        ends[ids[over]] = progress.since[over]
+        if not going:
             return ends
+        stay = np.flatnonzero(~over)
+        ids, paths, demands = ids[stay], paths.take(stay), demands.take(stay)
+        left, begin, since, due = left[stay], begin[stay], progress.since[stay], progress.due[stay]
+        flows = Columns.of(paths, demands)._replace(levels=flows.levels[stay], alive=flows.alive[stay])
 
 
 @compiled
-def _advance(problem: Problem, members: Members, progress: Progress, ends: Numbers, unended: Places) -> bool:
-    """Go from event to event. Whether flows remain to be looked at when some have ended."""
+def _advance(problem: Problem, members: Members, progress: Progress, over: NDArray[np.bool_]) -> bool:
+    """Go from event to event and note the flows that are over. Whether flows remain to be looked at when some are."""
     flows, room, work = problem
-    events = np.empty(len(unended), np.int64)
-    following = np.inf
-    for flow in unended:
-        following = min(following, progress.due[flow])
+    count = len(over)
+    events = np.empty(count, np.int64)
     ended = 0
-    while ended <= max(FRESH, len(unended) // 8):
-        now = min(following, _next_start(progress))
+    while ended <= max(FRESH, count // 8):
+        now = min(_least(progress.due), _next_start(progress))
         if now == np.inf:
             return False
-        over = _ending(progress, now, unended, events)
-        for flow in events[:over]:
+        gone = _ending(progress, now, events)
+        bound = give_back(flows, work, events[:gone])
+        for flow in events[:gone]:
             flows.alive[flow] = False
-            ends[flow] = now
+            over[flow] = True
+            flows.levels[flow] = ABSENT
+            progress.since[flow] = now
             progress.due[flow] = np.inf
-        ended += over
-        bound = give_back(flows, work, events[:over])
+        ended += gone
         come = _starting(progress, now, events)
         for flow in events[:come]:
             flows.alive[flow] = True
+            flows.levels[flow] = NO_RATE_YET
         bound = min(bound, lowest_filled(flows, members, work, room, events[:come]))
-        chosen, unchanged = _choose(flows, work, progress, unended, bound)
+        chosen = _choose(flows, work, bound)
         _bring_up(flows, work, progress, chosen, now)
         refill_tight(flows, members, work, chosen)
-        following = min(unchanged, _look_ahead(flows, work, progress, chosen, now))
+        _look_ahead(flows, work, progress, chosen, now)
     return True
 
 
 @compiled
-def _choose(flows: Columns, work: Work, progress: Progress, unended: Places, bound: float) -> tuple[int, float]:
-    """Note the flows at and above this level in `work.chosen`. How many, and when the first of the others ends."""
-    chosen, first = 0, np.inf
+def _choose(flows: Columns, work: Work, bound: float) -> int:
+    """Note the flows at and above this level in `work.chosen`. How many."""
+    chosen = 0
     least = bound * (1 - ROUNDING)
-    for flow in unended:
-        wanted = flows.alive[flow] and flows.levels[flow] >= least
-        work.chosen[chosen] = flow
-        chosen += wanted
-        first = min(first, np.inf if wanted else progress.due[flow])
-    return chosen, first
+    for flow in range(len(flows.levels)):
+        work.chosen[at(chosen)] = flow
+        chosen += flows.levels[at(flow)] >= least
+    return chosen
+
+
+@compiled_without_nan
+def _least(due: Numbers) -> float:
+    """The first of these times."""
+    first = np.inf
+    for flow in range(len(due)):
+        first = due[at(flow)] if due[at(flow)] < first else first
+    return first
 
 
 @compiled
 def _next_start(progress: Progress) -> float:
-    place = int(progress.clock[1])
+    place = progress.started[0]
     return progress.begin[progress.coming[place]] if place < len(progress.coming) else np.inf
 
 
 @compiled
-def _ending(progress: Progress, now: float, unended: Places, events: Places) -> int:
+def _ending(progress: Progress, now: float, events: Places) -> int:
     """Note the flows that end now. How many."""
     count = 0
     if now < np.inf:
         last = now * (1 + SAME_TIME)
-        for flow in unended:
-            if progress.due[flow] <= last:
-                events[count] = flow
-                count += 1
+        for flow in range(len(progress.due)):
+            events[at(count)] = flow
+            count += progress.due[at(flow)] <= last
     return count
 
 
@@ -135,8 +152,8 @@ def _starting(progress: Progress, now: float, events: Places) -> int:
     """Note the flows that start now. How many."""
     count = 0
     while _next_start(progress) <= now:
-        events[count] = progress.coming[int(progress.clock[1])]
-        progress.clock[1] += 1
+        events[count] = progress.coming[progress.started[0]]
+        progress.started[0] += 1
         count += 1
     return count
 
@@ -144,21 +161,20 @@ def _starting(progress: Progress, now: float, events: Places) -> int:
 @compiled
 def _bring_up(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> None:
     """Take off what the chosen flows have carried since their rates were set."""
-    for flow in work.chosen[:chosen]:
+    for place in range(chosen):
+        flow = at(work.chosen[at(place)])
         if flows.levels[flow] < np.inf:
             progress.left[flow] -= flows.levels[flow] * progress.weights[flow] * (now - progress.since[flow])
         progress.since[flow] = now
 
 
 @compiled
-def _look_ahead(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> float:
-    """Say when the chosen flows end at the rates that they have now; when the first of them does."""
-    first = np.inf
-    for flow in work.chosen[:chosen]:
+def _look_ahead(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> None:
+    """Say when the chosen flows end at the rates that they have now."""
+    for place in range(chosen):
+        flow = at(work.chosen[at(place)])
         left, rate = progress.left[flow], flows.levels[flow] * progress.weights[flow]
         if left <= 0 or rate == np.inf:
             progress.due[flow] = now
         else:
             progress.due[flow] = now + left / rate if rate > 0 else np.inf
-        first = min(first, progress.due[flow])
-    return first
