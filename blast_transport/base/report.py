@@ -76,7 +76,8 @@ class ReceiverOutcome:
     `demoted` says why it was served apart from the others, empty if it was not. `first_datagram` is that receiver's own
     time.monotonic() at its first datagram, None if it saw none or did not say. `durable`: what is complete there is on
     disk, or not yet and would be lost with its power; None where it cannot know (a command) or does not say.
-    `resumed_bytes` were there before, from a session that did not come to its end.
+    `resumed_bytes` were there before, from a session that did not come to its end. `engine` proved and stored it there
+    (`base/engines.py`), empty if that is not known.
     """
 
     name: str
@@ -88,6 +89,7 @@ class ReceiverOutcome:
     refused: int = 0
     durable: bool | None = None
     resumed_bytes: int = 0
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class TransferResult:
     `seconds` runs from the first byte out to the last Fin. `datagrams` counts what went by light, with super-packets if
     `offload`; `digest` is that of the whole, in hexadecimal, and `suite` how it is computed. `repaired_bytes` is what
     was sent as repairs to all receivers together, `shared_repairs` counts segments repaired by light for several.
-    `engine` is what read and digested at the sender; what stored it each receiver tells where it is (`Received`).
+    `engine` is what read and digested at the sender.
     """
 
     file: str

@@ -419,6 +419,7 @@ class ReceiverCore:
                 duplicates=self.assembly.duplicates,
                 refused=self.assembly.refused + self._store.corrupt,
                 durable=None if self.reason else self._store.durable,
+                engine="" if self.reason else self._store.engine,
             )
         )
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from blast_transport.base.engines import check_engine
+from blast_transport.base.engines import ENGINES, check_engine
 from blast_transport.base.errors import UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.blocks.digests import suite_named
@@ -202,6 +202,7 @@ def _outcome(name: str, peer: Peer, core: SenderCore) -> ReceiverOutcome:
         demoted=peer.demoted,
         refused=peer.fin.refused if peer.fin else 0,
         durable=peer.fin.durable if peer.fin else None,
+        engine=peer.fin.engine if peer.fin and peer.fin.engine in ENGINES else "",
         # The last block may be shorter than the others.
         resumed_bytes=min(peer.resumed * core.layout.block_size, core.layout.size or 0),
     )

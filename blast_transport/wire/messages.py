@@ -173,7 +173,8 @@ class Fin:
 
     `first_datagram` is its time.monotonic() at its first datagram, None if it saw none. `repaired` counts bytes that
     came as repairs, `duplicates` segments that came again, `refused` datagrams and blocks that were not right.
-    `durable`: whether it outlives a loss of power there, None where the receiver cannot know, or does not say.
+    `durable`: whether it outlives a loss of power there, None where the receiver cannot know, or does not say. `engine`
+    proved and stored it (`base/engines.py`).
     """
 
     session: int
@@ -184,6 +185,7 @@ class Fin:
     duplicates: int = 0
     refused: int = 0
     durable: bool | None = None
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ def test_every_pair_of_engines_works_together(tmp_path: Path, choice: Callable[[
         there = (a, b, c, d, e)
         result = sender.send_file(file, Route(choice()))
         assert [outcome.reason for outcome in result.receivers] == [""] * 5
+        assert {outcome.name: outcome.engine for outcome in result.receivers} == HOSTS
         assert result.engine == sends
         for one in there:
             received = one.events.get(timeout=10)

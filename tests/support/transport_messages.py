@@ -45,6 +45,7 @@ SAMPLES: list[Message] = [
     EndOfData(13, 95, bytes(range(32))),
     Fin(14, bytes(32), "", 12.5, 100, 2, 1),
     Fin(15, reason="disk full"),
+    Fin(16, bytes(32), engine="compiled"),
     Alive(16, 12),
     Quit(17, "the user interrupted it"),
     Demoted(20),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.carriers.optical.receiver import LightIntake
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
@@ -81,7 +82,7 @@ def test_in_order_without_loss_says_only_how_far_it_is() -> None:
     assert core.state is ReceiverState.COMMITTING and core.due
     assert said(core) == [Credit(7, 10, 10, 10)]
     core.committed()
-    assert said(core) == [Fin(7, DATA.whole, "", 0.1)]
+    assert said(core) == [Fin(7, DATA.whole, "", 0.1, engine=PYTHON)]
     assert core.over and core.deadline() is None
 
 
