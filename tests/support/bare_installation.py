@@ -7,6 +7,7 @@ process of namespaces of its own over the same files, on a network that nobody s
 
 from __future__ import annotations
 
+import json
 import pwd
 import re
 import shutil
@@ -23,7 +24,8 @@ CONTROLLER, AGENT = Path("/etc/blast/blast.toml"), Path("/etc/blast/agent.toml")
 STATE = {"blast": Path("/var/lib/blast"), "blast-agent": Path("/var/lib/blast-agent")}
 LIBRARIES = Path("/usr/lib/blast")
 T = TypeVar("T")
-PACKAGES = ("blast-common", "blast-agent", "blast-controller")
+PACKAGES = ("blast-common", "blast-agent", "blast-controller", "blast-carrier")
+COMPILER = ("cargo-web", "gcc", "libc6-dev")
 SERVICES = ("blast-controller", "blast-agent")
 SPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
 BOOT = """
@@ -128,11 +130,13 @@ def child_of(parent: int) -> int | None:
 
 
 def services_work(system: System) -> None:
-    """Both are active, and a file comes through the agent."""
+    """Both are active, and a file comes through the agent, by the compiled engine at both ends."""
     system.check_active()
     sent = Path("/root/sent")
     sent.write_bytes(f"light {time.time()}".encode() * 100_000)
-    system.run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline")
+    told = system.run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline", "--json")
+    (transfer,) = json.loads(told.splitlines()[-1])["transfers"]
+    assert [transfer["engine"], *(receiver["engine"] for receiver in transfer["receivers"])] == ["compiled"] * 2
     came = STATE["blast-agent"] / "incoming" / "sent"
     assert came.read_bytes() == sent.read_bytes()
     assert came.owner() == "blast-agent"
@@ -255,7 +259,7 @@ def by_the_guides() -> None:
 def main() -> int:
     """All of it, in the order of an installation's life."""
     run("apt-get", "update")
-    run("apt-get", "install", "-y", "--no-install-recommends", "python3-venv", "systemd", "dbus")
+    run("apt-get", "install", "-y", "--no-install-recommends", "python3-venv", "systemd", "dbus", *COMPILER)
     run("make", "deb")
     built = packages(Path("dist"))
     held("built")
