@@ -22,6 +22,7 @@ Act = Callable[[Blast, Run, Collection[int]], None]
 Moments = Sequence[tuple[float, Collection[int]]]
 """Who is struck how many seconds after the sender's start."""
 ALL_COMPLETE, SOME_COMPLETE = 0, 3
+_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def watched(  # noqa: PLR0913 - those of struck_transfer
     strike(tool, run)
     others = [receiver for receiver in run.receivers if receiver not in victims]
     try:
-        ended = max(tool.receivers[receiver].await_event("received", run.deadline) for receiver in others)
+        ended = _received(tool, run, others)
     except RunFailed as failure:
         raise RunFailed(f"{failure}{_reasons(sender)}") from None
     sender_ended = sender.await_end(run.deadline)
@@ -112,6 +113,19 @@ def watched(  # noqa: PLR0913 - those of struck_transfer
     if sender.status != expected:
         wrong.append(f"the sender ended with status {sender.status}, not {expected}")
     return Struck(ended - started, sender_ended - started, report, tuple(wrong))
+
+
+def _received(tool: Blast, run: Run, others: Sequence[int]) -> float:
+    """When the last of them had the file. Raises RunFailed, which says of how many nobody can say that."""
+    moments, failures = list[float](), list[str]()
+    for receiver in others:
+        try:
+            moments.append(tool.receivers[receiver].await_event("received", run.deadline))
+        except RunFailed as failure:
+            failures.append(str(failure))
+    if failures:
+        raise RunFailed(f"{len(failures)} of {len(others)} to which nothing happened: {'; '.join(failures[:_TOLD])}")
+    return max(moments)
 
 
 def _wrong_copies(run: Run, victims: set[int]) -> Iterator[str]:
