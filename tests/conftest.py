@@ -18,6 +18,7 @@ import pytest
 import thrift
 
 from tests.support.engines import BOTH, asking_for
+from tests.support.first_imports import import_share
 from tests.support.side_by_side import is_alone
 from tests.support.unsteady import faults
 from tests.support.virtual_time import VirtualTimeLoop
@@ -133,10 +134,11 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """What collection makes stays to the end: a million objects, which no collection of garbage need look through."""
     gc.disable()
     try:
+        import_share(session.config)
         return (yield)
     finally:
         gc.freeze()
