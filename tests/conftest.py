@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import importlib.util
 import os
 import shutil
@@ -17,6 +18,7 @@ import pytest
 import thrift
 
 from tests.support.engines import BOTH, asking_for
+from tests.support.first_imports import import_share
 from tests.support.side_by_side import is_alone
 from tests.support.unsteady import faults
 from tests.support.virtual_time import VirtualTimeLoop
@@ -129,6 +131,18 @@ LACKS = {
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop in which a coroutine runs."""
     return {"loop": VirtualTimeLoop if item.get_closest_marker("virtual_time") else asyncio.new_event_loop}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """What collection makes stays to the end: a million objects, which no collection of garbage need look through."""
+    gc.disable()
+    try:
+        import_share(session.config)
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

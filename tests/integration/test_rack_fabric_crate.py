@@ -1,4 +1,4 @@
-"""The crate's own tests, with debug assertions and overflow checks; set-up has compiled them."""
+"""The crate's own tests, with debug assertions and overflow checks; set-up for the long tests has compiled them."""
 
 from __future__ import annotations
 

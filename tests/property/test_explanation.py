@@ -25,7 +25,8 @@ from tests.support.core import World, make_fabric, ready_world
 from tests.support.explaining import go_to
 
 RACKS = 5
-LONG_AFTER = 10_000.0
+LONG_AFTER = 2_000.0
+"""Seconds; longer than all leases of a history take one after the other: 12 of at most 100 s and what is kept warm."""
 TENANTS = ("physics", "biology")
 
 

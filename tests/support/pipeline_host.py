@@ -108,16 +108,13 @@ class Host:
         self.storing = SimulatedStore(faults.store)
         self.completing = False
         self.events: list[PipelineEvent] = []
+        self.ended: Ended | None = None
         self.waiting: deque[Connection] = deque()
         self.alarm = self.ended_at = float("inf")
         self.silent: dict[int, float] = {}
         self.asked: Pget | None = None
         leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, world.timings, world.slowest_rate)
         self.core: NodeCore | SourceCore = NodeCore(leg, 0) if place else SourceCore(leg, 0)
-
-    @property
-    def ended(self) -> Ended | None:
-        return next((event for event in self.events if isinstance(event, Ended)), None)
 
     @property
     def reported(self) -> dict[str, str] | None:
@@ -233,6 +230,7 @@ class Host:
             case Tell(event):
                 self.events.append(event)
                 if isinstance(event, Ended):
+                    self.ended = self.ended or event
                     self.ended_at = self.world.now
                     self.break_all()
 

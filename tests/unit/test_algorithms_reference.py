@@ -6,7 +6,8 @@ import ast
 import doctest
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,21 @@ WITH_EXAMPLES = ["blast_transport.base.extras"]
 """Modules of other packages whose docstrings have examples."""
 
 
+@cache
 def modules() -> list[str]:
     files = sorted((ROOT / "algorithms").rglob("*.py"))
     return [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
 
 
-def used_by_others() -> Iterator[tuple[str, str]]:
+@cache
+def used_by_others() -> frozenset[tuple[str, str]]:
     """(module, name) of what the packages around `algorithms` import from it."""
-    for file in (file for package in CALLERS for file in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "algorithms":
-                yield from ((str(node.module), alias.name) for alias in node.names)
+    texts = (file.read_text() for package in CALLERS for file in (ROOT / package).rglob("*.py"))
+    # Only what has the word is worth parsing: every worker of a run asks for it as it collects.
+    trees = (ast.parse(text) for text in texts if "algorithms" in text)
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    ours = (node for node in nodes if (node.module or "").partition(".")[0] == "algorithms")
+    return frozenset((str(node.module), alias.name) for node in ours for alias in node.names)
 
 
 def imports_of(file: Path) -> set[str]:
@@ -36,6 +41,7 @@ def imports_of(file: Path) -> set[str]:
     return {one for module, name in pairs for one in (module, f"{module}.{name}")}
 
 
+@cache
 def functions() -> list[tuple[str, str]]:
     found = set()
     for name, what in used_by_others():
