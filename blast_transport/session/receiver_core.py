@@ -42,8 +42,8 @@ class ReceiverTimings:
     `gather`: for more losses before it asks for the first, if light is slow; `urgent`: the same where blocks are taken
     in order, and those behind a loss wait for it. `quiet`: without a new segment at an end before it asks for the rest.
     `repeat`: without any repair before it asks again, twice as long the next time. `silence`: without a word from the
-    sender, or without a new segment after the end of data, before it gives up. `report`: between two signs of life to
-    the sender.
+    sender before it gives up; `patience`: without anything new after the end of data, though the sender lives, for that
+    may have others to serve over the same link. `report`: between two signs of life to the sender.
     """
 
     # What is asked for in one message costs both sides little more than one loss does.
@@ -52,6 +52,7 @@ class ReceiverTimings:
     quiet: float = 0.01
     repeat: float = 0.3
     silence: float = 10.0
+    patience: float = 60.0
     report: float = 0.2
 
 
@@ -282,7 +283,7 @@ class ReceiverCore:
         if self.over:
             return
         if now >= self._give_up_at():
-            self.fail(self._silence())
+            self.fail(self._silence(now))
             return
         if now >= self._alive_at:
             self._credit(now)
@@ -399,14 +400,17 @@ class ReceiverCore:
         self.outbox.append(Credit(self.hello.session, self._credited, store.position, store.held.held))
 
     def _give_up_at(self) -> float:
-        since = self._last_new if self.state is ReceiverState.ENDING else self._heard
-        return since + self._timings.silence
+        silent = self._heard + self._timings.silence
+        return min(silent, self._last_new + self._timings.patience) if self.state is ReceiverState.ENDING else silent
 
-    def _silence(self) -> str:
-        if self.state is ReceiverState.ENDING:
-            missing = self._store.layout.blocks - self._store.held.held
-            return f"{missing} blocks were not repaired: nothing new for {self._timings.silence:g} s"
-        return f"nothing heard from the sender for {self._timings.silence:g} s"
+    def _silence(self, now: float) -> str:
+        silent = f"nothing heard from the sender for {self._timings.silence:g} s"
+        if self.state is not ReceiverState.ENDING:
+            return silent
+        missing = self._store.layout.blocks - self._store.held.held
+        if now >= self._heard + self._timings.silence:
+            return f"{missing} blocks were not repaired: {silent}"
+        return f"{missing} blocks were not repaired: nothing new for {self._timings.patience:g} s"
 
     def _finish(self) -> None:
         self.outbox.append(

@@ -109,7 +109,7 @@ class SenderCore:
         self._dark = False
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
-        self._ticked = self._hinted = now
+        self._ticked = self._hinted = self._served = now
 
     # ------------------------------------------------------------------------------------------ who is there
 
@@ -506,6 +506,8 @@ class SenderCore:
         idle = not (timeouts.outstanding(peer) or timeouts.limit(peer))
         if peer.state is not PeerState.CHANGING_LEG and (moved or completing or idle):
             peer.progressed = now
+        if moved and self._end is not None:
+            self._served = now
         peer.handled = max(peer.handled, credit.handled)
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
         if peer.demoted and self._readmits(peer, now):
@@ -579,4 +581,5 @@ class SenderCore:
 
     def _timeouts(self) -> Timeouts:
         carrier = None if self.leg is None else self.leg.traits
-        return Timeouts(self._timings, carrier, self._end is not None, self.layout.known, self.next_block, self._others)
+        ended, sized = self._end is not None, self.layout.known
+        return Timeouts(self._timings, carrier, ended, sized, self.next_block, self._served, self._others)

@@ -73,6 +73,21 @@ def test_who_survives_has_the_file_and_the_next_transfer_finds_everybody():
     assert lab not in cleanup.found_labs()
 
 
+@pytest.mark.long
+def test_whoever_shares_a_slow_link_gets_its_copy_in_the_end():
+    """Some of the connections get next to nothing for many seconds, while the others are served."""
+    from transport_bed.bed import Plan
+    from transport_bed.script import bed_and_file
+    from transport_bed.shape import Shape
+    from transport_bed.standing import Standing
+    from transport_bed.tools.blast import BlastUnicast
+
+    plan, size = Plan(6, Shape(8.0), light=False), 10_000_000
+    with bed_and_file(plan, size) as (bed, source), Standing(BlastUnicast(), bed, source) as standing:
+        served = standing.carry(240.0)
+        assert served.wrong == () and len(served.report["receivers"]) == 6
+
+
 def test_no_frame_passes_to_or_from_a_host_that_is_cut_off():
     from transport_bed.bed import Bed, Plan
 

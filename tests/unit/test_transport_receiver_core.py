@@ -310,10 +310,14 @@ def test_replayed_datagrams_neither_put_the_question_off_nor_keep_a_session_aliv
 def test_words_alone_do_not_keep_a_transfer_alive_that_gets_nothing_new() -> None:
     core = begun()
     core.end_of_data(END, 1.0)
-    for second in range(2, 12):
+    for second in range(2, 61):
         core.heard(10, float(second))
         core.tick(float(second))
+        assert core.state is ReceiverState.ENDING, "the sender may have others to serve"
+    core.heard(10, 61.0)
+    core.tick(61.0)
     assert core.state is ReceiverState.FAILED
+    assert core.reason == "10 blocks were not repaired: nothing new for 60 s"
 
 
 def test_signs_of_life_come_by_the_clock() -> None:

@@ -328,15 +328,30 @@ def test_endless_questions_have_an_end() -> None:
     assert "4 times" in core.peers["a"].reason
 
 
-def test_a_stalled_receiver_fails_and_the_other_does_not() -> None:
+def test_a_receiver_that_takes_nothing_fails_when_the_others_are_served() -> None:
     core = at_end("a", "b")
     repairs(core, "a")
     repairs(core, "b")
     core.receive("b", Credit(7, 5, 5, 5), 5.5)
     core.tick(6.0)
-    assert "did not confirm" in core.peers["a"].reason
+    assert not core.peers["a"].over, "the link is b's, perhaps"
     core.receive("b", fin(), 6.1)
-    assert core.peers["b"].state is PeerState.COMPLETE and core.over
+    core.tick(10.4)
+    assert core.peers["b"].state is PeerState.COMPLETE and not core.peers["a"].over
+    core.tick(10.5)
+    assert "did not confirm" in core.peers["a"].reason and core.over
+
+
+def test_nobody_is_waited_for_longer_than_patience_however_the_others_do() -> None:
+    core = at_end("a", "b")
+    repairs(core, "a")
+    repairs(core, "b")
+    for number in range(1, 13):
+        core.receive("b", Credit(7, number, number, number), 5.0 * number)
+        core.tick(5.0 * number)
+        assert not core.peers["a"].over
+    core.tick(61.0)
+    assert "did not confirm" in core.peers["a"].reason and not core.peers["b"].over
 
 
 @pytest.mark.parametrize(

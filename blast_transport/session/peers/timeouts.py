@@ -16,7 +16,8 @@ class Timeouts:
     """In a session as it stands now.
 
     `carrier`: what that of the present leg does, None before the first. `ended`: all was sent once. `sized`: it is no
-    stream that goes on. `next_block`: of the light. `others`: whether anybody but this receiver keeps up.
+    stream that goes on. `next_block`: of the light. `served`: when somebody last took something of what is sent to each
+    alone. `others`: whether anybody but this receiver keeps up.
     """
 
     timings: SenderTimings
@@ -24,6 +25,7 @@ class Timeouts:
     ended: bool
     sized: bool
     next_block: int
+    served: float
     others: Callable[[Peer], bool]
 
     @property
@@ -53,7 +55,7 @@ class Timeouts:
         if peer.state in UNANSWERED:
             return peer.progressed + self.timings.ready
         if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self.ended and peer.retransmits):
-            return peer.progressed + self.timings.stall
+            return self._taken_by(peer)
         if peer.state is PeerState.ABSENT and self.ended:
             return peer.awaited
         if self.outstanding(peer):
@@ -74,6 +76,11 @@ class Timeouts:
         if peer.retransmits or not self.ended:
             return f"no sign of taking its repairs for {self.timings.stall:g} s"
         return f"did not confirm: no progress for {self.timings.stall:g} s after the end of data"
+
+    def _taken_by(self, peer: Peer) -> float:
+        """While others are served the link may have nothing left for this one."""
+        starved = max(peer.progressed, self.served) + self.timings.stall
+        return min(starved, peer.progressed + max(self.timings.stall, self.timings.patience))
 
     def _behind(self, peer: Peer) -> bool:
         paced = self.carrier is None or not self.carrier.repairs_itself
