@@ -17,10 +17,10 @@ from blast_transport.carriers.choices import Light
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.file_target import FileTarget
 from blast_transport.store.folder_source import FolderSource
 from blast_transport.wire.messages import FOLDER
 from tests.support.folder_trees import names_in, seen, varied
+from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agent, agents, light
 
 BLAST = (str(Path(sys.executable).with_name("blast")), "send")
@@ -78,15 +78,14 @@ def test_a_folder_that_is_stopped_never_looks_whole_and_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
 ) -> None:
     (folder / "large").write_bytes(os.urandom(24 << 20))
-    reached, go, write = threading.Event(), threading.Event(), FileTarget.write
+    reached, go = threading.Event(), threading.Event()
 
-    def stuck(target: FileTarget, offset: int, *pieces: bytes) -> None:
+    def stuck(_place: str, offset: int, _size: int) -> None:
         if offset > 8 << 20:
             reached.set()
             go.wait(60)
-        write(target, offset, *pieces)
 
-    monkeypatch.setattr(FileTarget, "write", stuck)
+    before_writes(monkeypatch, stuck)
     with agent(tmp_path / "a") as there:
         words = ["env", "--default-signal=INT", *BLAST, str(folder), "--to", to(there), "--via", "pipeline"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

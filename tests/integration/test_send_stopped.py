@@ -18,8 +18,8 @@ import pytest
 from blast_api.ttypes import PartState
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.store.command_target import CommandTarget
-from blast_transport.store.file_target import FileTarget
 from tests.support.memory_controller import MemoryController, serving
+from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import Agent, agent, light
 from tests.support.waiting import eventually
 
@@ -44,15 +44,13 @@ class Stuck:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.go = threading.Event(), threading.Event()
-        write = FileTarget.write
 
-        def stuck(target: FileTarget, offset: int, *pieces: bytes) -> None:
-            if offset + sum(map(len, pieces)) > SIZE // 4:
+        def stuck(_place: str, offset: int, size: int) -> None:
+            if offset + size > SIZE // 4:
                 self.reached.set()
                 self.go.wait(120)
-            write(target, offset, *pieces)
 
-        monkeypatch.setattr(FileTarget, "write", stuck)
+        before_writes(monkeypatch, stuck)
 
 
 @pytest.fixture

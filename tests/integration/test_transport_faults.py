@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.file_target import FileTarget
+from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -72,13 +73,11 @@ def time_of(receivers: list[Agent]) -> float:
 @pytest.fixture
 def slow_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unicast flies on loopback: writing takes its time, in this process, so that faults come in mid-transfer."""
-    write = FileTarget.write
 
-    def slowly(target: FileTarget, offset: int, *pieces: bytes) -> None:
-        time.sleep(0.0005 * len(pieces))  # a disk that is not infinitely fast
-        write(target, offset, *pieces)
+    def slowly(_place: str, _offset: int, size: int) -> None:
+        time.sleep(size / 130e6)  # a disk that is not infinitely fast
 
-    monkeypatch.setattr(FileTarget, "write", slowly)
+    before_writes(monkeypatch, slowly)
 
 
 @pytest.mark.parametrize("way", list(WAYS))
@@ -210,14 +209,12 @@ def test_a_throttled_store_is_served_later_and_the_others_keep_their_rate(
     tmp_path: Path, file: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that takes a tenth of the light's rate."""
-    write = FileTarget.write
 
-    def throttled(target: FileTarget, offset: int, *pieces: bytes) -> None:
-        if "/slow/" in target.place:
-            time.sleep(sum(map(len, pieces)) * 8 / (RATE / 10))  # a slow disk
-        write(target, offset, *pieces)
+    def throttled(place: str, _offset: int, size: int) -> None:
+        if "/slow/" in place:
+            time.sleep(size * 8 / (RATE / 10))  # a slow disk
 
-    monkeypatch.setattr(FileTarget, "write", throttled)
+    before_writes(monkeypatch, throttled)
     with (
         agents(tmp_path, 2) as others,
         agent(tmp_path / "slow") as slow,
@@ -251,17 +248,13 @@ def test_bytes_that_change_on_their_way_cost_a_repair_and_never_the_file(tmp_pat
 def test_a_store_that_fails_in_mid_transfer_is_that_receivers_reason(
     tmp_path: Path, file: Path, content: bytes, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a full or broken disk does; a pipeline writes by itself, so its disk has a limit."""
-    write = os.pwritev
+    """As a full or broken disk does."""
 
-    def broken(descriptor: int, pieces: Sequence[bytes], offset: int) -> int:
-        place = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    def broken(place: str, offset: int, _size: int) -> None:
         if "/bad/" in place and offset > SIZE // 2:
             raise OSError(28, "No space left on device")
-        return write(descriptor, pieces, offset)
 
-    monkeypatch.setattr(os, "pwritev", broken)
-    monkeypatch.setattr(FileTarget, "descriptor", property(lambda _: None, lambda *_: None), raising=False)
+    before_writes(monkeypatch, broken)
     with agent(tmp_path / "bad") as bad, agent(tmp_path / "good") as good, sender_to([bad, good]) as sender:
         result = sender.send_file(file, Route(WAYS[way]()))
         assert [outcome.complete for outcome in result.receivers] == [False, True]

@@ -26,10 +26,10 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.file_target import FileTarget
 from blast_transport.store.source import opened_file
 from tests.support import transport_hosts
 from tests.support.certificates import Authority
+from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, MTU, Process, agent, agents, receiver_process, sender_to
 from tests.support.waiting import HANGING, eventually
 
@@ -332,14 +332,12 @@ def test_whose_store_takes_nothing_holds_up_nobody(
 ) -> None:
     """In the middle, or at the end: its parents let it go, and it gets what it lacks when it takes it again."""
     gate = threading.Event()
-    write = FileTarget.write
 
-    def hanging(target: FileTarget, offset: int, *pieces: Any) -> None:
-        if f"/{victim}/" in target.place and offset > SIZE // 4:
+    def hanging(place: str, offset: int, _size: int) -> None:
+        if f"/{victim}/" in place and offset > SIZE // 4:
             gate.wait(HANGING)
-        write(target, offset, *pieces)
 
-    monkeypatch.setattr(FileTarget, "write", hanging)
+    before_writes(monkeypatch, hanging)
     monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
     settings = SenderSettings(LOOPBACK, MTU, SenderTimings(ready=HANGING, stall=HANGING, freeze=HANGING))
     with agents(tmp_path, 3) as there, sender_to(there, settings) as sender:
