@@ -74,7 +74,7 @@ def test_who_hears_late_of_a_chain_takes_part(
     take_leg = ReceiverSession._take_leg
 
     def take_late(session: ReceiverSession, leg: Leg, now: float) -> None:
-        if leg.number == 2 and session._around.emit == there[late].events.put:
+        if leg.number == 2 and session._around.emit is there[late].emit:
             time.sleep(0.6)  # It is late: that is what is tested.
         take_leg(session, leg, time.monotonic())
 
@@ -94,7 +94,7 @@ def test_a_stream_goes_on_without_whom_its_chain_leaves_behind(tmp_path: Path, m
     join = ReceiverSession.join
 
     def refuse(session: ReceiverSession, connection: Connection, message: Join) -> None:
-        if session._around.emit == there[1].events.put:
+        if session._around.emit is there[1].emit:
             raise RemoteProtocolError("nobody gets through to here")
         join(session, connection, message)
 

@@ -178,6 +178,8 @@ class Agent:
     directory: Path
     server: AgentServer
     events: queue.Queue[ReceiverEvent]
+    emit: Callable[[ReceiverEvent], None]
+    """What its sessions call, so that they are known by it."""
     targets: list[Target] = field(default_factory=list)
     engines: set[str] = field(default_factory=set)
     """Of the stores that took something whole."""
@@ -250,7 +252,7 @@ def agent(
         engine=engine or asked_engine(),
     )
     server = AgentServer(settings, admission, session_factory(surroundings), Reporter())
-    running = Agent(directory.name, directory, server, events)
+    running = Agent(directory.name, directory, server, events, note)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
