@@ -43,9 +43,11 @@ class NodeProcess:
         return self.port
 
     def begin(self, leg: PipelineLeg, size: int | None) -> None:
+        """Whoever joins is let in when this returns."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(_leg_to_json(leg) | {"size": size}).encode() + b"\n")
         self._process.stdin.flush()
+        assert self._line() == b"ready\n"
 
     def wait(self) -> dict[str, Any]:
         """The events by name, the time of the end among them, or nothing of one that was killed."""
@@ -105,6 +107,7 @@ def main() -> None:
     store = file_store(directory, "file", values.pop("size"))
     node = PipelineNode(_leg_from_json(values), store, _report)
     door.admit = node.accept
+    print("ready", flush=True)
     before = time.process_time()
     node.start()
     node.join()
