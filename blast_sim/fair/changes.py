@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blast_sim.fair.compiling import compiled
+from blast_sim.fair.compiling import at, compiled
 from blast_sim.fair.flow_table import Columns
 from blast_sim.fair.members import END, Members
 from blast_sim.fair.paths import Numbers, Places
@@ -51,9 +51,8 @@ def choose(flows: Columns, work: Work, ids: int, bound: float) -> int:
     chosen = 0
     least = bound * (1 - ROUNDING)
     for flow in range(ids):
-        if flows.alive[flow] and flows.levels[flow] >= least:
-            work.chosen[chosen] = flow
-            chosen += 1
+        work.chosen[at(chosen)] = flow
+        chosen += flows.alive[at(flow)] & (flows.levels[at(flow)] >= least)
     return chosen
 
 

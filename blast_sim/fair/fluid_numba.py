@@ -7,18 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blast_sim.fair.changes import ROUNDING, give_back, lowest_filled, take
+from blast_sim.fair.changes import choose, give_back, lowest_filled, take
 from blast_sim.fair.compiling import at, compiled, compiled_without_nan
 from blast_sim.fair.demands import Demands
-from blast_sim.fair.flow_table import NO_RATE_YET, Columns
+from blast_sim.fair.flow_table import Columns
 from blast_sim.fair.members import Members, gather
 from blast_sim.fair.paths import Numbers, Paths, Places
 from blast_sim.fair.same_time import SAME_TIME
 from blast_sim.fair.slack import part, refill_tight
 from blast_sim.fair.sweep import Work
 
-ABSENT = -2.0
-"""The level of a flow that has not started, or has ended."""
 FRESH = 128
 """So many flows end at least before the index is made anew."""
 
@@ -53,7 +51,6 @@ def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Dem
     work = Work.of(room, len(paths), len(paths))
     flows = Columns.of(paths, demands)
     flows.alive[:] = False
-    flows.levels[:] = ABSENT
     since, due = begin.copy(), ends.copy()
     while True:
         # The table is made anew without the flows that have ended, so that what is left stands close together; so is
@@ -93,31 +90,18 @@ def _advance(problem: Problem, members: Members, progress: Progress, over: NDArr
         for flow in events[:gone]:
             flows.alive[flow] = False
             over[flow] = True
-            flows.levels[flow] = ABSENT
             progress.since[flow] = now
             progress.due[flow] = np.inf
         ended += gone
         come = _starting(progress, now, events)
         for flow in events[:come]:
             flows.alive[flow] = True
-            flows.levels[flow] = NO_RATE_YET
         bound = min(bound, lowest_filled(flows, members, work, room, events[:come]))
-        chosen = _choose(flows, work, bound)
+        chosen = choose(flows, work, count, bound)
         _bring_up(flows, work, progress, chosen, now)
         refill_tight(flows, members, work, chosen)
         _look_ahead(flows, work, progress, chosen, now)
     return True
-
-
-@compiled
-def _choose(flows: Columns, work: Work, bound: float) -> int:
-    """Note the flows at and above this level in `work.chosen`. How many."""
-    chosen = 0
-    least = bound * (1 - ROUNDING)
-    for flow in range(len(flows.levels)):
-        work.chosen[at(chosen)] = flow
-        chosen += flows.levels[at(flow)] >= least
-    return chosen
 
 
 @compiled_without_nan
