@@ -1,4 +1,4 @@
-//! The data path of Blast's transport, compiled: what Python's `blast_transport/store/compiled.py` calls.
+//! The data path of Blast's transport, compiled: what `blast_transport/store` calls.
 //!
 //! A call that may wait, or computes for long, does so without the interpreter's lock; the others are over at once.
 
