@@ -1,15 +1,16 @@
-//! The data path of Blast's transport, compiled: what `blast_transport/store` calls.
+//! The data path of Blast's transport, compiled: what `blast_transport/store` and its carriers call.
 //!
 //! A call that may wait, or computes for long, does so without the interpreter's lock; the others are over at once.
 
 mod errors;
+mod link;
 mod sender;
 mod store;
 
 use pyo3::prelude::*;
 
 /// What the calls are and mean. It grows with every change of that; Python's side wants the one that it knows.
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 #[pymodule]
 mod blast_carrier_native {
@@ -17,6 +18,8 @@ mod blast_carrier_native {
 
     #[pymodule_export]
     use crate::errors::{EngineFault, TooManyBytes};
+    #[pymodule_export]
+    use crate::link::{give_to_link, take_from_link};
     #[pymodule_export]
     use crate::sender::digests_of_file;
     #[pymodule_export]

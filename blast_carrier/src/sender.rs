@@ -20,7 +20,7 @@ pub fn digests_of_file(
     size: u64,
 ) -> PyResult<Bound<'_, PyBytes>> {
     let digests = waiting(py, || {
-        let file = blast_boundary::duplicate(descriptor)?;
+        let file = blast_boundary::duplicate(descriptor)?.into();
         blast_engine::digests_of_file(&file, first, count, block_size, size)
     })?;
     Ok(PyBytes::new(py, &digests))

@@ -11,7 +11,7 @@ use crate::errors::{at_once, waiting};
 
 /// Into the files `data` and `records`, which are duplicated. Runs of blocks are pairs (first, behind the last).
 #[pyclass(frozen, module = "blast_carrier_native")]
-pub struct FileStore(blast_engine::FileStore);
+pub struct FileStore(pub(crate) blast_engine::FileStore);
 
 #[expect(clippy::needless_pass_by_value, reason = "what Python lends is given back at the end of the call")]
 #[pymethods]
@@ -32,7 +32,7 @@ impl FileStore {
             }
             let shape = Shape { block_size, size, ahead };
             let [data, records] = [blast_boundary::duplicate(data)?, blast_boundary::duplicate(records)?];
-            Ok(FileStore(blast_engine::FileStore::new(data, records, shape, most_bytes)))
+            Ok(FileStore(blast_engine::FileStore::new(data.into(), records.into(), shape, most_bytes)))
         })
     }
 

@@ -1,4 +1,4 @@
-"""Which engine proves and stores data: Python, which runs everywhere, or what is compiled, where that is installed.
+"""Which engine proves, stores and passes on data: Python, which runs everywhere, or what is compiled, if that is there.
 
 Both do the same to the last byte; the compiled one, a distribution of its own (blast_carrier/), costs less. Who asks
 for it by name gets it or a refusal; `auto` takes it where it is there and fits.
@@ -16,7 +16,7 @@ AUTO, PYTHON, COMPILED = "auto", "python", "compiled"
 ENGINES = (AUTO, PYTHON, COMPILED)
 
 _MODULE = "blast_carrier_native"
-_INTERFACE = 1
+_INTERFACE = 2
 """The calls that we know, as blast_carrier/src/lib.rs numbers them."""
 _BUILD = "build it with scripts/build-carrier in a checkout of Blast, and install the wheel from dist/"
 

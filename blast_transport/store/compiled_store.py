@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from blast_transport.base.engines import COMPILED, engine_error
 from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError, StoreError, sentence
@@ -23,6 +23,23 @@ _RUNS_AT_ONCE = 1024
 
 Run = tuple[int, int]
 """(first, behind the last)."""
+
+
+InRow = tuple[int, int, int, int]
+"""Of a row: before which byte all has come, the first block that is not stored, bytes filled, bytes of them stored."""
+
+
+class Taken(NamedTuple):
+    """What one call took: `amount` bytes, so that the row is at `place`; `payload` bytes of the last frame are left.
+
+    `slow`: the store made us wait. `broken`: the number of what is wrong with the link, 0 if it was closed.
+    """
+
+    place: InRow
+    amount: int
+    payload: int
+    slow: bool
+    broken: int | None
 
 
 class CompiledHeld:
@@ -73,7 +90,7 @@ class CompiledStore:
         self.target: Target = target
         self._most_bytes = target.most_bytes
         self.durable: bool | None = None
-        self._faults = native
+        self._module = native
         self._native = self._do(
             partial(
                 native.FileStore,
@@ -125,6 +142,16 @@ class CompiledStore:
     def put_row(self, first: int, data: memoryview) -> None:
         """As of the reference."""
         self._do(self._native.put_row, first, data)
+
+    def take_from(self, link: int, row: memoryview, place: InRow, frames: tuple[int, int]) -> Taken:
+        """Take data from the open descriptor of a chain's link by way of `row`, which stands at `place`.
+
+        `frames`: the bytes that come before the next one, and the most that are taken. Raises StoreError.
+        """
+        place, amount, payload, slow, broken = self._do(
+            self._module.take_from_link, self._native, link, row, place, frames
+        )
+        return Taken(place, amount, payload, slow, broken)
 
     def claim(self, first: int, stop: int) -> list[Range]:
         """As of the reference."""
@@ -196,7 +223,7 @@ class CompiledStore:
     def _close(self) -> None:
         try:
             self._native.close()
-        except (OSError, self._faults.EngineFault):
+        except (OSError, self._module.EngineFault):
             """Records that are not written: their blocks come again."""
 
     def _do(self, call: Callable[..., Any], *arguments: object) -> Any:
@@ -205,9 +232,9 @@ class CompiledStore:
             return call(*arguments)
         except OSError as error:
             raise StoreError(f"cannot write {self.target.place}: {sentence(error)}") from error
-        except self._faults.TooManyBytes as error:
+        except self._module.TooManyBytes as error:
             raise StoreError(f"more bytes came than the {self._most_bytes} that this agent takes") from error
-        except self._faults.EngineFault as error:
+        except self._module.EngineFault as error:
             raise engine_error(error) from error
 
 

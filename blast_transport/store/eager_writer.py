@@ -66,10 +66,19 @@ class EagerWriter(Generic[Piece]):
         before = _Usage.now()
         self._write(block, row)
         if _is_slow(before, _Usage.now()):
-            # Where there are no more threads, this one goes on.
-            with suppress(NoThreadError):
-                self._writer = StoreWriter(self._write, self._wake, self._room)
-                self._calm = 0
+            self.defer()
+
+    @property
+    def eager(self) -> bool:
+        """What is put is written at once."""
+        return self._writer is None
+
+    def defer(self) -> None:
+        """The store has made us wait: let a thread write for a while."""
+        # Where there are no more threads, this one goes on.
+        with suppress(NoThreadError):
+            self._writer = StoreWriter(self._write, self._wake, self._room)
+            self._calm = 0
 
     @property
     def ready(self) -> bool:

@@ -20,6 +20,7 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.carriers.choices import Chain, Light
 from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.carriers.pipeline import node
+from blast_transport.carriers.pipeline.connections.compiled_pump import open_outlet
 from blast_transport.carriers.pipeline.connections.file_pump import FileOutlet
 from blast_transport.carriers.pipeline.node import PipelineNode
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
@@ -171,11 +172,11 @@ def test_a_neighbour_in_the_chain_cannot_bring_its_blocks(
             given = max(given, offset + sent)
             return sent
 
-    def outlet(descriptor: int) -> FileOutlet:
+    def outlet(engine: str, descriptor: int) -> FileOutlet:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        return (Liar if path.parent.name == there[0].name else FileOutlet)(descriptor)
+        return Liar(descriptor) if path.parent.name == there[0].name else open_outlet(engine, descriptor)
 
-    monkeypatch.setattr(node, "FileOutlet", outlet)
+    monkeypatch.setattr(node, "open_outlet", outlet)
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
         result = sender.send_file(file, Route(Chain()))
         assert [one.files() for one in there] == [{file.name: content}] * 2

@@ -225,7 +225,8 @@ class Chain:
 
     def source(self, source: Source, first_block: int = 0) -> PipelineSource:
         block = Layout(None, SEGMENT).block_size
-        running = PipelineSource(self.leg(0, first_block), source, block, self.events[0], self.connect)
+        engine = asked_engine()
+        running = PipelineSource(self.leg(0, first_block), source, block, self.events[0], self.connect, engine=engine)
         self.doors[0].admit = running.accept
         self.running.append(running)
         running.start()

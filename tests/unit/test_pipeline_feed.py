@@ -17,6 +17,7 @@ class Intake:
     """Counts what it takes, 4 bytes at a time."""
 
     ready = drained = True
+    frames = None
 
     def __init__(self, told: list[str]) -> None:
         self.position = 0

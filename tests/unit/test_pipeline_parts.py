@@ -292,6 +292,7 @@ class Forgetful:
     """An outlet that holds nothing any more once `gone` is set."""
 
     gone = False
+    frames = None
 
     def check(self, offset: int) -> None:
         if self.gone:

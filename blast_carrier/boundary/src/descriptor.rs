@@ -1,18 +1,24 @@
 //! Descriptors that belong to somebody else.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-/// A file of our own on what this descriptor has open; the caller keeps his. `EBADF` if nothing is open there.
-pub fn duplicate(descriptor: RawFd) -> io::Result<File> {
+/// A descriptor of our own on what this one has open; the caller keeps his. `EBADF` if nothing is open there.
+pub fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     if descriptor < 0 {
-        return Err(io::Error::from_raw_os_error(EBADF));
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     // SAFETY: it is used for one call, fcntl(F_DUPFD_CLOEXEC), which refuses a number that is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    Ok(borrowed.try_clone_to_owned()?.into())
+    borrowed.try_clone_to_owned()
 }
 
-/// The system's word for a descriptor that is not open.
-const EBADF: i32 = 9;
+/// Do something with what this descriptor has open, which its owner keeps open meanwhile. `EBADF` if nothing can be.
+pub fn with_lent<T>(descriptor: RawFd, work: impl FnOnce(BorrowedFd<'_>) -> T) -> io::Result<T> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is used for no longer than the call lasts; that it stays open for so long is what its owner promises,
+    // and who breaks that gets an error of the system, or reads and writes something else of his.
+    Ok(work(unsafe { BorrowedFd::borrow_raw(descriptor) }))
+}

@@ -28,7 +28,36 @@ impl<'py> FromPyObject<'_, 'py> for Lent {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let buffer = PyBuffer::get(&object)?;
-        if buffer.is_c_contiguous() { Ok(Lent(buffer)) } else { Err(PyValueError::new_err("bytes in pieces")) }
+        contiguous(object).map(Lent)
     }
+}
+
+/// Memory to be written to, of a `bytearray` or a contiguous `memoryview` of one.
+///
+/// As with `socket.recv_into`, whoever lends it leaves it alone meanwhile, and lends it once.
+pub struct Room(PyBuffer<u8>);
+
+impl Room {
+    pub fn bytes(&mut self) -> &mut [u8] {
+        if self.0.len_bytes() == 0 {
+            return &mut [];
+        }
+        // SAFETY: as of `Lent`; it may be written to (looked at when it was lent), and that nobody else reads or writes
+        // it is what its owner promises.
+        unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Room {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let buffer = contiguous(object)?;
+        if buffer.readonly() { Err(PyValueError::new_err("bytes that nobody may change")) } else { Ok(Room(buffer)) }
+    }
+}
+
+fn contiguous(object: Borrowed<'_, '_, PyAny>) -> PyResult<PyBuffer<u8>> {
+    let buffer = PyBuffer::get(&object)?;
+    if buffer.is_c_contiguous() { Ok(buffer) } else { Err(PyValueError::new_err("bytes in pieces")) }
 }

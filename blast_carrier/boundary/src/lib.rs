@@ -1,7 +1,14 @@
-//! All that the compiler cannot check, so that nothing else need be unsafe: memory and descriptors that Python lends.
+//! All that the compiler cannot check, so that nothing else need be unsafe: calls of the system that the standard
+//! library has not, and memory and descriptors that Python lends.
 
 mod descriptor;
+#[cfg(feature = "python")]
 mod lent;
+mod link;
+mod usage;
 
-pub use descriptor::duplicate;
-pub use lent::Lent;
+pub use descriptor::{duplicate, with_lent};
+#[cfg(feature = "python")]
+pub use lent::{Lent, Room};
+pub use link::{peek, receive, send_file, send_more};
+pub use usage::Usage;

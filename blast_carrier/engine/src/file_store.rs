@@ -44,6 +44,10 @@ impl FileStore {
         }
     }
 
+    pub fn block_size(&self) -> u64 {
+        self.block_size
+    }
+
     /// The books, which nobody may hold while he waits for anything.
     pub fn books(&self) -> Result<MutexGuard<'_, Books>, Fault> {
         self.books.lock().map_err(|_| broken())

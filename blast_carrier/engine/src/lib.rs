@@ -1,4 +1,5 @@
-//! What a receiver holds of a transfer, and what proves it: the loop check, digest, write without Python.
+//! What a receiver holds of a transfer, and what proves it; and the loops of a chain's links, which are receive, digest,
+//! write, and read, send: all without Python.
 //!
 //! `blast_transport/store/store.py` is the reference: whatever comes in whatever order, both hold the same blocks, ask
 //! for the same again and leave the same file. Nothing here knows Python, and nothing is unsafe.
@@ -8,6 +9,9 @@ mod books;
 mod digests;
 mod fault;
 mod file_store;
+mod frames;
+mod intake;
+mod outlet;
 mod records;
 
 pub use block_map::{BlockMap, Run};
@@ -15,3 +19,6 @@ pub use books::{Books, MOST_BLOCKS, Shape};
 pub use digests::{DIGEST_BYTES, Digest, DigestTable, cut, digest, digests_of_file};
 pub use fault::{Fault, guarded};
 pub use file_store::FileStore;
+pub use frames::{CHUNK_BYTES, announcing};
+pub use intake::{Place, Taken};
+pub use outlet::{Given, give_to};

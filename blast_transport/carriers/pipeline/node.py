@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
+from blast_transport.carriers.pipeline.connections.compiled_pump import open_intake, open_outlet
 from blast_transport.carriers.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
 from blast_transport.carriers.pipeline.connections.dialling import Dialler, join_message
 from blast_transport.carriers.pipeline.connections.feed import Feed
-from blast_transport.carriers.pipeline.connections.file_pump import FileIntake, FileOutlet, WrittenOutlet
-from blast_transport.carriers.pipeline.connections.link import Intake, Link, Outlet
+from blast_transport.carriers.pipeline.connections.file_pump import WrittenOutlet
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.connections.pump import Intake, Outlet
 from blast_transport.carriers.pipeline.protocol.core import NodeCore
 from blast_transport.carriers.pipeline.protocol.events import (
     Admit,
@@ -92,8 +94,8 @@ class PipelineNode(Runner):
 
     def _pumps(self, store: BlockStore, position: int) -> tuple[Intake, Outlet]:
         if self._descriptor is not None:
-            file = FileIntake(store, position, self._waker.wake)
-            return file, WrittenOutlet(FileOutlet(self._descriptor), file)
+            file = open_intake(store, position, self._waker.wake)
+            return file, WrittenOutlet(open_outlet(store.engine, self._descriptor), file)
         intake = BlockIntake(store, position, self._waker.wake, self.leg.buffer)
         return intake, ReplayOutlet(intake.replay, store)
 

@@ -114,6 +114,7 @@ class PipelineSender(SendingCarrier):
             self._reader.layout.block_size,
             self._note,
             around.dial,
+            engine=self._reader.engine,
         )
         admission = SourceAdmission(around.credentials, self._places)
         self._reception = Reception(self._listener, admission, leg, source.accept)

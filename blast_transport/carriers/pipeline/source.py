@@ -8,10 +8,12 @@ import socket
 import time
 from collections.abc import Callable
 
+from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
+from blast_transport.carriers.pipeline.connections.compiled_pump import open_outlet
 from blast_transport.carriers.pipeline.connections.copy_pump import REPLAY_BYTES, StreamOutlet
-from blast_transport.carriers.pipeline.connections.file_pump import FileOutlet
-from blast_transport.carriers.pipeline.connections.link import Link, Outlet
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.connections.pump import Outlet
 from blast_transport.carriers.pipeline.protocol.core import SourceCore
 from blast_transport.carriers.pipeline.protocol.events import Command
 from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, PipelineLeg
@@ -29,23 +31,25 @@ class PipelineSource(Runner):
 
     What a stream gave is released when the successor has it and some more has come, so that it may be sent again; a
     session that needs it for longer passes a source whose `release` waits for that. Call `wake` when more of a stream
-    has come.
+    has come. `engine` is what sends a file; a stream is Python's.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what, how it is cut and sent, and whom to tell
         self,
         leg: PipelineLeg,
         source: Source,
         block_size: int,
         events: Callable[[PipelineEvent], None],
         connect: Dialer = dial,
+        *,
+        engine: str = PYTHON,
     ) -> None:
         self._core = core = SourceCore(leg, leg.first_block * block_size)
         super().__init__(leg, core, events, connect)
         self._source = source
         self._block_size = block_size
         self._descriptor = None if source.descriptor is None else os.dup(source.descriptor)
-        outlet: Outlet = StreamOutlet(source) if self._descriptor is None else FileOutlet(self._descriptor)
+        outlet: Outlet = StreamOutlet(source) if self._descriptor is None else open_outlet(engine, self._descriptor)
         self._outlet = outlet
         self._successor = Successor(leg, core.down, outlet, self._tell, self._connections)
         self._fetchers: list[_Fetcher] = []

@@ -10,7 +10,8 @@ from typing import TypeVar
 from blast_transport.base.errors import ForgottenError, RemoteError
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes, join_message
-from blast_transport.carriers.pipeline.connections.link import Link, Outlet
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.connections.pump import Outlet
 from blast_transport.carriers.pipeline.protocol.downstream import Downstream
 from blast_transport.carriers.pipeline.protocol.events import (
     CloseDown,

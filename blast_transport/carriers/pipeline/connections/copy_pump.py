@@ -58,6 +58,8 @@ class BlockIntake:
     so. `position` counts all that has come, `servable` the whole blocks of it, which can go on to the next node.
     """
 
+    frames = None
+
     def __init__(self, store: BlockStore, position: int, wake: Callable[[], None], buffer: int = 0) -> None:
         self.position = position
         size = store.layout.block_size
@@ -139,6 +141,8 @@ class BlockIntake:
 class ReplayOutlet:
     """Out of what an intake has kept, or the store keeps: unless that feeds somebody in order, and may be waiting."""
 
+    frames = None
+
     def __init__(self, replay: Replay, store: BlockStore) -> None:
         self._replay = replay
         self._store = store
@@ -165,6 +169,8 @@ class ReplayOutlet:
 
 class StreamOutlet:
     """Out of a source that is no file."""
+
+    frames = None
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from blast_transport.base.errors import RemoteError
 from blast_transport.base.moderation import Moderation
-from blast_transport.carriers.pipeline.connections.link import Intake, Link
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.connections.pump import Intake
 from blast_transport.carriers.pipeline.protocol.messages import Message
 
 _TURN_SECONDS = 0.015

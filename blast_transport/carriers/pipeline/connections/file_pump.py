@@ -22,7 +22,7 @@ from functools import partial
 
 from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.carriers.pipeline.connections.copy_pump import READ_BYTES
-from blast_transport.carriers.pipeline.connections.link import Outlet
+from blast_transport.carriers.pipeline.connections.pump import GivesFrames, Outlet, TakesFrames
 from blast_transport.store.block_store import BlockStore
 from blast_transport.store.eager_writer import EagerWriter
 from blast_transport.store.store_pace import StorePace
@@ -48,13 +48,14 @@ class FileIntake:
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))
         self._filled = self._stored = 0
 
+    @property
+    def frames(self) -> TakesFrames | None:
+        """As `Intake.frames`."""
+        return None
+
     def take(self, sock: socket.socket, limit: int) -> int:
         """As `Intake.take`."""
-        size = self._store.layout.size
-        if size is not None:
-            limit = min(limit, size - self.position)
-            if limit <= 0:
-                raise RemoteProtocolError(f"data after byte {size}, which is the last")
+        limit = self._within(limit)
         count = sock.recv_into(self._buffer[self._filled : self._filled + limit])
         self.position += count
         self._filled += count
@@ -111,6 +112,15 @@ class FileIntake:
         """End the thread, if there is one; what it has not written is dropped."""
         self._writer.close()
 
+    def _within(self, limit: int) -> int:
+        """So many of the bytes that are to come belong to the whole. Raises RemoteProtocolError if none do."""
+        size = self._store.layout.size
+        if size is None:
+            return limit
+        if self.position >= size:
+            raise RemoteProtocolError(f"data after byte {size}, which is the last")
+        return min(limit, size - self.position)
+
     def _put(self, stop: int) -> None:
         """The first `stop` bytes of the buffer are whole blocks."""
         if stop > self._stored:
@@ -128,6 +138,11 @@ class FileOutlet:
         self._descriptor = descriptor
         self._buffer: memoryview | None = None
 
+    @property
+    def frames(self) -> GivesFrames | None:
+        """As `Outlet.frames`."""
+        return None
+
     def check(self, offset: int) -> None:
         """A file keeps everything."""
 
@@ -137,7 +152,7 @@ class FileOutlet:
             return self._copy(sock, offset, limit)
         count = os.sendfile(sock.fileno(), self._descriptor, offset, limit)
         if count == 0:
-            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
+            raise became_shorter(offset)
         return count
 
     def _copy(self, sock: ssl.SSLSocket, offset: int, limit: int) -> int:
@@ -145,8 +160,13 @@ class FileOutlet:
             self._buffer = memoryview(bytearray(READ_BYTES))
         count = os.preadv(self._descriptor, [self._buffer[: min(limit, READ_BYTES)]], offset)
         if count == 0:
-            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
+            raise became_shorter(offset)
         return sock.send(self._buffer[:count])
+
+
+def became_shorter(offset: int) -> SourceChangedError:
+    """What to tell of a file that ends where there was more of it."""
+    return SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
 
 
 def _put_row(store: BlockStore, block: int, row: Buffer) -> None:
@@ -158,6 +178,11 @@ class WrittenOutlet:
 
     def __init__(self, file: Outlet, intake: FileIntake) -> None:
         self._file, self._intake = file, intake
+
+    @property
+    def frames(self) -> GivesFrames | None:
+        """As `Outlet.frames`: when all is in the file."""
+        return None if self._intake.unwritten() else self._file.frames
 
     def check(self, offset: int) -> None:
         """Everything is in one of the two."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections import deque
 from contextlib import suppress
-from typing import Protocol
 
 from blast_transport.base.errors import RemoteError, sentence
+from blast_transport.carriers.pipeline.connections.pump import GivesFrames, Intake, Outlet, TakesFrames
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, Message, encode
-from blast_transport.store.store_pace import StorePace
 
 CHUNK_BYTES = 1 << 20
 """The most data behind one DATA: what a QUIT may have to wait for."""
@@ -18,66 +18,6 @@ CHUNK_BYTES = 1 << 20
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MOST_QUEUED = 64
 _RECEIVE_BYTES = 1 << 16
-
-
-class Outlet(Protocol):
-    """Where data for a link comes from."""
-
-    def check(self, offset: int) -> None:
-        """Raises ForgottenError if data from this offset on is not held any more."""
-
-    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """Send up to `limit` bytes from `offset` on; how many the socket took, 0 if none now.
-
-        Raises OSError of the socket, ForgottenError, SourceChangedError, StoreError.
-        """
-
-
-class Intake(Protocol):
-    """Where data from a link goes. `position`: all before it is taken."""
-
-    position: int
-
-    @property
-    def servable(self) -> int:
-        """All before this offset can be sent on."""
-
-    @property
-    def ready(self) -> bool:
-        """There is room for more. Raises StoreError."""
-
-    def take(self, sock: socket.socket, limit: int) -> int:
-        """Take up to `limit` bytes that the socket has; how many, 0 at its end.
-
-        Raises OSError of the socket (BlockingIOError: it has none now), StoreError, RemoteProtocolError.
-        """
-
-    def settle(self) -> None:
-        """Nothing more comes for now. Raises StoreError."""
-
-    def skip(self, position: int) -> None:
-        """The store holds all before this offset, where a block begins, or the data ends: take what comes there."""
-
-    def complete(self, final: bool) -> None:
-        """Nothing more comes; `final`: what is left is the last block of the whole. Raises StoreError.
-
-        How long the whole is says the sender alone.
-        """
-
-    @property
-    def drained(self) -> bool:
-        """All that came is in the store. Raises StoreError."""
-
-    @property
-    def pace(self) -> StorePace | None:
-        """How the store does; None: it may be as slow as it likes. Raises StoreError."""
-
-    @property
-    def writing(self) -> float:
-        """For so many seconds the store has taken nothing, though something waits for it. Raises StoreError."""
-
-    def close(self) -> None:
-        """Give back what it uses."""
 
 
 class Link:
@@ -94,6 +34,8 @@ class Link:
         self._queue: deque[bytes] = deque()
         self._chunk = 0
         self._parted = False
+        # The system's number for what is wrong with the connection, which whoever uses it next is told.
+        self._broken: int | None = None
         # OpenSSL hands out what it has decrypted without the socket being readable; flags it does not know.
         self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
         self._more = 0 if self._tls else socket.MSG_MORE
@@ -144,6 +86,8 @@ class Link:
 
     def take(self, intake: Intake) -> int:
         """Let the intake take data; how many bytes it took. Raises StoreError too."""
+        if self._tls is None and (frames := intake.frames) is not None:
+            return self._take_frames(frames)
         try:
             count = intake.take(self.socket, self._decoder.payload)
         except WOULD_BLOCK:
@@ -167,6 +111,8 @@ class Link:
 
         Raises what the outlet raises besides.
         """
+        if self._tls is None and (frames := outlet.frames) is not None:
+            return self._give_frames(frames, offset, stop)
         if self._chunk == 0:
             if not self.flush() or offset >= stop:
                 return 0
@@ -201,7 +147,40 @@ class Link:
         """Close the socket; what is queued is dropped."""
         self.socket.close()
 
+    def _take_frames(self, frames: TakesFrames) -> int:
+        self._check()
+        count, left, broken = frames(self.socket, self._decoder.payload)
+        self._decoder.followed(left)
+        self._note_broken(count, broken)
+        return count
+
+    def _give_frames(self, frames: GivesFrames, offset: int, stop: int) -> int:
+        self._check()
+        if not (self._send_frame(self._more) if self._chunk else self.flush()):
+            return 0
+        # A message that waits goes behind what was announced.
+        stop = offset + self._chunk if self._queue else stop
+        if self._chunk == 0 and offset >= stop:
+            return 0
+        sent, self._chunk, head, broken = frames(self.socket, offset, self._chunk, stop)
+        self._frame += head
+        self._note_broken(sent, broken)
+        return sent
+
+    def _note_broken(self, count: int, broken: int | None) -> None:
+        """What went or came before it broke is told first."""
+        self._broken = broken
+        if count == 0:
+            self._check()
+
+    def _check(self) -> None:
+        if self._broken == 0:
+            raise RemoteError("connection closed in the middle of data")
+        if self._broken is not None:
+            raise RemoteError(f"connection lost: {os.strerror(self._broken)}")
+
     def _receive(self, wanted: int) -> bytes | None:
+        self._check()
         try:
             data = self.socket.recv(min(wanted, _RECEIVE_BYTES))
         except WOULD_BLOCK:

@@ -264,6 +264,14 @@ class Decoder:
         if self.payload == 0:
             self.wanted = FRAME.size
 
+    def followed(self, payload: int) -> None:
+        """Data went by, and perhaps more frames of it; of the last one so many bytes are left."""
+        if self.payload == 0:
+            raise LocalProtocolError("frames went by where a message had begun")
+        self.payload = payload
+        if payload == 0:
+            self.wanted = FRAME.size
+
     def _begin(self) -> bool:
         """Read a frame's head; False if its body is data."""
         length, number, version = FRAME.unpack(self._buffer)

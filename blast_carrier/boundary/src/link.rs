@@ -1,0 +1,37 @@
+//! Calls on a connection, of which none waits for the other side: `WouldBlock` where it would have to.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What has come, as much as there is room for; 0 at the end of the connection.
+pub fn receive(link: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<usize> {
+    receive_by(link, room, libc::MSG_DONTWAIT)
+}
+
+/// As `receive`, and what was seen comes once more.
+pub fn peek(link: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<usize> {
+    receive_by(link, room, libc::MSG_DONTWAIT | libc::MSG_PEEK)
+}
+
+fn receive_by(link: BorrowedFd<'_>, room: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
+    // SAFETY: the room is ours to write to, and as long as we say.
+    counted(unsafe { libc::recv(link.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) })
+}
+
+/// Send these bytes, which more will follow at once.
+pub fn send_more(link: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE;
+    // SAFETY: the bytes are there to be read, and as many as we say.
+    counted(unsafe { libc::send(link.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// Send up to `count` bytes of the file from `offset` on; 0 where it ends. It waits if the link itself is made so.
+pub fn send_file(link: BorrowedFd<'_>, file: BorrowedFd<'_>, offset: u64, count: usize) -> io::Result<usize> {
+    let mut from = libc::off64_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+    // SAFETY: the offset is ours to write to while the call lasts; nothing else is a pointer.
+    counted(unsafe { libc::sendfile64(link.as_raw_fd(), file.as_raw_fd(), &raw mut from, count) })
+}
+
+fn counted(count: isize) -> io::Result<usize> {
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}

@@ -1,0 +1,162 @@
+//! Receive, digest, write: data of a chain's link into a store, for as long as nothing but data comes.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use blast_boundary::{Usage, receive};
+
+use crate::fault::Fault;
+use crate::file_store::FileStore;
+use crate::frames::next_data;
+
+/// As `blast_transport/store/eager_writer.py` has it, where it says why.
+const SLOW: Duration = Duration::from_millis(20);
+const IDLE_SHARE: u32 = 10;
+
+/// Where a row stands. All before the byte `position` has come; so many bytes of the row are `filled`, of those the
+/// first are `stored`, and `block` is the first one that is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub position: u64,
+    pub block: u64,
+    pub filled: usize,
+    pub stored: usize,
+}
+
+/// What one call has brought.
+#[derive(Debug)]
+pub struct Taken {
+    pub place: Place,
+    pub bytes: u64,
+    /// Of the last DATA so many bytes are still to come.
+    pub payload: u64,
+    /// The store has made us wait: somebody else should write.
+    pub slow: bool,
+    /// What is wrong with the link, after all this had come.
+    pub lost: Option<io::Error>,
+}
+
+impl FileStore {
+    /// Take up to `most` bytes of data, of which `payload` come before the next frame, into `row`, and from there into
+    /// the file: until the link has no more, or something else than data comes, or the store is slow.
+    ///
+    /// The row holds a whole number of blocks. What was not stored of it at the end is the beginning of a block.
+    pub fn take_from(
+        &self,
+        link: BorrowedFd<'_>,
+        row: &mut [u8],
+        place: Place,
+        payload: u64,
+        most: u64,
+    ) -> Result<Taken, Fault> {
+        let size = self.books()?.shape().size;
+        let block_size = self.block_size();
+        let fits = row.len() as u64 % block_size == 0 && place.stored <= place.filled && place.filled < row.len();
+        // Only the last block of the whole may be a short one, and then nothing follows.
+        if !fits || (place.stored < place.filled && place.stored as u64 % block_size != 0) {
+            return Err(Fault::Program(format!("a row of {} bytes with {place:?}", row.len())));
+        }
+        let left = size.map_or(u64::MAX, |size| size.saturating_sub(place.position));
+        let taken = Taken { place, bytes: 0, payload, slow: false, lost: None };
+        let mut intake = Intake { store: self, row, left, taken };
+        if let Err(error) = intake.follow(link, most)? {
+            intake.taken.lost = lost(error);
+        }
+        intake.settle()?;
+        Ok(intake.taken)
+    }
+}
+
+struct Intake<'a> {
+    store: &'a FileStore,
+    row: &'a mut [u8],
+    /// Bytes before the end of the whole.
+    left: u64,
+    taken: Taken,
+}
+
+impl Intake<'_> {
+    /// Inside: the link's errors; outside: those of the store.
+    fn follow(&mut self, link: BorrowedFd<'_>, most: u64) -> Result<io::Result<()>, Fault> {
+        while self.taken.bytes < most && !self.taken.slow {
+            if self.taken.payload == 0 {
+                match next_data(link) {
+                    Ok(Some(length)) => self.taken.payload = length,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            let limit = self.taken.payload.min(most - self.taken.bytes).min(self.left);
+            let filled = self.taken.place.filled;
+            if limit == 0 {
+                break; // Data after the end, which somebody else refuses.
+            }
+            let room = (self.row.len() - filled).min(usize::try_from(limit).unwrap_or(usize::MAX));
+            match receive(link, &mut self.row[filled..filled + room]) {
+                Ok(0) => return Ok(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => self.came(count)?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn came(&mut self, count: usize) -> Result<(), Fault> {
+        self.taken.bytes += count as u64;
+        self.taken.payload -= count as u64;
+        self.left -= count as u64;
+        self.taken.place.position += count as u64;
+        self.taken.place.filled += count;
+        if self.taken.place.filled == self.row.len() { self.settle() } else { Ok(()) }
+    }
+
+    /// Store the blocks that are whole.
+    fn settle(&mut self) -> Result<(), Fault> {
+        let block_size = self.store.block_size() as usize;
+        let place = &mut self.taken.place;
+        let stop = if self.left == 0 { place.filled } else { place.filled - place.filled % block_size };
+        if stop > place.stored {
+            let before = Usage::now()?;
+            self.store.put_row(place.block, &self.row[place.stored..stop])?;
+            self.taken.slow |= is_slow(&before, &Usage::now()?);
+            place.block += ((stop - place.stored) / block_size) as u64;
+            place.stored = stop;
+        }
+        if stop == self.row.len() {
+            (place.filled, place.stored) = (0, 0);
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong, if anything is: nothing where the link has, or takes, no more for now.
+pub fn lost(error: io::Error) -> Option<io::Error> {
+    (!matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)).then_some(error)
+}
+
+/// Whether the store has made us wait in between: who is only kept from the processor has no slow store.
+fn is_slow(before: &Usage, after: &Usage) -> bool {
+    let computed = after.processor.saturating_sub(before.processor);
+    after.clock - before.clock > SLOW.max(computed * IDLE_SHARE) && after.waits > before.waits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_only_kept_from_the_processor_has_no_slow_store() {
+        let before = Usage { processor: Duration::from_secs(2), waits: 7, ..Usage::now().unwrap() };
+        for (millis, computed, waits, slow) in
+            [(30, 2, 1, true), (10, 0, 1, false), (30, 4, 1, false), (300, 2, 0, false)]
+        {
+            let after = Usage {
+                clock: before.clock + Duration::from_millis(millis),
+                processor: before.processor + Duration::from_millis(computed),
+                waits: before.waits + waits,
+            };
+            assert_eq!(is_slow(&before, &after), slow, "{millis} ms, {computed} of them computed, {waits} waits");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+"""The compiled pump of a chain's links beside the one in Python, which is the reference: whatever is torn where."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_transport.base.engines import COMPILED, PYTHON
+from blast_transport.base.errors import SourceChangedError
+from blast_transport.blocks.layout import Layout
+from blast_transport.carriers.pipeline.connections import link as link_module
+from blast_transport.carriers.pipeline.connections.compiled_pump import CompiledIntake, open_intake, open_outlet
+from blast_transport.carriers.pipeline.connections.feed import Feed
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, End, Message, Report, encode
+from tests.support.engines import file_store
+from tests.support.transport_data import SUITE, data_of
+
+pytestmark = pytest.mark.compiled
+
+BLOCK = 40
+MOST_BYTES = 3000
+MESSAGES: tuple[Message, ...] = (
+    Alive(7, held_up=False),
+    Alive(8, held_up=True, starved=True),
+    End(90, True),
+    Report(),
+    Report({3: "gone"}),
+)
+WRONG = (
+    encode(Data(5))[:4] + b"\x24\x00\x06\x00",  # another version
+    b"\x00\x00\x00\x00\x24\x00\x07\x00",  # DATA without data
+    b"\x00\x00\x00\x02\x24\x00\x07\x00",  # DATA of too much
+    b"\x01\x00\x00\x00\x63\x00\x07\x00",  # no such message
+)
+
+pieces = st.one_of(
+    st.integers(1, 900),
+    st.sampled_from(MESSAGES),
+    st.sampled_from([*map(encode, MESSAGES), *WRONG]),
+)
+
+
+class Receiver:
+    """A link's end and a store by one engine, and all that the node hears."""
+
+    def __init__(self, engine: str, layout: Layout, undo: ExitStack) -> None:
+        directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))
+        self.store = file_store(engine, directory, layout)
+        undo.callback(self.store.discard)
+        self.events: list[object] = []
+        self.position = 0
+        ours, self.theirs = socket.socketpair()
+        undo.callback(ours.close)
+        undo.callback(self.theirs.close)
+        self.intake = open_intake(self.store, 0, lambda: None)
+        assert isinstance(self.intake, CompiledIntake) == (engine == COMPILED)
+        self.feed = Feed(self.intake, lambda: True, self._arrived, self.events.append, self.events.append)
+        self.feed.link = Link(ours)
+
+    def _arrived(self) -> None:
+        assert self.intake.position > self.position
+        self.position = self.intake.position
+
+    def take(self, data: bytes) -> None:
+        """These bytes come, and the node hears of all of them."""
+        if self.feed.link is not None:
+            self.theirs.sendall(data)
+        self.work()
+
+    def end(self, torn: bool) -> None:
+        """The other side closes; `torn`: with something unread, which tears the connection."""
+        if self.feed.link is not None:
+            if torn:
+                self.feed.link.socket.send(b"x")
+            self.theirs.close()
+        self.work()
+
+    def work(self) -> None:
+        before: object = None
+        while before != (before := (self.intake.position, len(self.events))):
+            self.feed.work(select.POLLIN)
+
+    @property
+    def seen(self) -> tuple[object, ...]:
+        """What must not differ."""
+        store = self.store
+        assert store.descriptor is not None
+        file = os.pread(store.descriptor, 2 * MOST_BYTES, 0)
+        feed = self.feed.link.payload if self.feed.link is not None else None
+        told = (
+            self.position,
+            self.intake.position,
+            self.intake.servable,
+            self.intake.drained,
+            list(map(str, self.events)),
+        )
+        return told, feed, file, list(store.held.ranges()), store.corrupt, store.take_wrong(), store.position
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    size=st.integers(1, MOST_BYTES),
+    known=st.booleans(),
+    stream=st.lists(pieces, max_size=12),
+    splits=st.lists(st.integers(1, 700), min_size=1, max_size=6),
+    told=st.integers(0, MOST_BYTES // BLOCK),
+    by_light=st.lists(st.integers(0, MOST_BYTES // BLOCK), max_size=4),
+    wrong=st.integers(0, MOST_BYTES),
+    ends=st.sampled_from([None, False, True]),
+)
+def test_the_same_bytes_do_the_same(
+    size: int,
+    known: bool,
+    stream: list[int | Message | bytes],
+    splits: list[int],
+    told: int,
+    by_light: list[int],
+    wrong: int,
+    ends: bool | None,
+) -> None:
+    """The same is stored, known to be wrong, heard, and told of what is wrong with the link, after every piece."""
+    data = data_of(size)
+    content = bytearray(data.content + bytes(range(256)) * 48)
+    content[wrong] ^= 1
+    layout = Layout(size if known else None, data.layout.segment_size, data.layout.block_segments)
+    wire = _wire(stream, bytes(content))
+    with ExitStack() as undo:
+        python, compiled = (Receiver(engine, layout, undo) for engine in (PYTHON, COMPILED))
+        for one in (python, compiled):
+            stop = min(told, data.blocks)
+            if stop:
+                one.store.expect(0, data.digests(0, stop))
+            for block in by_light:
+                if block < data.blocks:
+                    one.store.put(block, data.block(block))
+        begin = number = 0
+        while begin < len(wire):
+            end = begin + splits[number % len(splits)]
+            for one in (python, compiled):
+                one.take(wire[begin:end])
+            assert python.seen == compiled.seen
+            begin, number = end, number + 1
+        if ends is not None:
+            for one in (python, compiled):
+                one.end(torn=ends)
+            assert python.seen == compiled.seen
+
+
+def _wire(stream: list[int | Message | bytes], content: bytes) -> bytes:
+    parts, position = [], 0
+    for one in stream:
+        if isinstance(one, int):
+            parts += [encode(Data(one)), content[position : position + one]]
+            position += one
+        else:
+            parts.append(one if isinstance(one, bytes) else encode(one))
+    return b"".join(parts)
+
+
+class Giver:
+    """A link's end out of a file by one engine, and what has come out of it."""
+
+    def __init__(self, engine: str, file: int, undo: ExitStack) -> None:
+        ours, self.theirs = socket.socketpair()
+        for end in (ours, self.theirs):
+            undo.callback(end.close)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+        self.theirs.setblocking(False)
+        self.link, self.outlet = Link(ours), open_outlet(engine, file)
+        assert (self.outlet.frames is None) == (engine == PYTHON)
+        self.offset, self.wire, self.error = 0, bytearray(), ""
+
+    def give(self, stop: int) -> None:
+        """As a successor's link is served, until it takes no more, or our own side has failed, which ends all."""
+        if self.error:
+            return
+        try:
+            while sent := self.link.give(self.outlet, self.offset, stop):
+                self.offset += sent
+        except SourceChangedError as error:
+            self.error = str(error)
+
+    def read(self, most: int) -> None:
+        """The other side takes so many bytes."""
+        try:
+            self.wire += self.theirs.recv(most)
+        except BlockingIOError:
+            """None have come."""
+
+    @property
+    def said(self) -> tuple[bytes, list[Message]]:
+        """Data, and the messages between."""
+        decoder, data, rest = Decoder(), bytearray(), bytes(self.wire)
+        messages: list[Message] = []
+        while rest:
+            if decoder.payload:
+                piece = rest[: decoder.payload]
+                decoder.passed(len(piece))
+                data += piece
+            else:
+                piece = rest[: decoder.wanted]
+                message = decoder.feed(piece)
+                if message is not None and not isinstance(message, Data):
+                    messages.append(message)
+            rest = rest[len(piece) :]
+        return bytes(data), messages
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(1, MOST_BYTES),
+    chunk=st.integers(1, 900),
+    steps=st.lists(st.tuples(st.integers(0, MOST_BYTES), st.integers(1, 3000), st.booleans()), min_size=1, max_size=8),
+    shorter=st.booleans(),
+)
+def test_the_same_file_gives_the_same(size: int, chunk: int, steps: list[tuple[int, int, bool]], shorter: bool) -> None:
+    """The same data, the same messages in the same order, and the same word of a file that became shorter."""
+    content = data_of(size).content
+    with ExitStack() as undo:
+        file = undo.enter_context(tempfile.TemporaryFile())
+        file.write(content[: size // 2] if shorter else content)
+        file.flush()
+        undo.enter_context(pytest.MonkeyPatch.context()).setattr(link_module, "CHUNK_BYTES", chunk)
+        givers = [Giver(engine, file.fileno(), undo) for engine in (PYTHON, COMPILED)]
+        stop = 0
+        for more, read, says in [*steps, (size, 1, True)]:
+            stop = min(size, stop + more)
+            for one in givers:
+                if says:
+                    one.link.send(End(stop, False))
+                one.give(stop)
+                one.read(read)
+        for one in givers:
+            for _ in range(MOST_BYTES):
+                one.give(size)
+                one.read(1 << 16)
+                if one.error or (one.offset == size and not one.link.wants_write):
+                    break
+            one.read(1 << 16)
+        python, compiled = givers
+        assert python.error == compiled.error and bool(python.error) == shorter
+        if not shorter:
+            assert python.said == compiled.said
+            assert compiled.said[0] == content and [one.offset for one in givers] == [size, size]
+
+
+def test_a_link_of_no_frames_is_pythons(tmp_path: Path) -> None:
+    """A store of other digests is Python's, and so is what fills it."""
+    store = file_store(PYTHON, tmp_path, Layout(100, 40, 1))
+    assert store.suite is SUITE
+    assert open_intake(store, 0, lambda: None).frames is None
+    store.discard()
