@@ -23,6 +23,7 @@ from blast_transport.carriers.pipeline.connections.link import Link
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, End, Message, Report, encode
 from tests.support.engines import file_store
 from tests.support.transport_data import SUITE, data_of
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.compiled
 
@@ -88,6 +89,8 @@ class Receiver:
         before: object = None
         while before != (before := (self.intake.position, len(self.events))):
             self.feed.work(select.POLLIN)
+        # A store that was taken for slow, as on a busy machine, is written by a thread.
+        eventually(lambda: self.intake.drained, "what came to be written")
 
     @property
     def seen(self) -> tuple[object, ...]:
