@@ -40,8 +40,9 @@ _FORWARDING, _DISABLED = 3, 0
 class Plan:
     """What to build: `receivers` hosts beside the sender, `racks` of hosts (numbers from 0) or one network for all.
 
-    Racks are joined by links of the shape `uplinks`. Without `light` hosts have the packet network only.
-    Raises PlanError.
+    Racks are joined by links of the shape `uplinks`. Without `light` hosts have the packet network only. `pinned`: the
+    programs of host h run on the processor h of the machine and nowhere else. `congestion_control` of its TCP is the
+    machine's own, or this one. Raises PlanError.
     """
 
     receivers: int
@@ -49,6 +50,8 @@ class Plan:
     racks: tuple[tuple[int, ...], ...] = ()
     uplinks: Shape = UNSHAPED
     light: bool = True
+    pinned: bool = False
+    congestion_control: str = ""
 
     def __post_init__(self) -> None:
         most, why = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MOST_RECEIVERS, "the addresses")
@@ -56,6 +59,8 @@ class Plan:
             raise PlanError(f"a bed has 1 to {most} receivers because of {why}, not {self.receivers}")
         if self.racks and sorted(host for rack in self.racks for host in rack) != list(self.hosts):
             raise PlanError("every host must be in exactly one rack")
+        if self.pinned and not set(self.hosts) <= os.sched_getaffinity(0):
+            raise PlanError(f"there is no processor of its own for each of {len(self.hosts)} hosts")
 
     @property
     def hosts(self) -> range:
@@ -127,7 +132,8 @@ class Bed:
 
     def on(self, host: int, command: Sequence[str]) -> list[str]:
         """The command that runs `command` on a host, in the same process."""
-        return ["mnexec", "-a", str(self.pid(host)), *command]
+        pin = ["taskset", "--cpu-list", str(host)] if self.plan.pinned else []
+        return ["mnexec", "-a", str(self.pid(host)), *pin, *command]
 
     def grant_light(self) -> None:
         """Connect host 0 to the splitter."""
@@ -239,6 +245,8 @@ class Bed:
     def _bring_up(self, host: int) -> None:
         pid = self.pid(host)
         run_in_network_of(pid, _quiet_and_trusting)
+        if name := self.plan.congestion_control:
+            run_in_network_of(pid, lambda: _CONGESTION_CONTROL.write_text(name))
         lines = ["link set lo up", f"link set {PACKETS} up"]
         lines.append(f"address add {self.packet_address(host)}/24 brd + dev {PACKETS}")
         interfaces = [PACKETS]
@@ -252,6 +260,7 @@ class Bed:
 
 
 _RECEIVED, _SENT = 0, 8
+_CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _STATISTICS = ("ip", "-json", "-statistics", "link", "show")
 
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +71,16 @@ class Program:
 
     def await_event(self, event: str, deadline: float) -> float:
         """When it said a JSON line whose `event` is this one. Raises RunFailed, also when it says `failed` instead."""
+        moment, _ = self.await_said(event, deadline)
+        return moment
+
+    def await_said(self, event: str, deadline: float) -> tuple[float, dict[str, Any]]:
+        """As `await_event`, and all that the line says."""
         while True:
             moment, line = self.next_line(deadline)
             said = _parsed(line)
             if said.get("event") == event:
-                return moment
+                return moment, said
             if said.get("event") == "failed":
                 raise RunFailed(f"{self.name} failed: {said.get('reason')}")
 
@@ -142,6 +147,15 @@ class Program:
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return f": {lines[-1]}" if lines else ""
+
+
+def await_received(programs: Iterable[Program], deadline: float) -> tuple[float, float]:
+    """When the first byte came to any of them, and when the last one had all: both by their `received`.
+
+    Raises RunFailed.
+    """
+    heard = [program.await_said("received", deadline) for program in programs]
+    return min(moment - said["seconds"] for moment, said in heard), max(moment for moment, _ in heard)
 
 
 def await_exits(programs: Sequence[Program], deadline: float) -> None:

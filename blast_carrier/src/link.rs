@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use blast_boundary::{Room, with_lent};
-use blast_engine::{Place, give_to};
+use blast_engine::{Place, Span, give_to};
 use pyo3::prelude::*;
 
 use crate::errors::waiting;
@@ -46,9 +46,8 @@ pub fn give_to_link(
     most: u64,
 ) -> PyResult<(u64, u64, Vec<u8>, Lost)> {
     let (offset, promised, stop) = run;
-    let given = waiting(py, || {
-        with_lent(link, |link| with_lent(file, |file| give_to(link, file, offset, promised, stop, most)))??
-    })?;
+    let span = Span { offset, promised, stop };
+    let given = waiting(py, || with_lent(link, |link| with_lent(file, |file| give_to(link, file, span, most)))??)?;
     Ok((given.bytes, given.promised, given.head, number_of(given.lost)))
 }
 

@@ -44,6 +44,7 @@ from tests.support.pipeline_chain import (
     memory_store,
     nothing_leaks,
 )
+from tests.support.store_faults import before_writes
 from tests.support.waiting import eventually
 
 BLOCK = Layout(None, SEGMENT).block_size
@@ -199,18 +200,15 @@ def test_a_node_with_a_slow_store_is_excluded_and_told(tmp_path: Path) -> None:
     assert all(finish(store, content) for store in stores if store is not slow)
 
 
-def source_of_a_chain_with_a_slow_file(tmp_path: Path, slowly: Callable[[int, memoryview], None]) -> Events:
-    """What the source of four nodes tells that write files; the second one calls `slowly` before it writes."""
+def source_of_a_chain_with_a_slow_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slowly: Callable[[int], None]
+) -> Events:
+    """What the source of four nodes tells that write files; the second one calls `slowly` before it writes so much."""
     content = content_of(1600 * BLOCK)
     (tmp_path / "source").write_bytes(content)
     stores = [file_store(tmp_path / f"n{place}", "f", len(content)) for place in range(1, 5)]
-    put_row = stores[1].put_row
-
-    def put_slowly(first: int, data: memoryview) -> None:
-        slowly(first, data)
-        put_row(first, data)
-
-    stores[1].put_row = put_slowly  # type: ignore[method-assign]
+    slow = stores[1].target.place
+    before_writes(monkeypatch, lambda place, _offset, size: slowly(size) if place == slow else None)
     with opened_file(tmp_path / "source") as source, Chain(4) as chain:
         for place, store in enumerate(stores, 1):
             chain.node(place, store)
@@ -223,11 +221,11 @@ def source_of_a_chain_with_a_slow_file(tmp_path: Path, slowly: Callable[[int, me
     return chain.events[0]
 
 
-def test_whose_disk_is_slow_is_excluded(tmp_path: Path) -> None:
-    def slowly(first: int, data: memoryview) -> None:
-        time.sleep(len(data) / 2e6)  # a slow disk
+def test_whose_disk_is_slow_is_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(size: int) -> None:
+        time.sleep(size / 2e6)  # a slow disk
 
-    source = source_of_a_chain_with_a_slow_file(tmp_path, slowly)
+    source = source_of_a_chain_with_a_slow_file(tmp_path, monkeypatch, slowly)
     assert source.ended == Ended(Outcome.COMPLETE)
     # On a busy machine it may be found out by what it takes, and not by its own word.
     assert source.failed is not None
@@ -235,17 +233,17 @@ def test_whose_disk_is_slow_is_excluded(tmp_path: Path) -> None:
     assert source.failed["n2"].startswith("excluded: ")
 
 
-def test_whose_disk_hangs_leaves(tmp_path: Path) -> None:
+def test_whose_disk_hangs_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writes, over = itertools.count(), threading.Event()
 
-    def slowly(first: int, data: memoryview) -> None:
+    def slowly(size: int) -> None:
         if next(writes) < 2:
             time.sleep(0.03)  # slow enough to be written by a thread
         else:
             over.wait(30)
 
     try:
-        source = source_of_a_chain_with_a_slow_file(tmp_path, slowly)
+        source = source_of_a_chain_with_a_slow_file(tmp_path, monkeypatch, slowly)
     finally:
         over.set()
     assert source.ended == Ended(Outcome.COMPLETE)

@@ -106,7 +106,9 @@ class Receiver:
             self.intake.drained,
             list(map(str, self.events)),
         )
-        return told, feed, file, list(store.held.ranges()), store.corrupt, store.take_wrong(), store.position
+        # However they are put together.
+        wrong = {block for first, count in store.take_wrong() for block in range(first, first + count)}
+        return told, feed, file, list(store.held.ranges()), store.corrupt, wrong, store.position
 
 
 @settings(max_examples=150, deadline=None)

@@ -1,4 +1,7 @@
-"""What happens before a receiver's file is written, by whichever engine: for tests of slow, stuck and broken disks."""
+"""What happens before a receiver's file is written, by whichever engine: for tests of slow, stuck and broken disks.
+
+What writes in the same call that receives it is passed by: the compiled store is given rows, as when it is slow.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from blast_transport.carriers.pipeline.connections.compiled_pump import CompiledIntake
 from blast_transport.store.compiled_store import CompiledStore
 from blast_transport.store.file_target import FileTarget
 
@@ -33,3 +37,4 @@ def before_writes(monkeypatch: pytest.MonkeyPatch, happens: Before) -> None:
     monkeypatch.setattr(FileTarget, "write", by_python)
     monkeypatch.setattr(CompiledStore, "put_all", blocks)
     monkeypatch.setattr(CompiledStore, "put_row", a_row)
+    monkeypatch.setattr(CompiledIntake, "frames", None)

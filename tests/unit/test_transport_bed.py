@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mininet_topos.errors import HostError
+from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -247,3 +248,34 @@ def test_a_slow_store_is_slow_whatever_writes(tmp_path):
     # What was saved up goes to the first.
     assert first < 1.6e6
     assert all(rate < 1.05e6 for rate in rates)
+
+
+def test_a_ratio_is_missed_only_when_its_whole_interval_is():
+    from engine_speed import Ratio
+
+    assert Ratio("x", [0.9, 0.96, 0.9], least=0.95).told()["kept"]
+    assert not Ratio("x", [0.9, 0.94, 0.9], least=0.95).told()["kept"]
+    assert Ratio("x", [1.2, 1.3, 1.4], most=1.25).told()["kept"]
+    assert not Ratio("x", [1.26, 1.3, 1.4], most=1.25).told()["kept"]
+    assert Ratio("x", [7.0]).told()["kept"]
+
+
+@pytest.mark.rust
+def test_what_verifies_digests_what_it_writes(tmp_path):
+    import blake3
+    from transport_bed.programs import compile_into
+
+    program, compared = compile_into(tmp_path, "verifying"), compile_into(tmp_path, "naive_tcp")
+    source, copy, port = tmp_path / "source", tmp_path / "copy", str(free_port())
+    source.write_bytes(os.urandom(1_000_003))
+    with subprocess.Popen([program, "receive", port, copy], stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None and receiver.stdout.readline() == "ready\n"
+        subprocess.run([compared, "send", source, port, "127.0.0.1"], check=True)
+        said = json.loads(receiver.stdout.readline())
+    assert copy.read_bytes() == source.read_bytes()
+    assert said["digest"] == blake3.blake3(source.read_bytes()).hexdigest() and said["seconds"] > 0
+
+    for command in ([program, "floor", "200000", copy], [program, "digest", "200000"]):
+        done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout.splitlines()[1])["digest"] == blake3.blake3(bytes(200_000)).hexdigest()
+    assert copy.read_bytes() == bytes(200_000)

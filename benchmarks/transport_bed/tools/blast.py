@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transport_bed.bed import SENDER
-from transport_bed.program import Program, await_exits
+from transport_bed.program import Program, await_exits, await_received
 from transport_bed.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Blast(Tool):
     """`carrier` is what it is told to use."""
 
     carrier: str
+    engine = "auto"
+    """Of both ends."""
 
     def __init__(self) -> None:
         self.receivers: dict[int, Program] = {}
@@ -61,20 +63,21 @@ class Blast(Tool):
         """One of them."""
         command = [*TRANSPORT, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
         command += ["--directory", str(run.directory(receiver)), "--interface-address", light_or_packet(run, receiver)]
-        command += ["--secret-file", str(secret_file(run)), "--no-fsync"]
+        command += ["--secret-file", str(secret_file(run)), "--no-fsync", "--engine", self.engine]
         return run.start(receiver, self.name, command, self.environments.get(receiver, {}))
 
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """A receiver says when it has verified its copy and given it its name."""
         sender = self.start_sender(run)
-        ended = max(one.await_event("received", run.deadline) for one in self.receivers.values())
+        began, ended = await_received(self.receivers.values(), run.deadline)
         await_exits([sender], run.deadline)
-        return ended, sender.last_json()
+        return ended, {**sender.last_json(), "since_first_byte": ended - began}
 
     def start_sender(self, run: Run) -> Program:
         """Start it."""
         command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
         command += ["--interface-address", light_or_packet(run, SENDER), "--secret-file", str(secret_file(run))]
+        command += ["--engine", self.engine]
         return run.start_sender(self.name, command)
 
     def addresses(self, run: Run) -> str:

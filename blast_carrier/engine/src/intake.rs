@@ -13,6 +13,8 @@ use crate::frames::next_data;
 /// As `blast_transport/store/eager_writer.py` has it, where it says why.
 const SLOW: Duration = Duration::from_millis(20);
 const IDLE_SHARE: u32 = 10;
+/// Blocks that are stored together: what was received, and is digested and written, is still in the processor's cache.
+const HOT_BLOCKS: usize = 4;
 
 /// Where a row stands. All before the byte `position` has come; so many bytes of the row are `filled`, of those the
 /// first are `stored`, and `block` is the first one that is not.
@@ -92,7 +94,7 @@ impl Intake<'_> {
             if limit == 0 {
                 break; // Data after the end, which somebody else refuses.
             }
-            let room = (self.row.len() - filled).min(usize::try_from(limit).unwrap_or(usize::MAX));
+            let room = (self.end() - filled).min(usize::try_from(limit).unwrap_or(usize::MAX));
             match receive(link, &mut self.row[filled..filled + room]) {
                 Ok(0) => return Ok(Err(io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => self.came(count)?,
@@ -108,7 +110,13 @@ impl Intake<'_> {
         self.left -= count as u64;
         self.taken.place.position += count as u64;
         self.taken.place.filled += count;
-        if self.taken.place.filled == self.row.len() { self.settle() } else { Ok(()) }
+        if self.taken.place.filled == self.end() { self.settle() } else { Ok(()) }
+    }
+
+    /// The row is filled up to there: who came before us may have filled more of it than is hot.
+    fn end(&self) -> usize {
+        let hot = HOT_BLOCKS * self.store.block_size() as usize;
+        if self.taken.place.filled < hot { hot.min(self.row.len()) } else { self.row.len() }
     }
 
     /// Store the blocks that are whole.
@@ -123,7 +131,7 @@ impl Intake<'_> {
             place.block += ((stop - place.stored) / block_size) as u64;
             place.stored = stop;
         }
-        if stop == self.row.len() {
+        if stop == place.filled {
             (place.filled, place.stored) = (0, 0);
         }
         Ok(())

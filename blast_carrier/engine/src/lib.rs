@@ -21,4 +21,4 @@ pub use fault::{Fault, guarded};
 pub use file_store::FileStore;
 pub use frames::{CHUNK_BYTES, announcing};
 pub use intake::{Place, Taken};
-pub use outlet::{Given, give_to};
+pub use outlet::{Given, Span, give_to};

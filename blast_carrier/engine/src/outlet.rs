@@ -21,18 +21,18 @@ pub struct Given {
     pub lost: Option<io::Error>,
 }
 
-/// Send up to `most` bytes of the file from `offset` on to before `stop`, of which `promised` are announced already:
-/// until the link takes no more. `Fault::Shorter` if the file ends before.
-pub fn give_to(
-    link: BorrowedFd<'_>,
-    file: BorrowedFd<'_>,
-    offset: u64,
-    promised: u64,
-    stop: u64,
-    most: u64,
-) -> Result<Given, Fault> {
-    let mut given = Given { promised, ..Given::default() };
-    match given.go_on(link, file, offset, stop, most) {
+/// Bytes of a file from `offset` on to before `stop`, of which `promised` are announced already.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub offset: u64,
+    pub promised: u64,
+    pub stop: u64,
+}
+
+/// Send up to `most` bytes of what is to go: until the link takes no more. `Fault::Shorter` if the file ends before.
+pub fn give_to(link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, most: u64) -> Result<Given, Fault> {
+    let mut given = Given { promised: span.promised, ..Given::default() };
+    match given.go_on(link, file, span, most) {
         Ok(()) => Ok(given),
         Err(Fault::System(error)) => Ok(Given { lost: lost(error), ..given }),
         Err(fault) => Err(fault),
@@ -40,26 +40,18 @@ pub fn give_to(
 }
 
 impl Given {
-    fn go_on(
-        &mut self,
-        link: BorrowedFd<'_>,
-        file: BorrowedFd<'_>,
-        offset: u64,
-        stop: u64,
-        most: u64,
-    ) -> Result<(), Fault> {
+    fn go_on(&mut self, link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, most: u64) -> Result<(), Fault> {
         while self.bytes < most {
-            let from = offset + self.bytes;
-            if self.promised == 0 && !self.announce(link, stop.saturating_sub(from).min(CHUNK_BYTES))? {
+            let from = span.offset + self.bytes;
+            if self.promised == 0 && !self.announce(link, span.stop.saturating_sub(from).min(CHUNK_BYTES))? {
                 break;
             }
-            match send_file(link, file, from, self.promised as usize) {
-                Ok(0) => return Err(Fault::Shorter(from)),
-                Ok(count) => {
+            match send_file(link, file, from, self.promised as usize)? {
+                0 => return Err(Fault::Shorter(from)),
+                count => {
                     self.bytes += count as u64;
                     self.promised -= count as u64;
                 }
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

@@ -8,11 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::{env, process};
 
-use blast_engine::{CHUNK_BYTES, Fault, FileStore, Given, Place, Shape, announcing, give_to};
+use blast_engine::{CHUNK_BYTES, Fault, FileStore, Given, Place, Shape, Span, announcing, give_to};
 use proptest::prelude::*;
 
 const BLOCK: u64 = 40;
-const ROW: usize = 160;
+/// More than is stored at a time.
+const ROW: usize = 240;
 const FRESH: Place = Place { position: 0, block: 0, filled: 0, stored: 0 };
 
 struct Folder(PathBuf);
@@ -123,7 +124,7 @@ proptest! {
         let (ours, mut theirs) = pair();
         let (mut offset, mut promised, mut stream) = (begin as u64, 0, Vec::new());
         for read in reads.iter().cycle() {
-            let given = give_to(ours.as_fd(), file.as_fd(), offset, promised, size as u64, most).unwrap();
+            let given = give_to(ours.as_fd(), file.as_fd(), Span { offset, promised, stop: size as u64 }, most).unwrap();
             prop_assert!(given.lost.is_none() && given.head.is_empty());
             offset += given.bytes;
             promised = given.promised;
@@ -152,7 +153,8 @@ fn a_full_link_takes_no_more_and_goes_on_where_it_was() {
     let mut room = vec![0; 70_001];
     let mut waited = 0;
     while stream.len() < sent.len() + 3 * announcing(1).len() {
-        given = give_to(ours.as_fd(), file.as_fd(), offset, given.promised, sent.len() as u64, u64::MAX).unwrap();
+        let span = Span { offset, promised: given.promised, stop: sent.len() as u64 };
+        given = give_to(ours.as_fd(), file.as_fd(), span, u64::MAX).unwrap();
         assert!(given.lost.is_none() && given.head.is_empty());
         offset += given.bytes;
         waited += u64::from(offset < sent.len() as u64);
@@ -211,7 +213,10 @@ fn a_file_that_became_shorter_and_a_row_that_cannot_be_are_faults() {
     let folder = Folder::new("faults");
     let file = folder.holding(&content(30));
     let (ours, _theirs) = pair();
-    assert!(matches!(give_to(ours.as_fd(), file.as_fd(), 10, 0, 50, 100), Err(Fault::Shorter(30))));
+    assert!(matches!(
+        give_to(ours.as_fd(), file.as_fd(), Span { offset: 10, promised: 0, stop: 50 }, 100),
+        Err(Fault::Shorter(30))
+    ));
     let store = folder.store(None);
     for (length, filled, stored) in [(ROW - 1, 0, 0), (ROW, ROW, 0), (ROW, 40, 80), (ROW, 50, 10)] {
         let place = Place { filled, stored, ..FRESH };
@@ -226,7 +231,7 @@ fn a_link_that_nobody_reads_any_more_is_lost() {
     let file = folder.holding(&content(30));
     let (ours, theirs) = pair();
     drop(theirs);
-    let given = give_to(ours.as_fd(), file.as_fd(), 0, 0, 30, 100).unwrap();
+    let given = give_to(ours.as_fd(), file.as_fd(), Span { offset: 0, promised: 0, stop: 30 }, 100).unwrap();
     assert_eq!(given.bytes, 0);
     assert!(given.lost.is_some_and(|error| error.raw_os_error().is_some()));
 }
