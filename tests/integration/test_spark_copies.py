@@ -45,8 +45,9 @@ from blast_client.spark.parcel import Form, Kind, Parcel
 from tests.support import fake_spark
 from tests.support.fake_spark import FakeContext
 from tests.support.memory_controller import MemoryController, serving
+from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
-from tests.support.waiting import eventually
+from tests.support.waiting import HANGING, eventually
 
 ALONG_A_CHAIN = RoundSettings(controller=None)
 VALUE = np.arange(100_000.0)
@@ -482,8 +483,13 @@ def test_destroyed_on_its_way_it_gives_up(hosts: Hosts) -> None:
     eventually(lambda: not any(hosts.files(host).get("1") for host in ("h1", "h2")), "no host to have it")
 
 
-def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts) -> None:
-    controller = MemoryController()
+def wait_for(event: threading.Event) -> None:
+    assert event.wait(HANGING)
+
+
+def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, interrupted = MemoryController(), threading.Event()
+    before_writes(monkeypatch, lambda *_: wait_for(interrupted))
 
     def states() -> list[int]:
         return [one.state for one in controller.requests.values()]
@@ -491,6 +497,7 @@ def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts) -> Non
     def interrupt() -> None:
         eventually(lambda: states() == [PartState.ACTIVE], "light")
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        interrupted.set()
 
     with serving(controller) as (_, address, port):
         way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
@@ -498,7 +505,7 @@ def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts) -> Non
         operator = threading.Thread(target=interrupt)
         operator.start()
         with pytest.raises(KeyboardInterrupt):
-            blast_broadcast(hosts.context, bytes(300_000_000), settings=settings)
+            blast_broadcast(hosts.context, bytes(100_000_000), settings=settings)
         operator.join()
         eventually(lambda: states() == [PartState.WITHDRAWN], "the light to go back")
     assert not application_of(hosts.context)._all

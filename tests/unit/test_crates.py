@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -138,6 +139,17 @@ def test_a_lock_file_that_fits_is_left_alone(checkout: Path) -> None:
     (checkout / "Cargo.lock").write_text(fits)
     cargo(checkout, [add_cargo(checkout, "1.85.0")], "build")
     assert (checkout / "Cargo.lock").read_text() == fits
+
+
+def test_a_lock_file_that_is_older_than_a_manifest_is_made_anew(checkout: Path) -> None:
+    (checkout / "Cargo.lock").write_text(LOCKED.replace('registry+here"', 'registry+there"'))
+    (checkout / "member").mkdir()
+    manifest = checkout / "member" / "Cargo.toml"
+    manifest.touch()
+    later = (checkout / "Cargo.lock").stat().st_mtime_ns + 1
+    os.utime(manifest, ns=(later, later))
+    cargo(checkout, [add_cargo(checkout, "1.85.0")], "build")
+    assert (checkout / "Cargo.lock").read_text() == LOCKED
 
 
 def test_an_old_cargo_is_passed_over(checkout: Path) -> None:
