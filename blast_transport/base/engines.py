@@ -18,7 +18,7 @@ ENGINES = (AUTO, PYTHON, COMPILED)
 _MODULE = "blast_carrier_native"
 _INTERFACE = 2
 """The calls that we know, as blast_carrier/src/lib.rs numbers them."""
-_BUILD = "build it with scripts/build-carrier in a checkout of Blast, and install the wheel from dist/"
+_BUILD = "install the package blast-carrier, or the wheel that scripts/build-carrier makes in a checkout of Blast"
 
 
 def check_engine(name: str) -> str:

@@ -46,19 +46,19 @@ def test_without_what_is_compiled_everything_is_pythons(tmp_path: Path) -> None:
     assert (compiled(AUTO), compiled(PYTHON)) == (None, None)
     assert file_store(PYTHON, tmp_path, LAYOUT).engine == PYTHON
     assert parse(AGENT.format(AUTO)).agent.engine == AUTO
-    assert engines_here().startswith("python; the compiled engine is not installed: build it with")
+    assert engines_here().startswith("python; the compiled engine is not installed: install the package")
 
 
 @pytest.mark.usefixtures("no_engine")
 def test_what_is_not_there_is_refused_with_what_to_do_by_whomever_it_is_asked_for(no_engine: str) -> None:
-    assert "not installed: build it with scripts/build-carrier" in no_engine
+    assert "not installed: install the package blast-carrier" in no_engine
     for ask, error in (
         (lambda: check_engine(COMPILED), WrongInputError),
         (lambda: Sender([("a", "127.0.0.1", 1)], SenderSettings(engine=COMPILED)), WrongInputError),
         (lambda: RoundSettings(engine=COMPILED), WrongArgument),
         (lambda: parse(AGENT.format(COMPILED)), SettingsError),
     ):
-        with pytest.raises(error, match=r"build it with scripts/build-carrier .* or choose the engine python"):
+        with pytest.raises(error, match=r"scripts/build-carrier makes .* or choose the engine python"):
             ask()  # type: ignore[no-untyped-call]
 
 
@@ -80,7 +80,7 @@ def test_a_version_that_does_not_fit_is_refused_in_a_sentence(
     said = examined("other_carrier")
     assert said == (
         f"the compiled engine has interface {interface}, where this version of Blast needs {engines._INTERFACE}: "
-        "build it with scripts/build-carrier in a checkout of Blast, and install the wheel from dist/"
+        "install the package blast-carrier, or the wheel that scripts/build-carrier makes in a checkout of Blast"
     )
     monkeypatch.setattr(engines, "_found", lambda: said)
     assert compiled(AUTO) is None
@@ -91,7 +91,8 @@ def test_a_version_that_does_not_fit_is_refused_in_a_sentence(
 def test_one_that_cannot_be_loaded_is_no_failure_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_carrier.py").write_text("import nothing_of_that_name")
     monkeypatch.syspath_prepend(tmp_path)
-    assert "cannot be loaded (No module named 'nothing_of_that_name'): build it with" in str(examined("broken_carrier"))
+    said = str(examined("broken_carrier"))
+    assert "cannot be loaded (No module named 'nothing_of_that_name'): install the package" in said
 
 
 @pytest.mark.compiled
