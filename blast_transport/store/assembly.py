@@ -114,7 +114,7 @@ class Assembly:
     def missing(self, first: int, stop: int) -> list[Range]:
         """The segments from `first` to before `stop` that are not here, as ranges in order."""
         count, block = self._count, first // self._count
-        if block < self._last and block in self._open and stop <= (block + 1) * count:
+        if block < self._last and block in self._open and stop <= (block + 1) * count and not self.store.has(block):
             # Most gaps are of one datagram.
             return self._missing_of(block, first - block * count, stop - block * count)
         stop, found = min(stop, self._end()), list[Range]()
@@ -151,7 +151,8 @@ class Assembly:
     def _missing_of(self, block: int, start: int, stop: int) -> list[Range]:
         """Of a block that has begun, or waits for its turn."""
         part = self._open.get(block)
-        if part is None:
+        # Who asks for what lies behind the end of the last block asks for nothing.
+        if part is None or stop <= start:
             return []
         lost = mask_of(start, stop - start) & ~part.mask
         return [(block * self._count + first, number) for first, number in runs(lost)]
@@ -176,10 +177,13 @@ class Assembly:
         self.duplicates += count - new
         if not new:
             return 0
-        begin = index * self._size
-        part.buffer[begin : begin + len(payload)] = payload
+        begin, end = index * self._size, index * self._size + len(payload)
+        part.buffer[begin:end] = payload
+        if (short := count * self._size - len(payload)) > 0:
+            # Nothing of the block that lay in this memory before comes into the file.
+            part.buffer[end : end + short] = bytes(short)
         part.mask |= mask
-        part.length = max(part.length, begin + len(payload))
+        part.length = max(part.length, end)
         if part.mask == self._full or block >= self._last:
             self._close_if_whole(block, part)
         return new

@@ -83,7 +83,7 @@ class Store:
                 return sum(map(self._keep, count(first), row, digests))
             good = self._good(first, digests, min(first + len(row), self.reach))
             for begin, end in runs_of(good):
-                self.target.write(self.layout.offset(begin), *row[begin - first : end - first])
+                self._write(begin, row[begin - first : end - first])
                 self._hold(begin, digests[begin - first : end - first])
             return len(good)
 
@@ -248,6 +248,15 @@ class Store:
     def _unclaim(self, first: int, stop: int) -> None:
         for block in range(first, stop):
             self._claimed.discard(block)
+
+    def _write(self, first: int, row: Sequence[Buffer]) -> None:
+        """Blocks that follow one another: together, unless one of them is short, as only the last can be."""
+        if all(len(block) == self.layout.block_size for block in row[:-1]):
+            self.target.write(self.layout.offset(first), *row)
+        else:
+            # Of a stream nobody knows which is the last: any that is forged may look like it.
+            for block, data in enumerate(row, first):
+                self.target.write(self.layout.offset(block), data)
 
     def _keep(self, block: int, data: Buffer, digest: bytes) -> bool:
         """Take a block until its turn comes, if it is wanted."""

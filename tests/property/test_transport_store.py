@@ -55,6 +55,19 @@ def test_blocks_that_come_together_are_held_as_if_they_came_one_by_one(
     assert targets[0].data == targets[1].data
 
 
+def test_a_block_of_a_stream_that_seems_to_be_its_last_displaces_none_behind_it() -> None:
+    """Before its digest is known it may be, and whoever forges it lets others follow."""
+    data, target = data_of(120), MemoryTarget("m", MOST)
+    store = Store(Layout(None, 10, 4), SUITE, target)
+    assert store.put_all(0, [data.block(0)[:31], data.block(1), data.block(2)]) == 3
+    store.expect(0, data.digests())
+    assert asked_again(store) == [0]
+    assert store.put(0, data.block(0))
+    store.finish_size(120)
+    store.commit(data.whole)
+    assert target.data == data.content
+
+
 @given(datas, arrivals, st.booleans())
 def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in_order: bool) -> None:
     """Whatever comes: once the digests are known, what is held is right, and what is wrong was asked for again."""

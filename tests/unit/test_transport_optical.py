@@ -359,6 +359,25 @@ def test_what_comes_earlier_in_the_file_takes_the_place_of_what_is_farthest() ->
     assert assembly.missing(1000 * 44, 1000 * 44 + 1) == [] == assembly.missing(0, 1)
 
 
+def test_nothing_is_missing_behind_the_end_of_a_block_that_is_short() -> None:
+    """Forged light may have passed there."""
+    layout = Layout(4 * 640 + 25, 10, 64)
+    assembly = Assembly(Store(layout, SUITE, MemoryTarget("m", 1 << 20)))
+    assembly.add(256, 1, bytes(10))
+    assert assembly.missing(256, 320) == [(257, 2)]
+    assert assembly.missing(258, 300) == [(258, 1)]
+    assert assembly.missing(259, 300) == assembly.missing(290, 300) == []
+
+
+def test_what_another_carrier_has_brought_is_not_missing() -> None:
+    data = data_of(400)
+    assembly = assembly_of(data)
+    assembly.add(8, 1, data.block(2)[:10])
+    assert assembly.missing(8, 12) == [(9, 3)]
+    assembly.store.put(2, data.block(2))
+    assert assembly.missing(8, 12) == assembly.missing(9, 10) == []
+
+
 def test_a_sealed_block_that_was_changed_is_asked_for_again() -> None:
     data, sealer = Data(data_of(500).content, Layout(500, 20, 4, 16)), Sealer(new_key())
     assembly = assembly_of(data, sealer=sealer)

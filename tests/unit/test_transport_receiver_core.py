@@ -395,6 +395,18 @@ def test_light_beyond_what_the_sender_says_that_it_sent_opens_nothing() -> None:
     assert opened(core) == {6}
 
 
+def test_forged_light_behind_the_end_of_the_last_block_harms_nobody() -> None:
+    """From the sender's own address: no segment is there that could be asked for."""
+    hello = Hello(7, 325, 10, 10, SUITE.name, "memory", "m")
+    core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
+    core.leg(Leg(7, 1, OPTICAL, 3, 4, BLOCKS), 0.0)
+    for segment in (30, 35, 38):
+        arrive(core, segment, 1, memoryview(bytes(10)), 0.0)
+    assert core.assembly.refused == 2
+    core.tick(1.0)
+    assert all(asked[0] + asked[1] <= 33 for nack in said(core, Nack) for asked in nack.ranges)  # type: ignore[attr-defined]
+
+
 def test_a_sender_that_waits_for_us_no_more_may_be_anywhere() -> None:
     core = begun(credit=1, window=1)
     core.demoted(0.0)
