@@ -32,6 +32,14 @@ fn exception(fault: Fault) -> PyErr {
     }
 }
 
+/// The system's own, if it is an `OSError`.
+pub fn fault(py: Python<'_>, error: &PyErr) -> Fault {
+    match error.value(py).getattr("errno").and_then(|number| number.extract()) {
+        Ok(number) => Fault::System(io::Error::from_raw_os_error(number)),
+        Err(_) => Fault::Program(error.to_string()),
+    }
+}
+
 /// As Python has it: without the number.
 fn words_of(error: &io::Error) -> String {
     let said = error.to_string();

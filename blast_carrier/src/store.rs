@@ -7,7 +7,7 @@ use blast_engine::{Books, DIGEST_BYTES, Fault, MOST_BLOCKS, Run, Shape, cut};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{at_once, waiting};
+use crate::errors::{at_once, fault, waiting};
 
 /// Into the files `data` and `records`, which are duplicated. Runs of blocks are pairs (first, behind the last).
 #[pyclass(frozen, module = "blast_carrier_native")]
@@ -124,6 +124,13 @@ impl FileStore {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, || self.0.close())
+    }
+
+    /// Call this before every write, with its offset and its bytes, and fail as it fails: for tests.
+    fn before_writes(&self, called: Py<PyAny>) {
+        self.0.before_writes(Box::new(move |offset, size| {
+            Python::attach(|py| called.call1(py, (offset, size)).map(drop).map_err(|error| fault(py, &error)))
+        }));
     }
 }
 

@@ -76,24 +76,25 @@ class CompiledHeld:
 
 
 class CompiledStore:
-    """A `BlockStore` in a file, of the digests `blake3`, by the module `native`. All but these attributes is compiled.
+    """A `BlockStore` in a file, of the digests `blake3`, by the `module`. All but these attributes is compiled.
 
-    `checked` is called for every block that an earlier session has left. Raises StoreError.
+    `native` is the store as that module has it, for its other calls. `checked` is called for every block that an
+    earlier session has left. Raises StoreError.
     """
 
     engine = COMPILED
 
     def __init__(
-        self, native: ModuleType, layout: Layout, suite: Suite, target: FileTarget, checked: Callable[[], None]
+        self, module: ModuleType, layout: Layout, suite: Suite, target: FileTarget, checked: Callable[[], None]
     ) -> None:
         self.layout, self.suite = layout, suite
         self.target: Target = target
         self._most_bytes = target.most_bytes
         self.durable: bool | None = None
-        self._module = native
-        self._native = self._do(
+        self.module = module
+        self.native = self.do(
             partial(
-                native.FileStore,
+                module.FileStore,
                 *target.files,
                 block_size=layout.block_size,
                 size=layout.size,
@@ -101,10 +102,10 @@ class CompiledStore:
                 most_bytes=self._most_bytes,
             )
         )
-        self.held = CompiledHeld(self._native)
+        self.held = CompiledHeld(self.native)
         for block, digest in target.blocks_on_disk(layout, suite):
             checked()
-            self._native.resume(block, digest)
+            self.native.resume(block, digest)
 
     @property
     def descriptor(self) -> int | None:
@@ -114,22 +115,22 @@ class CompiledStore:
     @property
     def position(self) -> int:
         """The first block that is not held."""
-        return int(self._native.position)
+        return int(self.native.position)
 
     @property
     def corrupt(self) -> int:
         """Blocks that came with a wrong digest."""
-        return int(self._native.corrupt)
+        return int(self.native.corrupt)
 
     @property
     def reach(self) -> int:
         """As of the reference."""
-        return int(self._native.reach)
+        return int(self.native.reach)
 
     @property
     def complete(self) -> bool:
         """As of the reference."""
-        return bool(self._native.complete)
+        return bool(self.native.complete)
 
     def put(self, block: int, data: Buffer) -> bool:
         """As of the reference."""
@@ -137,42 +138,42 @@ class CompiledStore:
 
     def put_all(self, first: int, row: Sequence[Buffer]) -> int:
         """As of the reference."""
-        return int(self._do(self._native.put_all, first, row))
+        return int(self.do(self.native.put_all, first, row))
 
     def put_row(self, first: int, data: memoryview) -> None:
         """As of the reference."""
-        self._do(self._native.put_row, first, data)
+        self.do(self.native.put_row, first, data)
 
     def take_from(self, link: int, row: memoryview, place: InRow, frames: tuple[int, int]) -> Taken:
         """Take data from the open descriptor of a chain's link by way of `row`, which stands at `place`.
 
         `frames`: the bytes that come before the next one, and the most that are taken. Raises StoreError.
         """
-        place, amount, payload, slow, broken = self._do(
-            self._module.take_from_link, self._native, link, row, place, frames
+        place, amount, payload, slow, broken = self.do(
+            self.module.take_from_link, self.native, link, row, place, frames
         )
         return Taken(place, amount, payload, slow, broken)
 
     def claim(self, first: int, stop: int) -> list[Range]:
         """As of the reference."""
-        return _ranges(self._do(self._native.claim, first, stop))
+        return ranges(self.do(self.native.claim, first, stop))
 
     def written(self, first: int, digests: bytes) -> None:
         """As of the reference."""
-        self._do(self._native.written, first, digests)
+        self.do(self.native.written, first, digests)
 
     def release(self, first: int, stop: int) -> None:
         """As of the reference."""
-        self._do(self._native.release, first, stop)
+        self.do(self.native.release, first, stop)
 
     def expect(self, first: int, digests: bytes) -> None:
         """As of the reference."""
-        if not self._do(self._native.expect, first, digests):
+        if not self.do(self.native.expect, first, digests):
             raise RemoteProtocolError("Digests of blocks that there are not, or whose turn has not come")
 
     def has(self, block: int) -> bool:
         """As of the reference."""
-        return bool(self._native.has(block))
+        return bool(self.native.has(block))
 
     def waiting(self) -> list[int]:
         """A file takes blocks in any order."""
@@ -196,20 +197,20 @@ class CompiledStore:
     def finish_size(self, size: int) -> None:
         """As of the reference."""
         self.layout = self.layout.closed(size)
-        self._do(self._native.end_at, size)
+        self.do(self.native.end_at, size)
 
     def refuse(self, block: int) -> None:
         """As of the reference."""
-        self._do(self._native.refuse, block)
+        self.do(self.native.refuse, block)
 
     def take_wrong(self) -> list[Range]:
         """As of the reference; each block once, in order."""
-        return _ranges(self._do(self._native.take_wrong))
+        return ranges(self.do(self.native.take_wrong))
 
     def commit(self, digest: bytes, *, fsync: bool = False) -> None:
         """As of the reference."""
         assert self.layout.size is not None
-        if self.suite.whole(self._native.sent(self.layout.blocks)) != digest:
+        if self.suite.whole(self.native.sent(self.layout.blocks)) != digest:
             raise DigestMismatchError("all bytes arrived, but their digest is not the sender's; send the file again")
         self.durable = self.target.commit(self.layout.size, fsync=fsync)
         self._close()
@@ -222,21 +223,22 @@ class CompiledStore:
 
     def _close(self) -> None:
         try:
-            self._native.close()
-        except (OSError, self._module.EngineFault):
+            self.native.close()
+        except (OSError, self.module.EngineFault):
             """Records that are not written: their blocks come again."""
 
-    def _do(self, call: Callable[..., Any], *arguments: object) -> Any:
-        """Call what is compiled, with our own names for what goes wrong."""
+    def do(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Call what is compiled, with our own names for what goes wrong. Raises StoreError, EngineError."""
         try:
             return call(*arguments)
         except OSError as error:
             raise StoreError(f"cannot write {self.target.place}: {sentence(error)}") from error
-        except self._module.TooManyBytes as error:
+        except self.module.TooManyBytes as error:
             raise StoreError(f"more bytes came than the {self._most_bytes} that this agent takes") from error
-        except self._module.EngineFault as error:
+        except self.module.EngineFault as error:
             raise engine_error(error) from error
 
 
-def _ranges(runs: Sequence[Run]) -> list[Range]:
+def ranges(runs: Sequence[Run]) -> list[Range]:
+    """The same as (first, number)."""
     return [(first, stop - first) for first, stop in runs]

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::block_map::Run;
 use crate::books::{Books, Shape};
@@ -18,16 +18,18 @@ use crate::records::Records;
 /// The system's word for a descriptor that is closed.
 const EBADF: i32 = 9;
 
+/// What happens before so many bytes are written at an offset: for tests of slow, stuck and broken disks.
+pub type Before = Box<dyn Fn(u64, usize) -> Result<(), Fault> + Send + Sync>;
+
 /// `most_bytes` is what the host takes of a file.
-#[derive(Debug)]
 pub struct FileStore {
     books: Mutex<Books>,
     files: Mutex<Option<Files>>,
     block_size: u64,
     most_bytes: Option<u64>,
+    before: OnceLock<Before>,
 }
 
-#[derive(Debug)]
 struct Files {
     data: File,
     records: Records,
@@ -41,7 +43,13 @@ impl FileStore {
             files: Mutex::new(Some(Files { data, records: Records::new(records) })),
             block_size: shape.block_size,
             most_bytes,
+            before: OnceLock::new(),
         }
+    }
+
+    /// This happens before every write, from now on; it takes no other after that.
+    pub fn before_writes(&self, before: Before) {
+        let _ = self.before.set(before);
     }
 
     pub fn block_size(&self) -> u64 {
@@ -147,6 +155,9 @@ impl FileStore {
     fn write(&self, files: &Files, block: u64, data: &[u8]) -> Result<(), Fault> {
         let offset = block * self.block_size;
         self.check_end(offset + data.len() as u64)?;
+        if let Some(before) = self.before.get() {
+            before(offset, data.len())?;
+        }
         Ok(files.data.write_all_at(data, offset)?)
     }
 

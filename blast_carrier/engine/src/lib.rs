@@ -18,7 +18,7 @@ pub use block_map::{BlockMap, Run};
 pub use books::{Books, MOST_BLOCKS, Shape};
 pub use digests::{DIGEST_BYTES, Digest, DigestTable, cut, digest, digests_of_file};
 pub use fault::{Fault, guarded};
-pub use file_store::FileStore;
+pub use file_store::{Before, FileStore};
 pub use frames::{CHUNK_BYTES, announcing};
 pub use intake::{Place, Taken};
 pub use outlet::{Given, Span, give_to};
