@@ -2,7 +2,9 @@
 //!
 //! A call that may wait, or computes for long, does so without the interpreter's lock; the others are over at once.
 
+mod assembly;
 mod errors;
+mod light;
 mod link;
 mod sender;
 mod store;
@@ -10,14 +12,18 @@ mod store;
 use pyo3::prelude::*;
 
 /// What the calls are and mean. It grows with every change of that; Python's side wants the one that it knows.
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 #[pymodule]
 mod blast_carrier_native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::assembly::Assembly;
+    #[pymodule_export]
     use crate::errors::{EngineFault, TooManyBytes};
+    #[pymodule_export]
+    use crate::light::Light;
     #[pymodule_export]
     use crate::link::{give_to_link, take_from_link};
     #[pymodule_export]

@@ -13,8 +13,8 @@ use crate::store::FileStore;
 /// (position, block, filled, stored), as of `blast_engine::Place`.
 type InRow = (u64, u64, usize, usize);
 
-/// What is wrong with a link: the system's number for it; 0: the other side has closed it.
-type Lost = Option<i32>;
+/// What is wrong with a link, or a socket: the system's number for it; 0: the other side has closed it.
+pub type Lost = Option<i32>;
 
 /// As of `blast_engine::FileStore::take_from`, with (payload, most) in `frames`: where the row stands, bytes that came,
 /// bytes that still come before the next frame, whether the store was slow, and what is wrong with the link.
@@ -51,6 +51,6 @@ pub fn give_to_link(
     Ok((given.bytes, given.promised, given.head, number_of(given.lost)))
 }
 
-fn number_of(lost: Option<io::Error>) -> Lost {
+pub fn number_of(lost: Option<io::Error>) -> Lost {
     lost.map(|error| error.raw_os_error().unwrap_or_default())
 }

@@ -21,7 +21,7 @@ from enum import Enum, auto
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.carriers.receiving import Arrived
-from blast_transport.store.assembly import Assembly
+from blast_transport.store.block_assembly import BlockAssembly
 from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
 
@@ -91,7 +91,9 @@ class ReceiverCore:
     `light_end` (no segment from there on can have been sent by light).
     """
 
-    def __init__(self, hello: Hello, assembly: Assembly, now: float, timings: ReceiverTimings | None = None) -> None:
+    def __init__(
+        self, hello: Hello, assembly: BlockAssembly, now: float, timings: ReceiverTimings | None = None
+    ) -> None:
         self.hello = hello
         self.assembly = assembly
         self.state = ReceiverState.RECEIVING

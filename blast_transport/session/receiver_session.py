@@ -38,8 +38,7 @@ from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.session.registry import RECEIVERS
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.opening import open_store
+from blast_transport.store.opening import open_assembly, open_store
 from blast_transport.store.target import Target
 from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
@@ -124,7 +123,7 @@ class ReceiverSession:
             target = surroundings.target_of(hello)
             undo.callback(target.discard, resumable=hello.resumable)
             self._store = open_store(surroundings.engine, hello.layout, suite, target, self._sign_of_life)
-            self._assembly = Assembly(self._store, sealer)
+            self._assembly = open_assembly(self._store, sealer)
             self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
             undo.pop_all()
         self._started, self._resumed = now, self._store.held.held

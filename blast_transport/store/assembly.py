@@ -11,18 +11,22 @@ from collections.abc import Iterable
 from blast_transport.base.errors import SealError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
+from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.blocks.sealing import Sealer
+from blast_transport.store.block_assembly import Piece
 from blast_transport.store.block_store import BlockStore
 
 MOST_OPEN_BYTES = 64 << 20
 """Beyond this much of unfinished blocks the farthest is dropped, and asked for again later."""
 
-Piece = tuple[int, int, Buffer]
-"""(first segment, number of segments, their payload in one piece)."""
-
 _MOST_SPARE = 64
 """Buffers of blocks that were finished, for the next ones."""
+
+
+def most_open(layout: Layout) -> int:
+    """So many blocks may be open."""
+    return max(4, MOST_OPEN_BYTES // (layout.block_segments * layout.segment_size))
 
 
 class _Open:
@@ -50,12 +54,16 @@ class Assembly:
         layout = store.layout
         self._sealer = sealer
         self._count, self._size = layout.block_segments, layout.segment_size
-        self._most_open = max(4, MOST_OPEN_BYTES // (self._count * self._size))
+        self._most_open = most_open(layout)
         self._open: dict[int, _Open] = {}
         self._spare: list[memoryview] = []
         self._full = (1 << self._count) - 1
         # Blocks before this one are full ones, and are taken at any time.
         self._last = layout.blocks - 1 if layout.known and not store.target.in_order else 0
+
+    def refuse(self, count: int) -> None:
+        """So many segments were none of the session's."""
+        self.refused += count
 
     def add_all(self, pieces: Iterable[Piece]) -> int:
         """Take segments as they came, in one piece of work; how many were new. Raises StoreError."""

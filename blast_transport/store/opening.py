@@ -1,4 +1,4 @@
-"""Which store a receiver gets, and which reader a sender: by their engine, and by what it can do."""
+"""Which store and assembly a receiver gets, and which reader a sender: by their engine, and by what it can do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from blast_transport.base.engines import compiled
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
+from blast_transport.store.assembly import Assembly
+from blast_transport.store.block_assembly import BlockAssembly
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.block_store import BlockStore
+from blast_transport.store.compiled_assembly import CompiledAssembly
 from blast_transport.store.compiled_reader import CompiledReader
 from blast_transport.store.compiled_store import CompiledStore
 from blast_transport.store.file_target import FileTarget
@@ -36,6 +39,13 @@ def open_store(
     if native is None or suite.name != _COMPILED_SUITE or not isinstance(target, FileTarget):
         return Store(layout, suite, target, checked)
     return CompiledStore(native, layout, suite, target, checked)
+
+
+def open_assembly(store: BlockStore, sealer: Sealer | None) -> BlockAssembly:
+    """What fills this store, by its engine. What is sealed is opened, and so put together, by Python."""
+    if isinstance(store, CompiledStore) and sealer is None:
+        return CompiledAssembly(store)
+    return Assembly(store, sealer)
 
 
 def open_reader(engine: str, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> BlockReader:

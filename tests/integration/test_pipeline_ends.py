@@ -206,9 +206,10 @@ def source_of_a_chain_with_a_slow_file(
     """What the source of four nodes tells that write files; the second one calls `slowly` before it writes so much."""
     content = content_of(1600 * BLOCK)
     (tmp_path / "source").write_bytes(content)
+    slow = tmp_path / "n2" / "f"
+    before_writes(monkeypatch, lambda place, _offset, size: slowly(size) if Path(place) == slow else None)
     stores = [file_store(tmp_path / f"n{place}", "f", len(content)) for place in range(1, 5)]
-    slow = stores[1].target.place
-    before_writes(monkeypatch, lambda place, _offset, size: slowly(size) if place == slow else None)
+    assert Path(stores[1].target.place) == slow
     with opened_file(tmp_path / "source") as source, Chain(4) as chain:
         for place, store in enumerate(stores, 1):
             chain.node(place, store)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import count
 
 from blast_transport.blocks.masks import runs
-from blast_transport.carriers.optical.receiver import LightIntake
+from blast_transport.carriers.optical.light_intake import LightIntake
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore

@@ -17,7 +17,8 @@ from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.carriers.optical.burst import Burst
 from blast_transport.carriers.optical.light_socket import LightSocket
 from blast_transport.carriers.optical.offload import UDP_SEGMENT, DatagramSender
-from blast_transport.store.assembly import Assembly, Piece
+from blast_transport.store.assembly import Assembly
+from blast_transport.store.block_assembly import Piece
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from blast_transport.wire.datagram import HEADER, wire_bytes

@@ -8,7 +8,7 @@ import pytest
 
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
-from blast_transport.carriers.optical.receiver import LightIntake
+from blast_transport.carriers.optical.light_intake import LightIntake
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget

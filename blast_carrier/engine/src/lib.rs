@@ -1,24 +1,30 @@
-//! What a receiver holds of a transfer, and what proves it; and the loops of a chain's links, which are receive, digest,
-//! write, and read, send: all without Python.
+//! What a receiver holds of a transfer, and what proves it; and the loops of a chain's links and of light, which are
+//! receive, digest, write, and read, send: all without Python.
 //!
 //! `blast_transport/store/store.py` is the reference: whatever comes in whatever order, both hold the same blocks, ask
 //! for the same again and leave the same file. Nothing here knows Python, and nothing is unsafe.
 
+mod assembly;
 mod block_map;
 mod books;
+mod datagram;
 mod digests;
 mod fault;
 mod file_store;
 mod frames;
 mod intake;
+mod light;
 mod outlet;
 mod records;
 
+pub use assembly::{Assembly, Piece};
 pub use block_map::{BlockMap, Run};
 pub use books::{Books, MOST_BLOCKS, Shape};
+pub use datagram::{Expected, HEADER_BYTES};
 pub use digests::{DIGEST_BYTES, Digest, DigestTable, cut, digest, digests_of_file};
 pub use fault::{Fault, guarded};
 pub use file_store::{Before, FileStore};
 pub use frames::{CHUNK_BYTES, announcing};
 pub use intake::{Place, Taken};
+pub use light::{Came, Light};
 pub use outlet::{Given, Span, give_to};

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from blast_transport.blocks.layout import Layout
 from blast_transport.carriers.optical.offload import take_super_packets
-from blast_transport.store.assembly import Piece
+from blast_transport.store.block_assembly import Piece
 from blast_transport.wire.datagram import HEADER
 
 Address = tuple[str, int]
@@ -32,10 +32,7 @@ class LightSocket:
     def __init__(self, sock: socket.socket, source: Address, session: int, layout: Layout) -> None:
         self.socket = sock
         self._source = source
-        # The kernel drops what others send at once. It wants a route for that, which light alone does not need.
-        with suppress(OSError):
-            sock.connect(source)
-        self.offload = take_super_packets(sock)
+        self.offload = listen_to(sock, source)
         self._refused = 0
         count, size = layout.block_segments, layout.segment_size
         self._datagram = HEADER.size + size
@@ -100,6 +97,14 @@ class LightSocket:
         for end in (*ends, len(segments)):
             yield segments[begin], end - begin, payload[begin * size : end * size]
             begin = end
+
+
+def listen_to(sock: socket.socket, source: Address) -> bool:
+    """Hear nobody else, as far as the kernel can see to that; whether it hands over several datagrams at once."""
+    # It drops what others send at once. It wants a route for that, which light alone does not need.
+    with suppress(OSError):
+        sock.connect(source)
+    return take_super_packets(sock)
 
 
 def _row(count: int, size: int) -> tuple[memoryview, memoryview, list[memoryview]]:

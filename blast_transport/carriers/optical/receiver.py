@@ -3,50 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.moderation import Moderation
-from blast_transport.carriers.optical.light_socket import LightSocket
+from blast_transport.carriers.optical.compiled_light import open_light
 from blast_transport.carriers.optical.parameters import optical_parameters
 from blast_transport.carriers.receiving import Arrived, ReceivingCarrier, ReceivingContext
-from blast_transport.store.assembly import Assembly, Piece
 from blast_transport.wire.messages import Leg
 
 _GATHERING_SECONDS = 0.002
 """Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
-
-
-class LightIntake:
-    """Takes segments into `assembly` as far as they can be the sender's, and notes which have passed."""
-
-    def __init__(self, assembly: Assembly) -> None:
-        self.stop = 0
-        """No segment from there on is taken."""
-        self._assembly = assembly
-        self._runs: list[tuple[int, int]] = []
-        self._new = 0
-
-    def take(self, pieces: Sequence[Piece]) -> None:
-        """Segments came. Raises StoreError."""
-        runs, possible = self._runs, list[Piece]()
-        for piece in pieces:
-            first, stop = piece[0], piece[0] + piece[1]
-            if stop > self.stop:
-                self._assembly.refused += piece[1]
-                continue
-            possible.append(piece)
-            if runs and runs[-1][1] == first:
-                runs[-1] = (runs[-1][0], stop)
-            else:
-                runs.append((first, stop))
-        self._new += self._assembly.add_all(possible)
-
-    def arrived(self, began: float) -> Arrived:
-        """What came since the last call, of which the first was read when it `began`."""
-        arrived = Arrived(self._runs, self._new, began)
-        self._runs, self._new = [], 0
-        return arrived
 
 
 class OpticalReceiver(ReceivingCarrier):
@@ -58,10 +25,8 @@ class OpticalReceiver(ReceivingCarrier):
         said, layout = optical_parameters(leg), around.assembly.store.layout
         sock = around.open_group(around.interface_address, said.group, said.port)
         self.descriptor = sock.fileno()
-        self._light = LightSocket(sock, (said.source, said.source_port), leg.session, layout)
+        self._light = open_light(sock, (said.source, said.source_port), leg.session, around.assembly)
         self._moderation = Moderation(leg.credit * layout.block_size // 2, _GATHERING_SECONDS)
-        self._assembly = around.assembly
-        self._intake = LightIntake(around.assembly)
         self._events: list[Arrived] = []
 
     def work(self) -> None:
@@ -75,9 +40,8 @@ class OpticalReceiver(ReceivingCarrier):
         self._read(time.monotonic())
 
     def _read(self, began: float) -> int:
-        size = self._light.read(self._intake.take)
-        self._assembly.refused += self._light.take_refused()
-        self._events.append(self._intake.arrived(began))
+        size = self._light.read()
+        self._events.append(self._light.arrived(began))
         return size
 
     def events(self) -> Iterable[Arrived]:
@@ -87,7 +51,7 @@ class OpticalReceiver(ReceivingCarrier):
 
     def permit(self, stop: int) -> None:
         """The sender is not so far."""
-        self._intake.stop = stop
+        self._light.stop = stop
 
     def close(self, reason: str) -> None:
         """Leave the group."""

@@ -1,0 +1,79 @@
+//! Many datagrams in one call, each of them scattered over two rows of memory. It never waits for any.
+
+use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+#[expect(clippy::cast_possible_truncation, reason = "it is 16 bytes")]
+const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+
+/// What has come as one message: a datagram, or several that the kernel has joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Bytes that were scattered.
+    pub length: usize,
+    /// There were more, which are gone.
+    pub truncated: bool,
+    /// `None` if it has no address of IPv4.
+    pub source: Option<SocketAddrV4>,
+}
+
+/// How a message is scattered: `head` bytes and `body` bytes in turns, so many `parts` of both.
+#[derive(Clone, Copy, Debug)]
+pub struct Scatter {
+    pub head: usize,
+    pub body: usize,
+    pub parts: usize,
+}
+
+/// Take the messages that have come, as many as there is room for: heads into the one row, bodies into the other, where
+/// the n-th message has the n-th `parts` of each. `WouldBlock` if there are none.
+pub fn receive_scattered(
+    socket: BorrowedFd<'_>,
+    heads: &mut [u8],
+    bodies: &mut [u8],
+    scatter: Scatter,
+) -> io::Result<Vec<Message>> {
+    let mut parts: Vec<libc::iovec> = heads
+        .chunks_exact_mut(scatter.head)
+        .zip(bodies.chunks_exact_mut(scatter.body))
+        .flat_map(|(head, body)| [head, body])
+        .map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() })
+        .collect();
+    let number = parts.len() / (2 * scatter.parts);
+    // SAFETY: all bytes zero are a value of this, that of an address of no family.
+    let mut sources: Vec<libc::sockaddr_in> = vec![unsafe { mem::zeroed() }; number];
+    let mut messages: Vec<libc::mmsghdr> = parts
+        .chunks_exact_mut(2 * scatter.parts)
+        .zip(&mut sources)
+        .map(|(parts, source)| {
+            // SAFETY: all bytes zero are a value of this, that of a message without any room.
+            let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
+            message.msg_hdr.msg_name = ptr::from_mut(source).cast();
+            message.msg_hdr.msg_namelen = ADDRESS_BYTES;
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = parts.len();
+            message
+        })
+        .collect();
+    let most = libc::c_uint::try_from(messages.len()).unwrap_or(libc::c_uint::MAX);
+    // SAFETY: so many messages are there to be written to, and all that they point to is ours to write to, each piece
+    // once, and stays where it is: the parts lie within the two rows, which we have for ourselves until we return.
+    let count =
+        unsafe { libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), most, libc::MSG_DONTWAIT, ptr::null_mut()) };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    Ok(messages[..count].iter().zip(&sources).map(|(message, source)| said(message, source)).collect())
+}
+
+fn said(message: &libc::mmsghdr, source: &libc::sockaddr_in) -> Message {
+    let is_ours = i32::from(source.sin_family) == libc::AF_INET && message.msg_hdr.msg_namelen >= ADDRESS_BYTES;
+    let address =
+        SocketAddrV4::new(Ipv4Addr::from_bits(u32::from_be(source.sin_addr.s_addr)), u16::from_be(source.sin_port));
+    Message {
+        length: message.msg_len as usize,
+        truncated: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+        source: is_ours.then_some(address),
+    }
+}

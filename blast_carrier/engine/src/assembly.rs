@@ -1,0 +1,400 @@
+//! Blocks of which some segments are here: `blast_transport/store/assembly.py`, the reference, over a `FileStore`.
+//!
+//! A block that comes in one piece, as a super-packet does, passes through without being copied, and with it those that
+//! follow it. Sealed blocks are Python's.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use crate::block_map::Run;
+use crate::books::Shape;
+use crate::fault::Fault;
+use crate::file_store::FileStore;
+
+/// More segments no block has (`blast_transport/blocks/layout.py`): a bit of a word for each.
+pub const MOST_SEGMENTS: u64 = u64::BITS as u64;
+/// Buffers of blocks that were finished, for the next ones.
+const MOST_SPARE: usize = 64;
+
+/// Segments that follow one another, with their payload in one piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub first: u64,
+    pub count: u64,
+    pub payload: &'a [u8],
+}
+
+/// Whole blocks that follow one another and are not stored yet.
+#[derive(Debug, Default)]
+pub struct Row<'a> {
+    first: u64,
+    blocks: Vec<&'a [u8]>,
+}
+
+impl Row<'_> {
+    fn stop(&self) -> u64 {
+        self.first + self.blocks.len() as u64
+    }
+}
+
+/// A block with some of its segments: a bit of `mask` for each; `length` is where the last one of them ends.
+#[derive(Debug)]
+struct Open {
+    buffer: Vec<u8>,
+    mask: u64,
+    length: usize,
+}
+
+/// What the books say of one block.
+struct Look {
+    shape: Shape,
+    reach: u64,
+    held: bool,
+}
+
+/// It belongs to one store, which comes with every call.
+#[derive(Debug)]
+pub struct Assembly {
+    /// Segments in a block, and bytes in a segment.
+    count: u64,
+    size: usize,
+    /// Blocks before this one are full ones, and are taken at any time.
+    last: u64,
+    most_open: usize,
+    open: BTreeMap<u64, Open>,
+    spare: Vec<Vec<u8>>,
+    duplicates: u64,
+    refused: u64,
+}
+
+impl Assembly {
+    /// Of blocks of `count` segments of `size` bytes, of which so many may be open.
+    pub fn new(store: &FileStore, count: u64, size: usize, most_open: usize) -> Result<Self, Fault> {
+        let whole = count.checked_mul(size as u64);
+        if !(1..=MOST_SEGMENTS).contains(&count) || size == 0 || whole != Some(store.block_size()) {
+            let block = store.block_size();
+            return Err(Fault::Program(format!("{count} segments of {size} bytes in a block of {block}")));
+        }
+        let shape = *store.books()?.shape();
+        let last = shape.size.map_or(0, |_| shape.blocks().saturating_sub(1));
+        let (open, spare) = (BTreeMap::new(), Vec::new());
+        Ok(Assembly { count, size, last, most_open, open, spare, duplicates: 0, refused: 0 })
+    }
+
+    /// Segments in a block.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Bytes in a segment.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Segments that were held.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Segments that cannot be part of the session, or had to make room for what comes earlier in the file.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// So many segments were none of the session's.
+    pub fn refuse(&mut self, count: u64) {
+        self.refused += count;
+    }
+
+    /// Nothing of this block is here, and if all of its segments came one by one, all would be taken, as full ones.
+    pub fn has_room_for(&self, store: &FileStore, block: u64) -> Result<bool, Fault> {
+        let full = block < self.last || length_of(store.books()?.shape(), block) == store.block_size();
+        Ok(full && self.open.len() < self.most_open && !self.is_open(block))
+    }
+
+    /// Take segments as they came, in one piece of work; how many were new.
+    pub fn add_all<'a>(
+        &mut self,
+        store: &FileStore,
+        pieces: impl IntoIterator<Item = Piece<'a>>,
+    ) -> Result<u64, Fault> {
+        let (mut row, mut new) = (Row::default(), 0);
+        for piece in pieces {
+            new += self.add(store, &mut row, piece)?;
+        }
+        close(store, &mut row)?;
+        Ok(new)
+    }
+
+    /// Take rows of segments that were asked for; bytes of those that brought anything new.
+    pub fn repair(&mut self, store: &FileStore, rows: &[(u64, &[u8])]) -> Result<u64, Fault> {
+        let mut bytes = 0;
+        for &(first, payload) in rows {
+            let piece = Piece { first, count: payload.len().div_ceil(self.size) as u64, payload };
+            if self.add_all(store, [piece])? > 0 {
+                bytes += payload.len() as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// All was sent, and the store knows how much: the last block of a stream may be whole.
+    pub fn settle(&mut self, store: &FileStore) -> Result<(), Fault> {
+        let shape = *store.books()?.shape();
+        let blocks = shape.blocks();
+        // What does not fit in cannot be the sender's.
+        self.open.split_off(&blocks);
+        let Some(last) = blocks.checked_sub(1) else { return Ok(()) };
+        let whole = length_of(&shape, last);
+        self.open.retain(|block, part| *block != last || part.length as u64 <= whole);
+        self.close_if_whole(store, &shape, last)
+    }
+
+    /// The segments from `first` to before `stop` that are not here, in order.
+    pub fn missing(&self, store: &FileStore, first: u64, stop: u64) -> Result<Vec<Run>, Fault> {
+        let books = store.books()?;
+        let stop = stop.min(self.end(books.shape(), books.reach()));
+        let mut found = Vec::new();
+        for (begin, end) in books.held().runs(false, first / self.count, stop.div_ceil(self.count)) {
+            let mut position = first.max(begin * self.count);
+            for (block, part) in self.open.range(begin..end) {
+                let offset = block * self.count;
+                note(&mut found, position, offset.min(stop));
+                for (from, to) in runs_of(!part.mask, self.count) {
+                    note(&mut found, first.max(offset + from), stop.min(offset + to));
+                }
+                position = position.max(offset + self.count);
+            }
+            note(&mut found, position, stop.min(end * self.count));
+        }
+        Ok(found)
+    }
+
+    /// Blocks that came with a wrong digest since the last call; what is here of them is forgotten.
+    pub fn take_wrong(&mut self, store: &FileStore) -> Result<Vec<Run>, Fault> {
+        let wrong = store.books()?.take_wrong();
+        for (begin, end) in &wrong {
+            for block in *begin..*end {
+                self.open.remove(&block);
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Take a piece; whole blocks wait in `row` for those that follow them. How many segments were new.
+    pub fn add<'a>(&mut self, store: &FileStore, row: &mut Row<'a>, piece: Piece<'a>) -> Result<u64, Fault> {
+        let (block, index) = (piece.first / self.count, piece.first % self.count);
+        let whole = index == 0 && piece.count == self.count && !self.is_open(block);
+        if !(whole && block == row.stop()) {
+            close(store, row)?;
+        }
+        if !whole {
+            return self.add_in_parts(store, piece);
+        }
+        let look = look(store, block)?;
+        if !self.fits(&look, block, index, piece.payload.len()) {
+            return self.add_in_parts(store, piece);
+        }
+        if look.held {
+            self.duplicates += piece.count;
+            return Ok(0);
+        }
+        if row.blocks.is_empty() {
+            row.first = block;
+        }
+        row.blocks.push(piece.payload);
+        Ok(piece.count)
+    }
+
+    fn is_open(&self, block: u64) -> bool {
+        self.open.contains_key(&block)
+    }
+
+    fn add_in_parts(&mut self, store: &FileStore, piece: Piece<'_>) -> Result<u64, Fault> {
+        let Piece { mut first, mut count, mut payload } = piece;
+        if count <= self.left_of_block(first) {
+            return self.add_part(store, piece);
+        }
+        let mut new = 0;
+        while count > 0 {
+            let part = count.min(self.left_of_block(first));
+            let (here, rest) = payload.split_at(payload.len().min(part as usize * self.size));
+            new += self.add_part(store, Piece { first, count: part, payload: here })?;
+            (first, count, payload) = (first.saturating_add(part), count - part, rest);
+        }
+        Ok(new)
+    }
+
+    /// Segments from this one on to the end of its block.
+    fn left_of_block(&self, segment: u64) -> u64 {
+        self.count - segment % self.count
+    }
+
+    /// Take segments of one block.
+    fn add_part(&mut self, store: &FileStore, piece: Piece<'_>) -> Result<u64, Fault> {
+        let Piece { first, count, payload } = piece;
+        let (block, index) = (first / self.count, first % self.count);
+        let look = look(store, block)?;
+        let fits = self.fits(&look, block, index, payload.len());
+        if !fits || payload.len() + self.size <= count as usize * self.size {
+            self.refused += count;
+            return Ok(0);
+        }
+        if look.held {
+            self.duplicates += count;
+            return Ok(0);
+        }
+        if !self.is_open(block) && self.open.len() >= self.most_open && !self.make_room(block) {
+            self.refused += count;
+            return Ok(0);
+        }
+        let whole = self.count as usize * self.size;
+        // Memory that was used is there already, and in the cache.
+        let part = self.open.entry(block).or_insert_with(|| Open {
+            buffer: self.spare.pop().unwrap_or_else(|| vec![0; whole]),
+            mask: 0,
+            length: 0,
+        });
+        let mask = bits(count) << index;
+        let new = u64::from((mask & !part.mask).count_ones());
+        self.duplicates += count - new;
+        if new == 0 {
+            return Ok(0);
+        }
+        let begin = index as usize * self.size;
+        let end = begin + payload.len();
+        part.buffer[begin..end].copy_from_slice(payload);
+        // Nothing of the block that lay in this memory before comes into the file.
+        part.buffer[end..end.max(begin + count as usize * self.size)].fill(0);
+        part.mask |= mask;
+        part.length = part.length.max(end);
+        if part.mask == bits(self.count) || block >= self.last {
+            self.close_if_whole(store, &look.shape, block)?;
+        }
+        Ok(new)
+    }
+
+    /// Drop the farthest block that is open, if it is farther than this one.
+    fn make_room(&mut self, block: u64) -> bool {
+        let Some(farthest) = self.open.last_entry().filter(|entry| *entry.key() > block) else { return false };
+        let part = farthest.remove();
+        self.refused += u64::from(part.mask.count_ones());
+        self.spare.push(part.buffer);
+        true
+    }
+
+    /// Segments with so many bytes can be there: all are full but the last of the block.
+    fn fits(&self, look: &Look, block: u64, index: u64, length: usize) -> bool {
+        let end = (index as usize * self.size + length) as u64;
+        let full = length % self.size == 0;
+        if block < self.last {
+            return end <= self.count * self.size as u64 && full;
+        }
+        if block >= look.reach {
+            return false;
+        }
+        let whole = length_of(&look.shape, block);
+        match look.shape.size {
+            Some(_) => end == whole || (full && end < whole),
+            None => end <= whole,
+        }
+    }
+
+    fn close_if_whole(&mut self, store: &FileStore, shape: &Shape, block: u64) -> Result<(), Fault> {
+        let segments = match shape.size {
+            Some(_) => length_of(shape, block).div_ceil(self.size as u64),
+            None => self.count,
+        };
+        let entry = match self.open.entry(block) {
+            Entry::Occupied(entry) if entry.get().mask == bits(segments) => entry,
+            _ => return Ok(()),
+        };
+        let part = entry.remove();
+        store.put_all(block, &[&part.buffer[..part.length]])?;
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(part.buffer);
+        }
+        Ok(())
+    }
+
+    /// Segments from this one on are not taken yet.
+    fn end(&self, shape: &Shape, reach: u64) -> u64 {
+        match reach.checked_sub(1) {
+            Some(last) if shape.size.is_some() && reach == shape.blocks() => {
+                last * self.count + length_of(shape, last).div_ceil(self.size as u64)
+            }
+            _ => reach * self.count,
+        }
+    }
+}
+
+/// Store what waits in the row.
+pub fn close(store: &FileStore, row: &mut Row<'_>) -> Result<(), Fault> {
+    if !row.blocks.is_empty() {
+        store.put_all(row.first, &row.blocks)?;
+        row.blocks.clear();
+    }
+    Ok(())
+}
+
+fn look(store: &FileStore, block: u64) -> Result<Look, Fault> {
+    let books = store.books()?;
+    Ok(Look { shape: *books.shape(), reach: books.reach(), held: books.held().contains(block) })
+}
+
+/// Bytes of this block, which is one of the file's.
+fn length_of(shape: &Shape, block: u64) -> u64 {
+    let behind = shape.size.map_or(u64::MAX, |size| size.saturating_sub(block.saturating_mul(shape.block_size)));
+    behind.min(shape.block_size)
+}
+
+/// The lowest bits of a word.
+fn bits(count: u64) -> u64 {
+    u64::MAX.checked_shr((MOST_SEGMENTS - count.min(MOST_SEGMENTS)) as u32).unwrap_or(0)
+}
+
+/// The runs of set bits among the lowest `count`.
+fn runs_of(mask: u64, count: u64) -> impl Iterator<Item = Run> {
+    let mut rest = mask & bits(count);
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let first = u64::from(rest.trailing_zeros());
+        let stop = first + u64::from((rest >> first).trailing_ones());
+        rest &= !bits(stop);
+        Some((first, stop))
+    })
+}
+
+/// Segments from `first` to before `stop`, if there are any, behind those that were found.
+fn note(found: &mut Vec<Run>, first: u64, stop: u64) {
+    if first >= stop {
+        return;
+    }
+    match found.last_mut() {
+        Some(last) if last.1 == first => last.1 = stop,
+        _ => found.push((first, stop)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_as_many_as_are_asked_for() {
+        for (count, mask) in [(0, 0), (1, 1), (5, 31), (63, u64::MAX >> 1), (64, u64::MAX)] {
+            assert_eq!(bits(count), mask);
+        }
+    }
+
+    #[test]
+    fn runs_are_those_of_set_bits() {
+        let runs = |mask, count| runs_of(mask, count).collect::<Vec<_>>();
+        assert_eq!(runs(0b1101_1000, 8), [(3, 5), (6, 8)]);
+        assert_eq!(runs(u64::MAX, 64), [(0, 64)]);
+        assert_eq!(runs(1 << 63 | 1, 64), [(0, 1), (63, 64)]);
+        assert_eq!((runs(0, 64), runs(0xF0, 4)), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,216 @@
+//! Receive, check, assemble, digest, write: what has come by light, into a store.
+//!
+//! `light_socket.py` and `light_intake.py` of `blast_transport/carriers/optical` are the reference.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use blast_boundary::{Message, Scatter, receive_scattered};
+
+use crate::assembly::{Assembly, MOST_SEGMENTS, Piece, Row, close};
+use crate::block_map::Run;
+use crate::datagram::{Expected, HEADER_BYTES, LARGEST_SEGMENT};
+use crate::fault::Fault;
+use crate::file_store::FileStore;
+use crate::intake::lost;
+
+/// Blocks that are read before any is looked at: as much as stays in a processor's cache.
+const ROWS: usize = 8;
+/// As many datagrams as these blocks have are read in one call.
+const BLOCKS_PER_READ: usize = 32;
+
+/// What one call has brought.
+#[derive(Debug, Default)]
+pub struct Came {
+    /// Segments (first, behind the last) that have passed, in their order.
+    pub runs: Vec<Run>,
+    /// How many were new.
+    pub new: u64,
+    /// Bytes of all payloads.
+    pub bytes: u64,
+    /// What is wrong with the socket, after all this had come.
+    pub lost: Option<io::Error>,
+}
+
+/// Segments that follow one another, and where in the row of payloads theirs begins and ends.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: u64,
+    count: u64,
+    begin: usize,
+    end: usize,
+}
+
+/// Memory for what comes by one light, and whose it has to be.
+#[derive(Debug)]
+pub struct Light {
+    expected: Expected,
+    scatter: Scatter,
+    block_segments: usize,
+    headers: Vec<u8>,
+    payloads: Vec<u8>,
+}
+
+impl Light {
+    /// Of blocks of so many segments. `joined`: the kernel hands over several datagrams as one message, of which each
+    /// gets room for a block; else it has room for one datagram, and a longer one is none of ours.
+    pub fn new(expected: Expected, block_segments: usize, joined: bool) -> Result<Self, Fault> {
+        let body = expected.segment_size;
+        if !(1..=MOST_SEGMENTS as usize).contains(&block_segments) || !(1..=LARGEST_SEGMENT).contains(&body) {
+            return Err(Fault::Program(format!("light of {block_segments} segments of {body} bytes")));
+        }
+        let scatter = Scatter { head: HEADER_BYTES, body, parts: if joined { block_segments } else { 1 } };
+        let [headers, payloads] = [HEADER_BYTES, body].map(|part| vec![0; ROWS * block_segments * part]);
+        Ok(Light { expected, scatter, block_segments, headers, payloads })
+    }
+
+    /// Take what has come into `assembly`, but not for ever, and no segment from `stop` on.
+    pub fn read(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        assembly: &mut Assembly,
+        store: &FileStore,
+        stop: u64,
+    ) -> Result<Came, Fault> {
+        if (assembly.count(), assembly.size()) != (self.block_segments as u64, self.expected.segment_size) {
+            return Err(Fault::Program("light of other blocks than those of the assembly".to_owned()));
+        }
+        let mut came = Came::default();
+        let mut left = BLOCKS_PER_READ * self.block_segments;
+        while left > 0 {
+            let (heads, bodies) = (&mut self.headers, &mut self.payloads);
+            match receive_scattered(socket, heads, bodies, self.scatter) {
+                Ok(messages) => {
+                    let spans = self.spans(&messages, assembly);
+                    self.take(&spans, assembly, store, stop, &mut came)?;
+                    if messages.len() * self.scatter.parts < ROWS * self.block_segments {
+                        break; // There was room for more.
+                    }
+                    left = left.saturating_sub(self.datagrams(&messages));
+                }
+                Err(error) if is_passing(&error) => left -= 1,
+                Err(error) => {
+                    came.lost = lost(error);
+                    break;
+                }
+            }
+        }
+        Ok(came)
+    }
+
+    /// At least one for each message.
+    fn datagrams(&self, messages: &[Message]) -> usize {
+        let datagram = HEADER_BYTES + self.scatter.body;
+        messages.iter().map(|message| message.length.div_ceil(datagram).max(1)).sum()
+    }
+
+    /// What of it is ours, in runs; the rest is refused.
+    fn spans(&self, messages: &[Message], assembly: &mut Assembly) -> Vec<Span> {
+        let Scatter { head, body, parts } = self.scatter;
+        let mut spans = Vec::new();
+        for (number, message) in messages.iter().enumerate() {
+            match self.expected.segments(message, &self.headers[number * parts * head..]) {
+                Ok(segments) => {
+                    let begin = number * parts * body;
+                    let end = begin + message.length - segments.len() * head;
+                    spans.extend(in_runs(&segments, Span { first: 0, count: 0, begin, end }, body));
+                }
+                Err(refused) => assembly.refuse(refused),
+            }
+        }
+        spans
+    }
+
+    /// Take what can be the sender's, and note that it has passed.
+    fn take(
+        &self,
+        spans: &[Span],
+        assembly: &mut Assembly,
+        store: &FileStore,
+        stop: u64,
+        came: &mut Came,
+    ) -> Result<(), Fault> {
+        let mut possible = Vec::with_capacity(spans.len());
+        for span in spans {
+            came.bytes += (span.end - span.begin) as u64;
+            match span.first.checked_add(span.count).filter(|end| *end <= stop) {
+                Some(end) => {
+                    note(&mut came.runs, (span.first, end));
+                    self.cut_at_blocks(*span, &mut possible);
+                }
+                None => assembly.refuse(span.count),
+            }
+        }
+        let (mut row, mut rest) = (Row::default(), possible.as_slice());
+        while let [span, others @ ..] = rest {
+            let (taken, behind) = match self.whole(rest) {
+                Some(whole) if assembly.has_room_for(store, span.first / self.block_segments as u64)? => whole,
+                _ => (*span, others),
+            };
+            let piece =
+                Piece { first: taken.first, count: taken.count, payload: &self.payloads[taken.begin..taken.end] };
+            came.new += assembly.add(store, &mut row, piece)?;
+            rest = behind;
+        }
+        close(store, &mut row)
+    }
+
+    /// The same, of one block each.
+    fn cut_at_blocks(&self, mut span: Span, cut: &mut Vec<Span>) {
+        let whole = self.block_segments as u64;
+        loop {
+            let here = whole - span.first % whole;
+            if span.count <= here {
+                cut.push(span);
+                return;
+            }
+            let end = span.begin + here as usize * self.scatter.body;
+            cut.push(Span { count: here, end, ..span });
+            span = Span { first: span.first + here, count: span.count - here, begin: end, ..span };
+        }
+    }
+
+    /// A whole block that several of these make up in one piece of memory, and those behind them. Where the kernel does
+    /// not join datagrams, or joins them across the borders of blocks, it need not be copied for that.
+    fn whole<'a>(&self, spans: &'a [Span]) -> Option<(Span, &'a [Span])> {
+        let [first, others @ ..] = spans else { return None };
+        if first.first % self.block_segments as u64 != 0 {
+            return None;
+        }
+        let mut joined = *first;
+        let mut rest = others;
+        while (joined.count as usize) < self.block_segments {
+            let [next, others @ ..] = rest else { return None };
+            if next.first != joined.first + joined.count || next.begin != joined.end {
+                return None;
+            }
+            (joined.count, joined.end, rest) = (joined.count + next.count, next.end, others);
+        }
+        (joined.end - joined.begin == self.block_segments * self.scatter.body).then_some((joined, rest))
+    }
+}
+
+/// The segments of a message, whose payloads lie from `all.begin` to `all.end`, as runs of those that follow one another.
+fn in_runs(segments: &[u64], all: Span, size: usize) -> impl Iterator<Item = Span> {
+    let follows = |one: &u64, other: &u64| one.checked_add(1) == Some(*other);
+    let mut begin = all.begin;
+    segments.chunk_by(follows).map(move |run| {
+        let end = all.end.min(begin + run.len() * size);
+        let span = Span { first: run[0], count: run.len() as u64, begin, end };
+        begin = end;
+        span
+    })
+}
+
+fn note(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.1 == run.0 => last.1 = run.1,
+        _ => runs.push(run),
+    }
+}
+
+/// Somebody has told the socket that nobody listens to it, which it does not talk to; or a signal came.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}

@@ -1,0 +1,51 @@
+//! Light as Python sees it: one call takes what has come, as far as it goes without waiting.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+
+use blast_boundary::with_lent;
+use blast_engine::{Expected, Fault, Run};
+use pyo3::prelude::*;
+
+use crate::assembly::Assembly;
+use crate::errors::at_once;
+use crate::link::{Lost, number_of};
+
+/// What comes from one address for one session.
+#[pyclass(frozen, module = "blast_carrier_native")]
+pub struct Light(Mutex<blast_engine::Light>);
+
+#[pymethods]
+impl Light {
+    /// From `source`, an address of IPv4 and a port; blocks have so many `segments` of `size` bytes; `joined` as of
+    /// `blast_engine::Light`.
+    #[new]
+    #[pyo3(signature = (source, session, *, segments, size, joined))]
+    fn new(source: (String, u16), session: u32, segments: usize, size: usize, joined: bool) -> PyResult<Self> {
+        at_once(|| {
+            let (address, port) = source;
+            let strange = |_| Fault::Program(format!("light from {address:?}"));
+            let source = SocketAddrV4::new(address.parse::<Ipv4Addr>().map_err(strange)?, port);
+            let expected = Expected { source, session, segment_size: size };
+            Ok(Light(Mutex::new(blast_engine::Light::new(expected, segments, joined)?)))
+        })
+    }
+
+    /// As of `blast_engine::Light`, from this socket: the runs that have passed, how many segments were new, bytes that
+    /// came, and what is wrong with the socket.
+    fn read(
+        &self,
+        py: Python<'_>,
+        socket: RawFd,
+        assembly: &Bound<'_, Assembly>,
+        stop: u64,
+    ) -> PyResult<(Vec<Run>, u64, u64, Lost)> {
+        let came = assembly.get().with(py, |assembly, store| {
+            let broken = |_| Fault::Program("an earlier panic has left this light half read".to_owned());
+            let mut light = self.0.lock().map_err(broken)?;
+            with_lent(socket, |socket| light.read(socket, assembly, store, stop))?
+        })?;
+        Ok((came.runs, came.new, came.bytes, number_of(came.lost)))
+    }
+}
