@@ -218,6 +218,55 @@ def test_lost_datagrams_are_cut_out_of_super_packets(tmp_path):
     assert 100 < lost < 220
 
 
+LIGHT = """
+import socket, sys
+from pathlib import Path
+from blast_transport.blocks.layout import Layout
+from blast_transport.carriers.optical.compiled_light import CompiledLight, open_light
+from blast_transport.store.opening import open_assembly
+from blast_transport.wire.datagram import HEADER
+from tests.support.datagrams import bound_socket, delivered, on_one_processor
+from tests.support.engines import file_store
+store = file_store("compiled", Path(sys.argv[1]), Layout(200 * 40 * 984, 984, 40))
+assembly = open_assembly(store, None)
+with on_one_processor(), bound_socket() as mouth, bound_socket() as ear:
+    ear.setblocking(False)
+    light = open_light(ear, mouth.getsockname(), 7, assembly)
+    assert isinstance(light, CompiledLight)
+    light.stop = 1 << 30
+    mouth.setsockopt(socket.IPPROTO_UDP, 103, 1000)
+    new = 0
+    for burst in range(200):
+        row = b"".join(HEADER.pack(7, 0, burst * 40 + n) + bytes(984) for n in range(40))
+        mouth.sendto(row, ear.getsockname())
+        delivered(mouth)
+        light.read()
+        new += light.arrived(0.0).new
+    assert sum(count for _, count in assembly.missing(0, 8000)) == 8000 - new
+store.discard()
+print(new)
+"""
+
+
+@needs_compiler
+@pytest.mark.compiled
+def test_lost_datagrams_are_lost_to_the_compiled_engine_too(tmp_path):
+    from transport_bed.programs import compile_into
+
+    library = compile_into(tmp_path, "lossy")
+    count = tmp_path / "count"
+    settings = {"LOSSY_SHARE": "0.02", "LOSSY_SEED": "7", "LOSSY_COUNT": str(count), "LOSSY_DATAGRAM": "1000"}
+    environment = {**os.environ, **settings, "LD_PRELOAD": str(library), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", LIGHT, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lost, seen = struct.unpack("=QQ", count.read_bytes())
+    assert seen == 8000
+    assert int(done.stdout) == seen - lost
+    # 160 expected, standard deviation 12.5.
+    assert 100 < lost < 220
+
+
 WRITE = """
 import os, sys, time
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)

@@ -124,6 +124,19 @@ ssize_t recvmsg(int file, struct msghdr *message, int flags)
     }
 }
 
+/* One by one, so that each loses its own. It waits for the first at most, and for none where nobody wants to wait. */
+int recvmmsg(int file, struct mmsghdr *messages, unsigned int number, int flags, struct timespec *limit)
+{
+    (void)limit;
+    for (unsigned int n = 0; n < number; n++) {
+        ssize_t got = recvmsg(file, &messages[n].msg_hdr, n ? flags | MSG_DONTWAIT : flags & ~MSG_WAITFORONE);
+        if (got < 0)
+            return n ? (int)n : -1;
+        messages[n].msg_len = got;
+    }
+    return number;
+}
+
 ssize_t recvfrom(int file, void *data, size_t room, int flags, struct sockaddr *from, socklen_t *length)
 {
     for (;;) {
