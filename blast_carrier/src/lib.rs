@@ -3,6 +3,7 @@
 //! A call that may wait, or computes for long, does so without the interpreter's lock; the others are over at once.
 
 mod assembly;
+mod bursts;
 mod errors;
 mod light;
 mod link;
@@ -20,6 +21,8 @@ mod blast_carrier_native {
 
     #[pymodule_export]
     use crate::assembly::Assembly;
+    #[pymodule_export]
+    use crate::bursts::Bursts;
     #[pymodule_export]
     use crate::errors::{EngineFault, TooManyBytes};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use std::os::fd::RawFd;
 
+use blast_boundary::with_lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -9,7 +10,7 @@ use crate::errors::waiting;
 
 /// The digests of `count` blocks from `first` on of the file that is open and has `size` bytes, one after the other.
 ///
-/// Raises `EOFError` with where it should have gone on, if it became shorter.
+/// Raises `EOFError` with where it ends, if it became shorter.
 #[pyfunction]
 pub fn digests_of_file(
     py: Python<'_>,
@@ -20,8 +21,7 @@ pub fn digests_of_file(
     size: u64,
 ) -> PyResult<Bound<'_, PyBytes>> {
     let digests = waiting(py, || {
-        let file = blast_boundary::duplicate(descriptor)?.into();
-        blast_engine::digests_of_file(&file, first, count, block_size, size)
+        with_lent(descriptor, |file| blast_engine::digests_of_file(file, first, count, block_size, size))?
     })?;
     Ok(PyBytes::new(py, &digests))
 }

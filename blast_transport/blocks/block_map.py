@@ -66,6 +66,11 @@ class BlockMap:
         found = self._marks.find(1)
         return None if found < 0 else found
 
+    def first_held(self, start: int, stop: int) -> int:
+        """The lowest block from `start` on that is held; `stop` if there is none before that."""
+        found = self._marks.find(1, start, stop)
+        return stop if found < 0 else found
+
     def first_missing(self, start: int = 0) -> int:
         """The lowest block from `start` on that is not held."""
         found = self._marks.find(0, start)

@@ -32,6 +32,17 @@ class BlockReader:
         self._images: OrderedDict[int, memoryview] = OrderedDict()
         self._plain = memoryview(bytearray(layout.block_size))
 
+    @property
+    def sealed(self) -> bool:
+        """Blocks travel sealed."""
+        return self._sealer is not None
+
+    @property
+    def readable(self) -> int:
+        """Blocks before this one can be read without waiting; those behind the end are no blocks."""
+        size, available, block_size = self.source.size, self.source.available, self.layout.block_size
+        return -(-available // block_size) if size is not None and available >= size else available // block_size
+
     def ready(self, block: int) -> bool:
         """The whole block can be read without waiting."""
         size = self.source.size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 from blast_transport.base.engines import COMPILED, engine_error
@@ -23,7 +25,7 @@ class CompiledReader(BlockReader):
 
     def __init__(self, native: ModuleType, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
         super().__init__(source, layout, suite, sealer)
-        self._native = native
+        self.native = native
 
     def digest(self, most: int) -> bool:
         """As of a `BlockReader`. Raises SourceChangedError."""
@@ -36,21 +38,22 @@ class CompiledReader(BlockReader):
 
     def _ready_blocks(self, most: int) -> int:
         """So many of the next ones can be read without waiting."""
-        size, available = self.source.size, self.source.available
-        assert size is not None
-        ready = self.layout.blocks if available >= size else available // self.layout.block_size
-        return max(0, min(most, ready - self.digested))
+        return max(0, min(most, self.readable - self.digested))
 
     def _digests_of(self, first: int, count: int) -> bytes:
         size, descriptor = self.source.size, self.source.descriptor
+        with self.errors_told():
+            found: bytes = self.native.digests_of_file(descriptor, first, count, self.layout.block_size, size)
+        return found
+
+    @contextmanager
+    def errors_told(self) -> Iterator[None]:
+        """What the engine says of a file that cannot be read is told as an error of ours: SourceChangedError."""
         try:
-            found: bytes = self._native.digests_of_file(descriptor, first, count, self.layout.block_size, size)
+            yield
         except EOFError as error:
-            raise SourceChangedError(
-                f"the file ends before byte {error}: it became shorter while it was read"
-            ) from error
+            raise SourceChangedError(f"the file ends at byte {error}: it became shorter while it was read") from error
         except OSError as error:
             raise SourceChangedError(f"the file cannot be read: {sentence(error)}") from error
-        except self._native.EngineFault as error:
+        except self.native.EngineFault as error:
             raise engine_error(error) from error
-        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.support.waiting import eventually
 SIZE = 4 << 20
 BLOCK_BYTES = 44 * 1456
 SUPER_PACKETS = SIZE // BLOCK_BYTES
+BROKEN = "No such device|Network is unreachable|Broken pipe"
 WAYS = pytest.mark.parametrize(("otherwise", "name"), [(Chain(), "pipeline"), (Unicast(), "unicast")])
 
 
@@ -55,7 +57,7 @@ def test_what_has_not_left_goes_another_way(
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
         assert (result.carriers[-1], route.reached) == (name, SIZE)
         assert told == [route.broken]
-        assert "No such device" in route.broken or "Network is unreachable" in route.broken
+        assert re.search(BROKEN, route.broken)
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
 
 
@@ -76,7 +78,7 @@ def test_whoever_wants_light_alone_hears_why_there_is_none(
 ) -> None:
     breaking(SUPER_PACKETS // 3)
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
-        with pytest.raises(LightPathError, match="Network is unreachable"):
+        with pytest.raises(LightPathError, match=BROKEN):
             sender.send_file(file, Route(light(100e6)))
         assert all(one.failed().reason for one in there)
         # The connections are as new: what comes next goes on with what is there.

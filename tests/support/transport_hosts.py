@@ -146,18 +146,33 @@ class BreakingLight:
             raise LightPathError(f"cannot send to {group}:{port} by {interface_address}: {os.strerror(errno.ENODEV)}")
         self.opened += 1
         sock = _BreakingSocket(fileno=open_sender_socket(interface_address, group, port).detach())
-        sock.breaking = self
+        sock.breaking, sock.dead = self, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.dead.connect((LOOPBACK, 1))
+        sock.dead.shutdown(socket.SHUT_WR)
         return sock
 
 
 class _BreakingSocket(socket.socket):
     breaking: BreakingLight
+    dead: socket.socket
+    """Of this one the kernel itself refuses everything."""
 
     def sendmsg(self, *arguments: Any) -> int:
         if self.breaking.refuses():
             raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
         self.breaking.calls -= 1
         return super().sendmsg(*arguments)
+
+    def fileno(self) -> int:
+        """By which the compiled engine sends, in one call as much as may leave."""
+        if self.breaking.refuses():
+            return self.dead.fileno()
+        self.breaking.calls -= 1
+        return super().fileno()
+
+    def close(self) -> None:
+        self.dead.close()
+        super().close()
 
 
 def _scatter(datagrams: Sequence[bytes], buffers: Sequence[memoryview]) -> int:

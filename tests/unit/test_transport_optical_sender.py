@@ -17,10 +17,11 @@ from blast_transport.carriers.choices import Chain, Dark
 from blast_transport.carriers.optical.sender import OpticalSender
 from blast_transport.carriers.sending import Granted, SendingContext, Sent
 from blast_transport.links.dialling import dial
-from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.opening import open_reader
 from blast_transport.store.source import opened_file
 from blast_transport.wire.carriers import OPTICAL
 from blast_transport.wire.messages import Leg
+from tests.support.engines import BOTH
 from tests.support.transport_data import SUITE
 from tests.support.transport_hosts import LOOPBACK, light
 
@@ -33,13 +34,14 @@ def held() -> BlockMap:
     return BlockMap()
 
 
-@pytest.fixture
-def sender(tmp_path: Path, held: BlockMap) -> Iterator[OpticalSender]:
+@pytest.fixture(params=BOTH)
+def sender(request: pytest.FixtureRequest, tmp_path: Path, held: BlockMap) -> Iterator[OpticalSender]:
     path = tmp_path / "file"
     path.write_bytes(bytes(BLOCKS * SEGMENTS * SIZE))
     with ExitStack() as stack:
         source = stack.enter_context(opened_file(path))
-        reader = BlockReader(source, Layout(source.size, SIZE, SEGMENTS), SUITE, None)
+        reader = open_reader(request.param, source, Layout(source.size, SIZE, SEGMENTS), SUITE, None)
+        assert reader.engine == request.param
         around = SendingContext(reader, held, (), LOOPBACK, LOOPBACK, dial, None, lambda: None)
         carrier = OpticalSender(Leg(7, 1, OPTICAL, 0), LIGHT, around)
         stack.callback(carrier.close)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.carriers.optical.pacing import SHARE, Pacer
@@ -71,6 +73,28 @@ def test_a_long_pause_is_forgotten() -> None:
         bits += burst_at(pacer, now) * FULL * 8
         now += max(pacer.delay(now), 1e-6)
     assert bits == pytest.approx(SHARE * RATE * 5.0, rel=0.012)
+
+
+@given(
+    st.floats(1e4, 1e11),
+    st.integers(0, 1 << 22),
+    st.lists(st.tuples(st.floats(0, 0.2), st.integers(0, 100_000)), max_size=20),
+)
+def test_what_may_leave_now_is_what_may_leave_one_by_one(
+    rate: float, queue: int, past: list[tuple[float, int]]
+) -> None:
+    pacer, now = Pacer(rate, FULL, 0.0, queue), 0.0
+    for seconds, size in past:
+        now += seconds
+        pacer.sent(size, now)
+    allowed = pacer.allowance(now)
+    assert (allowed >= 0) == (pacer.delay(now) == 0)
+    # A byte more or less is rounding.
+    if allowed >= 1:
+        pacer.sent(allowed - 1, now)
+        assert pacer.delay(now) == 0
+        pacer.sent(3, now)
+        assert pacer.delay(now) > 0
 
 
 def test_a_slow_rate_may_still_catch_up_one_datagram() -> None:

@@ -1,11 +1,10 @@
 //! What proves a block: BLAKE3, cut to 16 bytes, as `blast_transport/blocks/digests.py` has it under the name `blake3`.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::fd::BorrowedFd;
 
 use crate::block_map::BlockMap;
 use crate::fault::Fault;
+use crate::reading::read_whole;
 
 pub const DIGEST_BYTES: usize = 16;
 pub type Digest = [u8; DIGEST_BYTES];
@@ -23,16 +22,19 @@ pub fn cut(digests: &[u8]) -> Vec<Digest> {
 }
 
 /// The digests of `count` blocks from `first` on, one after the other, of a file of `size` bytes, while each is hot.
-pub fn digests_of_file(file: &File, first: u64, count: u64, block_size: u64, size: u64) -> Result<Vec<u8>, Fault> {
+pub fn digests_of_file(
+    file: BorrowedFd<'_>,
+    first: u64,
+    count: u64,
+    block_size: u64,
+    size: u64,
+) -> Result<Vec<u8>, Fault> {
     let mut buffer = vec![0; block_size as usize];
     let mut digests = Vec::with_capacity(count as usize * DIGEST_BYTES);
     for block in first..first + count {
         let offset = block * block_size;
         let piece = &mut buffer[..size.saturating_sub(offset).min(block_size) as usize];
-        file.read_exact_at(piece, offset).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Fault::Shorter(offset + piece.len() as u64),
-            _ => Fault::System(error),
-        })?;
+        read_whole(file, piece, offset)?;
         digests.extend(digest(piece));
     }
     Ok(digests)

@@ -10,7 +10,7 @@ pub enum Fault {
     System(io::Error),
     /// Bytes up to this offset were to be written, which is more than the host takes.
     TooManyBytes(u64),
-    /// A file ends before this offset, where it was longer.
+    /// A file ends at this offset, where it was longer.
     Shorter(u64),
     /// A caller broke a rule of ours, or an error of this program.
     Program(String),

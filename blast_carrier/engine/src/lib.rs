@@ -1,5 +1,5 @@
-//! What a receiver holds of a transfer, and what proves it; and the loops of a chain's links and of light, which are
-//! receive, digest, write, and read, send: all without Python.
+//! What a receiver holds of a transfer, and what proves it; the loops of a chain's links, which are receive, digest,
+//! write, and read, send; and those of light, which are the same: all without Python.
 //!
 //! `blast_transport/store/store.py` is the reference: whatever comes in whatever order, both hold the same blocks, ask
 //! for the same again and leave the same file. Nothing here knows Python, and nothing is unsafe.
@@ -7,6 +7,8 @@
 mod assembly;
 mod block_map;
 mod books;
+mod burst;
+mod bursts;
 mod datagram;
 mod digests;
 mod fault;
@@ -15,11 +17,13 @@ mod frames;
 mod intake;
 mod light;
 mod outlet;
+mod reading;
 mod records;
 
 pub use assembly::{Assembly, Piece};
 pub use block_map::{BlockMap, Run};
 pub use books::{Books, MOST_BLOCKS, Shape};
+pub use bursts::{Allowance, Bursts, Cut, Ends, Sent, Spot};
 pub use datagram::{Expected, HEADER_BYTES};
 pub use digests::{DIGEST_BYTES, Digest, DigestTable, cut, digest, digests_of_file};
 pub use fault::{Fault, guarded};

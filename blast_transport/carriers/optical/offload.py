@@ -27,6 +27,20 @@ def take_super_packets(sock: socket.socket) -> bool:
     return True
 
 
+def cut_super_packets(sock: socket.socket, size: int) -> bool:
+    """Let the kernel cut what is sent into datagrams of `size` bytes; False if it cannot."""
+    try:
+        sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
+    except OSError:
+        return False
+    return True
+
+
+def refused_datagrams(size: int, error: OSError) -> LightPathError:
+    """What to tell of datagrams of `size` bytes that could not be sent."""
+    return LightPathError(f"the light path takes no datagrams of {size} bytes: {sentence(error)}")
+
+
 class DatagramSender:
     """Sends rows of equally long datagrams of `size` bytes, of which the last may be shorter.
 
@@ -35,11 +49,7 @@ class DatagramSender:
 
     def __init__(self, sock: socket.socket, size: int) -> None:
         self._socket = sock
-        self.offload = True
-        try:
-            sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
-        except OSError:
-            self.offload = False
+        self.offload = cut_super_packets(sock, size)
 
     def send(self, parts: Sequence[memoryview]) -> None:
         """Send one datagram for each pair (header, payload) of `parts`. Raises LightPathError."""
@@ -56,5 +66,4 @@ class DatagramSender:
             for position in range(0, len(parts), 2):
                 self._socket.sendmsg(parts[position : position + 2])
         except OSError as error:
-            size = sum(len(part) for part in parts[:2])
-            raise LightPathError(f"the light path takes no datagrams of {size} bytes: {sentence(error)}") from error
+            raise refused_datagrams(sum(len(part) for part in parts[:2]), error) from error

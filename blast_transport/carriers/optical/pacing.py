@@ -7,6 +7,8 @@ and no faster, in bursts so short that the smallest queue on the path holds them
 
 from __future__ import annotations
 
+import math
+
 from blast_transport.base.errors import WrongInputError
 
 SHARE = 0.995
@@ -38,6 +40,10 @@ class _Schedule:
     def sent(self, bits: int, now: float) -> None:
         self.next = max(self.next, now - self._tolerance) + bits / self._rate
 
+    def allowance(self, now: float) -> float:
+        """Bits that may have left at `now` when the next datagram does; less than 0: it may not yet."""
+        return (now - max(self.next, now - self._tolerance)) * self._rate
+
 
 class Pacer:
     """Spaces datagrams so that a path of `rate` bits/s is never overrun.
@@ -61,7 +67,11 @@ class Pacer:
         """Seconds until the next datagram may leave; 0 if it may leave now."""
         return max(0.0, self._average.next - now, self._peak.next - now)
 
+    def allowance(self, now: float) -> int:
+        """Bytes on the wire after which one more datagram may leave at `now`; less than 0 if none may."""
+        return math.floor(min(self._average.allowance(now), self._peak.allowance(now)) / 8)
+
     def sent(self, wire_bytes: int, now: float) -> None:
-        """A datagram of this size on the wire left at `now`."""
+        """Datagrams of this size on the wire, all together, left at `now`."""
         self._average.sent(wire_bytes * 8, now)
         self._peak.sent(wire_bytes * 8, now)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from blast_transport.base.errors import ForgottenError, WrongInputError
-from blast_transport.blocks.masks import runs
+from blast_transport.base.errors import WrongInputError
 from blast_transport.carriers.choices import CarrierChoice, Dark, Light
-from blast_transport.carriers.optical.burst import Burst
+from blast_transport.carriers.optical.bursts import Allowance, Owed
+from blast_transport.carriers.optical.compiled_bursts import open_bursts
 from blast_transport.carriers.optical.interface import open_sender_socket
-from blast_transport.carriers.optical.offload import DatagramSender
 from blast_transport.carriers.optical.pacing import Pacer, check_rate
 from blast_transport.carriers.optical.parameters import OpticalParameters
 from blast_transport.carriers.sending import Granted, SendingCarrier, SendingContext, SendingEvent, Sent
-from blast_transport.wire.datagram import HEADER, wire_bytes
+from blast_transport.wire.datagram import wire_bytes
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import Leg
 
@@ -39,17 +40,13 @@ class OpticalSender(SendingCarrier):
         said = OpticalParameters(choice.group, choice.port, source, port)
         super().__init__(replace(leg, parameters=to_parameters(said)))
         self._light, self._reader, self._held = choice, around.reader, around.held
-        layout = around.reader.layout
-        self._burst, self._again = Burst(leg.session, layout), Burst(leg.session, layout)
-        self._sender = DatagramSender(self._socket, HEADER.size + layout.segment_size)
-        self._retransmits: deque[tuple[int, int]] = deque()
+        # Blocks before `_stop` may leave.
+        self._bursts, self._stop = open_bursts(self._socket, leg, around.reader), leg.first
+        self._retransmits: deque[Owed] = deque()
         self._events: list[SendingEvent] = [Granted(choice.rate)]
         self._rate = choice.rate
         self._pacer: Pacer | None = None
-        self._piece = 1
-        # The block that leaves next, and its next segment; those before `_stop` may leave.
-        self._block, self._segment = leg.first, 0
-        self._stop = leg.first
+        self._datagram_bytes, self._piece = wire_bytes(around.reader.layout.segment_size), 1
 
     def follow(self, choice: CarrierChoice) -> bool:
         """The same light for longer, or at another rate, or none for now: mostly the same one comes back."""
@@ -84,15 +81,15 @@ class OpticalSender(SendingCarrier):
 
     def work(self, now: float) -> float:
         """Send what is due."""
-        before = self._block
+        bursts, before = self._bursts, self._bursts.block
         try:
             wait = self._flow(self._pacer or self._schedule(now), now)
         finally:
-            if self._block != before:
-                self._events.append(Sent(self._block))
+            if bursts.block != before:
+                self._events.append(Sent(bursts.block))
         if wait is None:
             # What more is permitted is known only when the session has heard how far this is.
-            return _BLOCKED_SECONDS if self._block == before else 0.0
+            return _BLOCKED_SECONDS if bursts.block == before else 0.0
         return wait
 
     def events(self) -> list[SendingEvent]:
@@ -105,65 +102,67 @@ class OpticalSender(SendingCarrier):
         self._socket.close()
 
     def _schedule(self, now: float) -> Pacer:
-        layout = self._reader.layout
-        datagram = wire_bytes(layout.segment_size)
+        datagram = self._datagram_bytes
         self._pacer = Pacer(self._rate, datagram, now, self._light.window_bytes)
-        self._piece = _segments_at_once(layout.block_segments, datagram * 8 / self._rate)
+        self._piece = _segments_at_once(self._reader.layout.block_segments, datagram * 8 / self._rate)
         return self._pacer
 
     def _flow(self, pacer: Pacer, now: float) -> float | None:
         """Send until that is enough for a turn; seconds to wait, None: until more is permitted."""
-        for _ in range(_BURSTS_PER_TURN):
+        bursts, reader, left = self._bursts, self._reader, _BURSTS_PER_TURN
+        while left > 0:
             if now >= self._light.until:
                 self._retransmits.clear()
                 return _DARK_SECONDS
             if (delay := pacer.delay(now)) > 0:
                 return delay
             if self._retransmits:
-                self._send_again(*self._retransmits.popleft(), pacer, now)
+                left -= self._send_again(pacer, now, left)
                 continue
-            if self._burst.segments == 0:
-                if self._reader.last(self._block):
+            if bursts.segment == 0:
+                if reader.last(bursts.block):
                     self.over = True
                     return None
-                if not self._reader.ready(self._block):
+                if not reader.ready(bursts.block):
                     return _STREAM_SECONDS
-                if self._block in self._held:
-                    self._reader.digest(self._block + 1 - self._reader.digested)
-                    self._block += 1
+                if bursts.block in self._held:
+                    reader.digest(bursts.block + 1 - reader.digested)
+                    bursts.block += 1
+                    left -= 1
                     continue
-                if self._block >= self._stop:
+                if bursts.block >= self._stop:
                     return None
-                self._burst.load(self._block, self._reader.load(self._block, self._burst.payload))
-                self._segment = 0
-            self._send_piece(pacer, now)
+            left -= self._send_on(pacer, now, left)
         return 0
 
-    def _send_piece(self, pacer: Pacer, now: float) -> None:
-        burst = self._burst
-        count = min(self._piece, burst.segments - self._segment)
-        self._send(burst, self._segment, count, pacer, now)
-        self._segment += count
-        if self._segment == burst.segments:
-            self._block += 1
-            burst.segments = 0
+    def _send_on(self, pacer: Pacer, now: float, most: int) -> int:
+        """As many bursts of the blocks that come next as may leave now; how much of the turn that is."""
+        stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
+        with self._counted(pacer, now):
+            count = self._bursts.go_on(stop, self._piece, Allowance(most, pacer.allowance(now)))
+        # A signal may have come before the first.
+        return max(1, count)
 
-    def _send_again(self, block: int, mask: int, pacer: Pacer, now: float) -> None:
+    def _send_again(self, pacer: Pacer, now: float, most: int) -> int:
+        """What has to leave again and may now, of so many blocks at most; of how many it was something."""
+        owed, size, allowed = list[Owed](), 0, pacer.allowance(now)
+        while self._retransmits and len(owed) < most and size <= allowed:
+            owed.append(self._retransmits.popleft())
+            size += owed[-1][1].bit_count() * self._datagram_bytes
+        with self._counted(pacer, now):
+            self._bursts.again(owed)
+        return len(owed)
+
+    @contextmanager
+    def _counted(self, pacer: Pacer, now: float) -> Iterator[None]:
+        """What leaves meanwhile is, whatever comes then."""
+        before = self._bursts.wire_bytes
         try:
-            image = self._reader.image(block)
-        except ForgottenError:
-            # Of a stream nothing is kept that everybody has got meanwhile.
-            return
-        self._again.payload[: len(image)] = image
-        self._again.load(block, len(image))
-        for first, count in runs(mask & ((1 << self._again.segments) - 1)):
-            self._send(self._again, first, count, pacer, now)
-
-    def _send(self, burst: Burst, first: int, count: int, pacer: Pacer, now: float) -> None:
-        self._sender.send(burst.parts(first, count))
-        self.offload = self._sender.offload
-        pacer.sent(burst.wire_bytes(first, count), now)
-        self.datagrams += count
+            yield
+        finally:
+            pacer.sent(self._bursts.wire_bytes - before, now)
+            if self._bursts.datagrams:
+                self.datagrams, self.offload = self._bursts.datagrams, self._bursts.offload
 
 
 def _segments_at_once(block_segments: int, seconds: float) -> int:

@@ -1,0 +1,104 @@
+//! What leaves by light, as Python sees it: calls that send for as long as they may, and nothing else is to be done.
+
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+
+use blast_boundary::with_lent;
+use blast_engine::{Allowance, Cut, Ends, Fault, MOST_BLOCKS, Sent, Spot};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{at_once, waiting};
+
+const LARGEST_SEGMENT: usize = 65_491;
+const MOST_SEGMENTS: usize = 64;
+
+/// (block, segment), as of `blast_engine::Spot`.
+type InFile = (u64, usize);
+
+/// (bursts, datagrams, bytes on the wire), all of which have gone.
+type Gone = (usize, u64, u64);
+
+/// What is wrong with the light: the system's number for it, and of how many bytes the datagrams were.
+type Refused = Option<(i32, usize)>;
+
+/// As of `blast_engine::Bursts`, of a `session` and a file of (size, segment size, segments of a block).
+///
+/// `ends` are descriptors, of a socket that is connected to the group and of the file; the caller keeps them open.
+#[pyclass(frozen, module = "blast_carrier_native")]
+pub struct Bursts(Mutex<blast_engine::Bursts>);
+
+#[expect(clippy::needless_pass_by_value, reason = "what Python gives is ours")]
+#[pymethods]
+impl Bursts {
+    #[new]
+    fn new(session: u32, cut: (u64, usize, usize), offload: bool) -> PyResult<Self> {
+        at_once(|| {
+            let (size, segment_size, block_segments) = cut;
+            let possible =
+                (1..=LARGEST_SEGMENT).contains(&segment_size) && (1..=MOST_SEGMENTS).contains(&block_segments);
+            if !possible || size > MOST_BLOCKS * (segment_size * block_segments) as u64 {
+                return Err(Fault::Program(format!("{size} bytes in {block_segments} segments of {segment_size}")));
+            }
+            let cut = Cut { size, segment_size, block_segments };
+            Ok(Bursts(Mutex::new(blast_engine::Bursts::new(session, cut, offload))))
+        })
+    }
+
+    #[getter]
+    fn offload(&self) -> PyResult<bool> {
+        at_once(|| self.locked(|bursts| Ok(bursts.offload())))
+    }
+
+    /// From `spot` on as far as `run`, (stop, piece), and what is `allowed`, (bursts, bytes), let it: what leaves next,
+    /// what has gone, the digests of what was read from `digested` on, and what is wrong with the light.
+    ///
+    /// Raises `EOFError` with where the file ends, if it became shorter.
+    fn go_on<'py>(
+        &self,
+        py: Python<'py>,
+        ends: (RawFd, RawFd),
+        spot: InFile,
+        run: (u64, usize),
+        allowed: (usize, i64),
+        digested: u64,
+    ) -> PyResult<(InFile, Gone, Bound<'py, PyBytes>, Refused)> {
+        let mut spot = Spot { block: spot.0, segment: spot.1 };
+        let allowance = Allowance { bursts: allowed.0, wire_bytes: allowed.1 };
+        let sent = self.sending(py, ends, |bursts, ends| bursts.go_on(ends, &mut spot, run, allowance, digested))?;
+        let digests = PyBytes::new(py, &sent.digests);
+        Ok(((spot.block, spot.segment), gone(&sent), digests, refused(&sent)))
+    }
+
+    /// The segments of each (block, mask) once more: what has gone, and what is wrong with the light.
+    fn again(&self, py: Python<'_>, ends: (RawFd, RawFd), owed: Vec<(u64, u64)>) -> PyResult<(Gone, Refused)> {
+        let sent = self.sending(py, ends, |bursts, ends| bursts.again(ends, &owed))?;
+        Ok((gone(&sent), refused(&sent)))
+    }
+}
+
+impl Bursts {
+    fn sending(
+        &self,
+        py: Python<'_>,
+        (light, file): (RawFd, RawFd),
+        work: impl FnOnce(&mut blast_engine::Bursts, Ends<'_>) -> Result<Sent, Fault> + Send,
+    ) -> PyResult<Sent> {
+        waiting(py, || {
+            self.locked(|bursts| with_lent(light, |light| with_lent(file, |file| work(bursts, Ends { light, file })))??)
+        })
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut blast_engine::Bursts) -> Result<T, Fault>) -> Result<T, Fault> {
+        let broken = |_| Fault::Program("an earlier panic has left these bursts half sent".to_owned());
+        work(&mut *self.0.lock().map_err(broken)?)
+    }
+}
+
+fn gone(sent: &Sent) -> Gone {
+    (sent.bursts, sent.datagrams, sent.wire_bytes)
+}
+
+fn refused(sent: &Sent) -> Refused {
+    sent.refused.as_ref().map(|(error, size)| (error.raw_os_error().unwrap_or_default(), *size))
+}

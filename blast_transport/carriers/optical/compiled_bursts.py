@@ -1,0 +1,80 @@
+"""Blocks of a file onto the light, compiled: read, digest, send; all without Python's lock, as far as one call may go.
+
+What is lost is gathered out of many blocks into super-packets. What is sealed, and what is no file, takes the way of
+`bursts.py`, which is the reference.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+
+from blast_transport.carriers.optical.bursts import Allowance, Bursts, Owed, ReadBursts
+from blast_transport.carriers.optical.offload import cut_super_packets, refused_datagrams
+from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.compiled_reader import CompiledReader
+from blast_transport.wire.datagram import HEADER
+from blast_transport.wire.messages import Leg
+
+Gone = tuple[int, int, int]
+"""(bursts, datagrams, bytes on the wire)."""
+
+
+def open_bursts(sock: socket.socket, leg: Leg, reader: BlockReader) -> Bursts:
+    """Bursts by the engine of the reader, of a socket that is connected to the group."""
+    if isinstance(reader, CompiledReader) and not reader.sealed:
+        return CompiledBursts(sock, leg, reader)
+    return ReadBursts(sock, leg, reader)
+
+
+class CompiledBursts:
+    """As `Bursts`, of a file that a compiled reader reads."""
+
+    def __init__(self, sock: socket.socket, leg: Leg, reader: CompiledReader) -> None:
+        layout = reader.layout
+        self.block, self.segment = leg.first, 0
+        self.datagrams = self.wire_bytes = 0
+        self._socket, self._reader = sock, reader
+        offload = cut_super_packets(sock, HEADER.size + layout.segment_size)
+        cut = layout.size, layout.segment_size, layout.block_segments
+        self._native = reader.native.Bursts(leg.session, cut, offload)
+
+    @property
+    def offload(self) -> bool:
+        """As of `Bursts`."""
+        return bool(self._native.offload)
+
+    def go_on(self, stop: int, piece: int, allowed: Allowance) -> int:
+        """As of `Bursts`."""
+        reader = self._reader
+        # A carrier that was left may have gone further than what was digested.
+        reader.digest(self.block - reader.digested)
+        spot, run, most = (self.block, self.segment), (stop, piece), (allowed.bursts, allowed.wire_bytes)
+        with reader.errors_told():
+            spot, gone, digests, refused = self._native.go_on(self._ends, spot, run, most, reader.digested)
+        self.block, self.segment = spot
+        reader.note(reader.digested, digests)
+        return self._count(gone, refused)
+
+    def again(self, owed: Sequence[Owed]) -> None:
+        """As of `Bursts`."""
+        with self._reader.errors_told():
+            gone, refused = self._native.again(self._ends, owed)
+        self._count(gone, refused)
+
+    @property
+    def _ends(self) -> tuple[int, int | None]:
+        return self._socket.fileno(), self._reader.source.descriptor
+
+    def _count(self, gone: Gone, refused: tuple[int, int] | None) -> int:
+        """What has gone counts, whatever comes then; the number of bursts. Raises LightPathError."""
+        bursts, datagrams, wire_bytes = gone
+        self.datagrams += datagrams
+        self.wire_bytes += wire_bytes
+        # Who is interrupted is not refused: what did not go goes with the next call, or was lost as light loses.
+        if refused is not None and refused[0] != errno.EINTR:
+            number, size = refused
+            raise refused_datagrams(size, OSError(number, os.strerror(number)))
+        return bursts

@@ -1,0 +1,210 @@
+"""Bursts by light by the compiled engine beside those in Python, which are the reference: the same on the wire."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_transport.base.engines import COMPILED, PYTHON
+from blast_transport.base.errors import LightPathError, SourceChangedError
+from blast_transport.blocks.block_map import BlockMap
+from blast_transport.carriers.optical.compiled_bursts import CompiledBursts
+from blast_transport.carriers.optical.interface import open_group_socket
+from blast_transport.carriers.optical.sender import OpticalSender
+from blast_transport.carriers.sending import SendingContext, SendingEvent
+from blast_transport.links.dialling import dial
+from blast_transport.store.opening import open_reader
+from blast_transport.store.source import opened_file
+from blast_transport.wire.carriers import OPTICAL
+from blast_transport.wire.datagram import HEADER
+from blast_transport.wire.messages import Leg
+from tests.support.transport_data import Data, data_of
+from tests.support.transport_hosts import LOOPBACK, light
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.compiled
+
+SESSION = 0xB1A57
+MOST = 80
+"""Blocks: all of their datagrams together fit into what a socket holds."""
+SO_NO_CHECK = 11
+"""Linux's number: no checksums, without which the kernel cuts nothing."""
+
+
+class Side:
+    """A carrier by one engine on a file of its own, and all that it tells and that comes out of it."""
+
+    def __init__(self, engine: str, data: Data, held: BlockMap, undo: ExitStack) -> None:
+        self.path = Path(undo.enter_context(tempfile.TemporaryDirectory())) / "file"
+        self.path.write_bytes(data.content)
+        source = undo.enter_context(opened_file(self.path))
+        self.reader = open_reader(engine, source, data.layout, data.suite, None)
+        assert self.reader.engine == engine
+        choice = light()
+        self.ear = undo.enter_context(open_group_socket(LOOPBACK, choice.group, choice.port))
+        around = SendingContext(self.reader, held, (), LOOPBACK, LOOPBACK, dial, None, lambda: None)
+        self.carrier = OpticalSender(Leg(SESSION, 1, OPTICAL, 0), choice, around)
+        undo.callback(self.carrier.close)
+        assert isinstance(self.carrier._bursts, CompiledBursts) == (engine == COMPILED)
+        self.datagrams: list[bytes] = []
+        self.events: list[SendingEvent] = []
+        self.error = ""
+
+    def work(self, now: float) -> float | None:
+        """One turn, and what came of it; the seconds to wait."""
+        wait = None
+        if not self.error:
+            try:
+                wait = self.carrier.work(now)
+            except (SourceChangedError, LightPathError) as error:
+                self.error = f"{type(error).__name__}: {error}"
+        self.events += self.carrier.events()
+        eventually(self._all_heard, "what was sent to arrive")
+        return wait
+
+    def _all_heard(self) -> bool:
+        try:
+            while True:
+                self.datagrams.append(self.ear.recv(1 << 16))
+        except BlockingIOError:
+            return len(self.datagrams) >= self.carrier.datagrams
+
+    @property
+    def seen(self) -> tuple[object, ...]:
+        """What must not differ."""
+        carrier = self.carrier
+        told = carrier.datagrams, carrier.offload, carrier.over, list(map(str, self.events)), self.error
+        return self.datagrams, told
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("permit"), st.integers(0, MOST)),
+        st.tuples(st.just("again"), st.tuples(st.integers(0, MOST - 1), st.integers(0, 255))),
+        st.tuples(st.just("pace"), st.sampled_from([1e5, 1e6, 1e7, 1e9])),
+        st.tuples(st.just("wait"), st.sampled_from([0.0, 1e-4, 1e-3, 5e-3, 0.1])),
+    ),
+    max_size=30,
+)
+datas = st.builds(
+    data_of, st.integers(0, 4000), st.sampled_from([10, 17, 100]), st.integers(4, 8), seed=st.integers(0, 9)
+)
+
+
+def pair(data: Data, held: list[tuple[int, int]], undo: ExitStack) -> tuple[Side, Side]:
+    """Python's, and the compiled one."""
+    there = BlockMap()
+    for first, count in held:
+        there.add_range(first, count)
+    return Side(PYTHON, data, there, undo), Side(COMPILED, data, there, undo)
+
+
+def drive(sides: tuple[Side, Side], blocks: int, script: list[tuple[str, object]]) -> None:
+    """The same for both, turn by turn, in time that nobody has to wait for; in the end all blocks may leave."""
+    now, most_turns = 100.0, 10_000
+    for what, value in [*script, ("pace", 1e9), ("permit", blocks)]:
+        if what == "wait":
+            assert isinstance(value, float)
+            now += value
+        for one in sides:
+            if what == "permit":
+                one.carrier.permit(min(int(str(value)), blocks))
+            elif what == "pace":
+                one.carrier.pace(float(str(value)))
+            elif what == "again":
+                assert isinstance(value, tuple)
+                if value[0] < blocks:
+                    one.carrier.retransmit(*value)
+        turn(sides, now)
+    while not sides[0].carrier.over and not sides[0].error and (most_turns := most_turns - 1):
+        now += max(1e-4, turn(sides, now) or 0.0)
+    assert sides[0].carrier.over or sides[0].error
+
+
+def turn(sides: tuple[Side, Side], now: float) -> float | None:
+    python, compiled = (one.work(now) for one in sides)
+    assert python == compiled
+    assert sides[0].seen == sides[1].seen
+    return python
+
+
+def segments_of(datagrams: list[bytes]) -> list[tuple[int, bytes]]:
+    """(number, payload) of each."""
+    return [(HEADER.unpack_from(one)[2], one[HEADER.size :]) for one in datagrams]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=datas,
+    script=steps,
+    held=st.lists(st.tuples(st.integers(0, MOST), st.integers(1, 9)), max_size=3),
+    cut=st.booleans(),
+)
+def test_the_same_permits_put_the_same_on_the_wire(
+    data: Data, script: list[tuple[str, object]], held: list[tuple[int, int]], cut: bool
+) -> None:
+    """Turn by turn: the same datagrams in the same order, and the same word of how far it is and how long to wait."""
+    with ExitStack() as undo:
+        sides = pair(data, held, undo)
+        for one in sides:
+            if not cut:
+                one.carrier._socket.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
+        drive(sides, data.blocks, script)
+        layout = data.layout
+        skipped = {block for first, count in held for block in range(first, first + count)}
+        sent = dict(segments_of(sides[1].datagrams))
+        for block in set(range(data.blocks)) - skipped:
+            first = block * layout.block_segments
+            assert b"".join(sent[first + index] for index in range(layout.segments(block))) == data.block(block)
+        assert sides[1].carrier.offload == (cut if sides[1].datagrams else None)
+        assert sides[1].reader.take_digests() == data.digests()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=datas, script=steps, turns=st.integers(0, 30), left=st.integers(0, 3999))
+def test_a_file_that_becomes_shorter_is_told_in_the_same_words(
+    data: Data, script: list[tuple[str, object]], turns: int, left: int
+) -> None:
+    """In the middle of whatever; what was sent before it is."""
+    first_pass = [step for step in script if step[0] != "again"]
+    with ExitStack() as undo:
+        sides = pair(data, [], undo)
+        for one in sides:
+            one.carrier.pace(1e6)
+        now = 100.0
+        for number in range(turns):
+            now += 1e-3
+            for one in sides:
+                one.carrier.permit(number)
+            turn(sides, now)
+        for one in sides:
+            os.truncate(one.path, min(left, len(data.content)))
+        drive(sides, data.blocks, first_pass)
+        assert sides[0].carrier.over or "it became shorter while it was read" in sides[0].error
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=datas, turns=st.integers(0, 10), again=st.integers(0, 255))
+def test_light_that_takes_nothing_any_more_is_told_in_the_same_words(data: Data, turns: int, again: int) -> None:
+    with ExitStack() as undo:
+        sides = pair(data, [], undo)
+        now = 100.0
+        for number in range(turns):
+            now += 1e-3
+            for one in sides:
+                one.carrier.pace(1e6)
+                one.carrier.permit(2 * number)
+            turn(sides, now)
+        for one in sides:
+            one.carrier._socket.shutdown(socket.SHUT_WR)
+            if data.blocks:
+                one.carrier.retransmit(0, again)
+        drive(sides, data.blocks, [])
+        assert sides[0].carrier.over or "Broken pipe" in sides[0].error

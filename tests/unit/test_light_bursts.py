@@ -1,0 +1,208 @@
+"""Bursts by light, by both engines: what they say of a path that fails, and what is gathered."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from blast_transport.base.errors import EngineError, LightPathError, SourceChangedError
+from blast_transport.blocks.digests import suite_named
+from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.sealing import Sealer, new_key
+from blast_transport.carriers.optical.bursts import Allowance, Bursts, ReadBursts
+from blast_transport.carriers.optical.compiled_bursts import CompiledBursts, open_bursts
+from blast_transport.carriers.optical.offload import UDP_GRO
+from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.compiled_reader import CompiledReader
+from blast_transport.store.opening import open_reader
+from blast_transport.store.source import StreamSource, opened_file
+from blast_transport.wire.carriers import OPTICAL
+from blast_transport.wire.datagram import HEADER, wire_bytes
+from blast_transport.wire.messages import Leg
+from tests.support.engines import BOTH
+from tests.support.transport_data import SUITE, Data, data_of
+from tests.support.transport_hosts import LOOPBACK
+
+LEG = Leg(7, 1, OPTICAL, 0)
+ALL = Allowance(1000, 1 << 40)
+SEGMENT, SEGMENTS = 100, 4
+DATA = data_of(40 * SEGMENTS * SEGMENT - 30, SEGMENT, SEGMENTS)
+
+
+@pytest.fixture
+def undo() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def reader_of(engine: str, folder: Path, undo: ExitStack, data: Data = DATA) -> BlockReader:
+    (folder / "file").write_bytes(data.content)
+    source = undo.enter_context(opened_file(folder / "file"))
+    reader = open_reader(engine, source, data.layout, SUITE, None)
+    assert reader.engine == engine
+    return reader
+
+
+def ends(undo: ExitStack) -> tuple[socket.socket, socket.socket]:
+    """Two of which the second hears what the first sends."""
+    ear, mouth = (undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2))
+    ear.bind((LOOPBACK, 0))
+    ear.settimeout(10)
+    mouth.connect(ear.getsockname())
+    return mouth, ear
+
+
+def heard(ear: socket.socket, count: int) -> list[tuple[int, bytes]]:
+    """(segment, payload) of so many datagrams."""
+    datagrams = [ear.recv(1 << 16) for _ in range(count)]
+    return [(HEADER.unpack_from(one)[2], one[HEADER.size :]) for one in datagrams]
+
+
+def of_block(block: int, mask: int = -1) -> list[tuple[int, bytes]]:
+    """(segment, payload) of those of its segments that are in the mask."""
+    plain, first = DATA.block(block), block * SEGMENTS
+    return [
+        (first + index, plain[index * SEGMENT : (index + 1) * SEGMENT])
+        for index in range(DATA.layout.segments(block))
+        if mask >> index & 1
+    ]
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_what_went_before_the_path_failed_counts(engine: str, tmp_path: Path, undo: ExitStack) -> None:
+    """On loopback nobody at the other end is known after the first burst."""
+    mouth, ear = ends(undo)
+    ear.close()
+    bursts = open_bursts(mouth, LEG, reader := reader_of(engine, tmp_path, undo))
+    with pytest.raises(LightPathError, match="takes no datagrams of 116 bytes: Connection refused"):
+        bursts.go_on(5, SEGMENTS, ALL)
+    assert (bursts.block, bursts.segment, bursts.datagrams) == (1, 0, SEGMENTS)
+    assert bursts.wire_bytes == SEGMENTS * wire_bytes(SEGMENT)
+    assert reader.take_digests() == DATA.digests(0, 2), "what was read is digested"
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_no_burst_begins_when_more_has_left_than_may(engine: str, tmp_path: Path, undo: ExitStack) -> None:
+    mouth, ear = ends(undo)
+    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    block = SEGMENTS * wire_bytes(SEGMENT)
+    for most, allowed, number in [
+        (9, 0, 1),
+        (9, block - 1, 1),
+        (9, block, 2),
+        (2, 9 * block, 2),
+        (0, block, 0),
+        (9, -1, 0),
+    ]:
+        assert bursts.go_on(40, SEGMENTS, Allowance(most, allowed)) == number
+    assert bursts.block == 6 and len(heard(ear, 6 * SEGMENTS)) == bursts.datagrams
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_block_that_is_under_way_is_sent_to_its_end_as_it_was_read(
+    engine: str, tmp_path: Path, undo: ExitStack
+) -> None:
+    mouth, ear = ends(undo)
+    bursts = open_bursts(mouth, LEG, reader := reader_of(engine, tmp_path, undo))
+    assert bursts.go_on(2, 3, Allowance(3, 1 << 40)) == 3
+    assert (bursts.block, bursts.segment) == (1, 3)
+    (tmp_path / "file").write_bytes(bytes(len(DATA.content)))
+    assert bursts.go_on(0, 3, ALL) == 1
+    assert (bursts.block, bursts.segment) == (2, 0)
+    assert heard(ear, 2 * SEGMENTS) == of_block(0) + of_block(1)
+    assert reader.take_digests() == DATA.digests(0, 2)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_file_that_ends_before_is_told_when_all_before_it_has_left(
+    engine: str, tmp_path: Path, undo: ExitStack
+) -> None:
+    mouth, ear = ends(undo)
+    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    os.truncate(tmp_path / "file", 1010)
+    with pytest.raises(SourceChangedError, match="the file ends at byte 1010: it became shorter while it was read"):
+        for _ in range(3):
+            bursts.go_on(40, SEGMENTS, ALL)
+    assert (bursts.block, bursts.datagrams) == (2, 2 * SEGMENTS)
+    assert heard(ear, bursts.datagrams) == of_block(0) + of_block(1)
+    with pytest.raises(SourceChangedError, match="the file ends at byte"):
+        bursts.again([(39, 1)])
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_what_has_to_leave_again_is_what_was_asked_for(engine: str, tmp_path: Path, undo: ExitStack) -> None:
+    mouth, ear = ends(undo)
+    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    owed = [(39, 0b1111), (3, 0b1010), (0, 0b1), (39, 0b1000), (7, 0b11110000), (5, 0b0110)]
+    bursts.again(owed)
+    found = [one for block, mask in owed for one in of_block(block, mask)]
+    assert heard(ear, bursts.datagrams) == found
+    assert bursts.wire_bytes == sum(wire_bytes(len(payload)) for _, payload in found)
+
+
+@pytest.mark.compiled
+def test_repairs_of_many_blocks_leave_in_one_super_packet(tmp_path: Path, undo: ExitStack) -> None:
+    """The receiver's kernel hands over what came together, of which none but the last is a short one."""
+    mouth, ear = ends(undo)
+    ear.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+    bursts = open_bursts(mouth, LEG, reader_of("compiled", tmp_path, undo))
+    bursts.again([(block, 0b0101) for block in range(30)] + [(39, 0b1000)] + [(2, 0b1)])
+    assert bursts.datagrams == 62
+    sizes = [len(ear.recv(1 << 16)) for _ in range(2)]
+    full = HEADER.size + SEGMENT
+    assert sizes == [60 * full + full - 30, full]
+
+
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("number", [errno.EINVAL])
+def test_a_kernel_that_cuts_nothing_gets_the_same_datagrams(
+    engine: str, number: int, tmp_path: Path, undo: ExitStack
+) -> None:
+    """Without checksums it refuses to cut."""
+    mouth, ear = ends(undo)
+    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    assert bursts.offload
+    mouth.setsockopt(socket.SOL_SOCKET, 11, 1)
+    with pytest.raises(OSError) as refused:
+        mouth.send(bytes(500))
+    assert refused.value.errno == number
+    assert bursts.go_on(3, SEGMENTS, ALL) == 3
+    assert not bursts.offload
+    assert heard(ear, 3 * SEGMENTS) == of_block(0) + of_block(1) + of_block(2)
+
+
+def chosen(reader: BlockReader, undo: ExitStack) -> Bursts:
+    return open_bursts(ends(undo)[0], LEG, reader)
+
+
+@pytest.mark.compiled
+def test_only_files_that_travel_open_and_with_our_digests_leave_compiled(tmp_path: Path, undo: ExitStack) -> None:
+    reader = reader_of("compiled", tmp_path, undo)
+    source, layout = reader.source, DATA.layout
+    assert isinstance(chosen(reader, undo), CompiledBursts)
+    sealed = open_reader("compiled", source, Layout(layout.size, SEGMENT, SEGMENTS, 16), SUITE, Sealer(new_key()))
+    assert isinstance(sealed, CompiledReader) and isinstance(chosen(sealed, undo), ReadBursts)
+    other = open_reader("compiled", source, layout, suite_named("sha256"), None)
+    assert isinstance(chosen(other, undo), ReadBursts)
+    with (tmp_path / "file").open("rb") as opened, StreamSource(opened.fileno()) as stream:
+        reader = open_reader("compiled", stream, Layout(None, SEGMENT, SEGMENTS), SUITE, None)
+        assert isinstance(chosen(reader, undo), ReadBursts)
+
+
+@pytest.mark.compiled
+def test_rules_that_the_caller_breaks_are_errors_of_the_engine(tmp_path: Path, undo: ExitStack) -> None:
+    bursts = open_bursts(ends(undo)[0], LEG, reader := reader_of("compiled", tmp_path, undo))
+    assert isinstance(reader, CompiledReader)
+    for stop, piece, segment in [(41, SEGMENTS, 0), (1, 0, 0), (1, 1, 4)]:
+        bursts.block, bursts.segment = (40 if stop > 40 else 0), segment
+        with pytest.raises(EngineError, match="choose the engine python, and report this"):
+            bursts.go_on(stop, piece, ALL)
+    for cut in [(100, 0, 4), (100, 10, 65), (100, 10, 0), (100, 65_492, 1), ((1 << 27) * 40 + 1, 10, 4)]:
+        with pytest.raises(reader.native.EngineFault):
+            reader.native.Bursts(1, cut, False)
