@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from blast_transport.base.engines import COMPILED, engine_error
 from blast_transport.base.errors import SourceChangedError, sentence
@@ -42,15 +42,15 @@ class CompiledReader(BlockReader):
 
     def _digests_of(self, first: int, count: int) -> bytes:
         size, descriptor = self.source.size, self.source.descriptor
-        with self.errors_told():
-            found: bytes = self.native.digests_of_file(descriptor, first, count, self.layout.block_size, size)
+        found: bytes = self.by_engine(
+            self.native.digests_of_file, descriptor, first, count, self.layout.block_size, size
+        )
         return found
 
-    @contextmanager
-    def errors_told(self) -> Iterator[None]:
-        """What the engine says of a file that cannot be read is told as an error of ours: SourceChangedError."""
+    def by_engine(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Let the engine do something with the file. Raises SourceChangedError if that cannot be read."""
         try:
-            yield
+            return call(*arguments)
         except EOFError as error:
             raise SourceChangedError(f"the file ends at byte {error}: it became shorter while it was read") from error
         except OSError as error:

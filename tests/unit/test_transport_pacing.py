@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.carriers.optical.pacing import SHARE, Pacer
+from blast_transport.carriers.optical.sender import SHORTEST_WAIT
 
 FULL = 9014
 RATE = 100e6
@@ -32,6 +33,18 @@ def test_a_sender_that_wakes_in_time_reaches_its_share() -> None:
         pacer.sent(FULL, now)
         count += 1
     assert count * FULL * 8 / now == pytest.approx(SHARE * RATE, rel=0.002)
+
+
+@pytest.mark.parametrize("rate", [100e6, 1e9, 10e9, 40e9, 100e9])
+def test_who_waits_a_little_longer_than_he_must_reaches_it_as_well(rate: float) -> None:
+    """In bursts that are as long as what the shortest wait lets leave, and a datagram."""
+    pacer, now, bits = Pacer(rate, FULL, 0.0), 0.0, 0
+    while now < 0.5:
+        now += max(pacer.delay(now), SHORTEST_WAIT)
+        burst = burst_at(pacer, now) * FULL * 8
+        assert burst <= SHORTEST_WAIT * rate + 2 * FULL * 8
+        bits += burst
+    assert bits / now == pytest.approx(SHARE * rate, rel=0.002)
 
 
 def test_bursts_after_any_sleep_are_two_datagrams_at_100_mbit() -> None:

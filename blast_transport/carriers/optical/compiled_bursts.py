@@ -52,16 +52,15 @@ class CompiledBursts:
         # A carrier that was left may have gone further than what was digested.
         reader.digest(self.block - reader.digested)
         spot, run, most = (self.block, self.segment), (stop, piece), (allowed.bursts, allowed.wire_bytes)
-        with reader.errors_told():
-            spot, gone, digests, refused = self._native.go_on(self._ends, spot, run, most, reader.digested)
+        call = self._native.go_on
+        spot, gone, digests, refused = reader.by_engine(call, self._ends, spot, run, most, reader.digested)
         self.block, self.segment = spot
         reader.note(reader.digested, digests)
         return self._count(gone, refused)
 
     def again(self, owed: Sequence[Owed]) -> None:
         """As of `Bursts`."""
-        with self._reader.errors_told():
-            gone, refused = self._native.again(self._ends, owed)
+        gone, refused = self._reader.by_engine(self._native.again, self._ends, owed)
         self._count(gone, refused)
 
     @property

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from blast_transport.base.errors import WrongInputError
@@ -25,6 +23,8 @@ _BLOCKED_SECONDS = 0.02
 _STREAM_SECONDS = 0.5
 # A machine that cannot keep up with the rate must still get to read what the receivers say.
 _BURSTS_PER_TURN = 16
+SHORTEST_WAIT = 0.00025
+"""Seconds: the pacer forgives more, and a turn of the session for every block would cost more than the block does."""
 _BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
 """A burst is a block where one takes no longer than the latter: who receives it in pieces has to put them together."""
 
@@ -115,7 +115,7 @@ class OpticalSender(SendingCarrier):
                 self._retransmits.clear()
                 return _DARK_SECONDS
             if (delay := pacer.delay(now)) > 0:
-                return delay
+                return max(delay, SHORTEST_WAIT)
             if self._retransmits:
                 left -= self._send_again(pacer, now, left)
                 continue
@@ -138,8 +138,11 @@ class OpticalSender(SendingCarrier):
     def _send_on(self, pacer: Pacer, now: float, most: int) -> int:
         """As many bursts of the blocks that come next as may leave now; how much of the turn that is."""
         stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
-        with self._counted(pacer, now):
+        before = self._bursts.wire_bytes
+        try:
             count = self._bursts.go_on(stop, self._piece, Allowance(most, pacer.allowance(now)))
+        finally:
+            self._count(pacer, now, before)
         # A signal may have come before the first.
         return max(1, count)
 
@@ -149,20 +152,19 @@ class OpticalSender(SendingCarrier):
         while self._retransmits and len(owed) < most and size <= allowed:
             owed.append(self._retransmits.popleft())
             size += owed[-1][1].bit_count() * self._datagram_bytes
-        with self._counted(pacer, now):
-            self._bursts.again(owed)
-        return len(owed)
-
-    @contextmanager
-    def _counted(self, pacer: Pacer, now: float) -> Iterator[None]:
-        """What leaves meanwhile is, whatever comes then."""
         before = self._bursts.wire_bytes
         try:
-            yield
+            self._bursts.again(owed)
         finally:
-            pacer.sent(self._bursts.wire_bytes - before, now)
-            if self._bursts.datagrams:
-                self.datagrams, self.offload = self._bursts.datagrams, self._bursts.offload
+            self._count(pacer, now, before)
+        return len(owed)
+
+    def _count(self, pacer: Pacer, now: float, before: int) -> None:
+        """What has left, where it was so many bytes before; also if the path has failed then."""
+        bursts = self._bursts
+        pacer.sent(bursts.wire_bytes - before, now)
+        if bursts.datagrams:
+            self.datagrams, self.offload = bursts.datagrams, bursts.offload
 
 
 def _segments_at_once(block_segments: int, seconds: float) -> int:
