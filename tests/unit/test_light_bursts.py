@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.engines import COMPILED
 from blast_transport.base.errors import EngineError, LightPathError, SourceChangedError
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
@@ -147,16 +148,26 @@ def test_what_has_to_leave_again_is_what_was_asked_for(engine: str, tmp_path: Pa
 
 
 @pytest.mark.compiled
-def test_repairs_of_many_blocks_leave_in_one_super_packet(tmp_path: Path, undo: ExitStack) -> None:
-    """The receiver's kernel hands over what came together, of which none but the last is a short one."""
+@pytest.mark.parametrize(
+    ("owed", "datagrams"),
+    [
+        ([(block, 0b0101) for block in range(8)] + [(9, 1 << 31), (2, 0b1)], [17, 1]),
+        ([(block, 0b1111_1111) for block in range(5)], [32, 8]),
+        ([(1, 0xFFFF_FFFF), (2, 0xFFFF_FFFF)], [32, 32]),
+    ],
+)
+def test_repairs_of_many_blocks_leave_in_as_few_super_packets_as_a_receiver_takes(
+    owed: list[tuple[int, int]], datagrams: list[int], tmp_path: Path, undo: ExitStack
+) -> None:
+    """As many datagrams as a block has; none but the last, which here is that of the file, may be a short one."""
+    data = data_of(10 * 32 * SEGMENT - 30, SEGMENT, 32)
     mouth, ear = ends(undo)
     ear.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
-    bursts = open_bursts(mouth, LEG, reader_of("compiled", tmp_path, undo))
-    bursts.again([(block, 0b0101) for block in range(30)] + [(39, 0b1000)] + [(2, 0b1)])
-    assert bursts.datagrams == 62
-    sizes = [len(ear.recv(1 << 16)) for _ in range(2)]
+    bursts = open_bursts(mouth, LEG, reader_of(COMPILED, tmp_path, undo, data))
+    bursts.again(owed)
+    assert bursts.datagrams == sum(datagrams)
     full = HEADER.size + SEGMENT
-    assert sizes == [60 * full + full - 30, full]
+    assert [-(-len(ear.recv(1 << 16)) // full) for _ in datagrams] == datagrams
 
 
 @pytest.mark.parametrize("engine", BOTH)
@@ -183,21 +194,21 @@ def chosen(reader: BlockReader, undo: ExitStack) -> Bursts:
 
 @pytest.mark.compiled
 def test_only_files_that_travel_open_and_with_our_digests_leave_compiled(tmp_path: Path, undo: ExitStack) -> None:
-    reader = reader_of("compiled", tmp_path, undo)
+    reader = reader_of(COMPILED, tmp_path, undo)
     source, layout = reader.source, DATA.layout
     assert isinstance(chosen(reader, undo), CompiledBursts)
-    sealed = open_reader("compiled", source, Layout(layout.size, SEGMENT, SEGMENTS, 16), SUITE, Sealer(new_key()))
+    sealed = open_reader(COMPILED, source, Layout(layout.size, SEGMENT, SEGMENTS, 16), SUITE, Sealer(new_key()))
     assert isinstance(sealed, CompiledReader) and isinstance(chosen(sealed, undo), ReadBursts)
-    other = open_reader("compiled", source, layout, suite_named("sha256"), None)
+    other = open_reader(COMPILED, source, layout, suite_named("sha256"), None)
     assert isinstance(chosen(other, undo), ReadBursts)
     with (tmp_path / "file").open("rb") as opened, StreamSource(opened.fileno()) as stream:
-        reader = open_reader("compiled", stream, Layout(None, SEGMENT, SEGMENTS), SUITE, None)
+        reader = open_reader(COMPILED, stream, Layout(None, SEGMENT, SEGMENTS), SUITE, None)
         assert isinstance(chosen(reader, undo), ReadBursts)
 
 
 @pytest.mark.compiled
 def test_rules_that_the_caller_breaks_are_errors_of_the_engine(tmp_path: Path, undo: ExitStack) -> None:
-    bursts = open_bursts(ends(undo)[0], LEG, reader := reader_of("compiled", tmp_path, undo))
+    bursts = open_bursts(ends(undo)[0], LEG, reader := reader_of(COMPILED, tmp_path, undo))
     assert isinstance(reader, CompiledReader)
     for stop, piece, segment in [(41, SEGMENTS, 0), (1, 0, 0), (1, 1, 4)]:
         bursts.block, bursts.segment = (40 if stop > 40 else 0), segment

@@ -12,7 +12,7 @@ use crate::reading::read_whole;
 
 /// What a datagram has on the wire beside its payload: Ethernet, IP, UDP, and our header.
 const WIRE_HEADERS: u64 = 14 + 20 + 8 + HEADER_BYTES as u64;
-/// What one super-packet holds.
+/// What one super-packet holds; and a receiver takes as many datagrams at once as a block has.
 const MOST_BYTES: usize = 65_507;
 const MOST_SEGMENTS: usize = 64;
 
@@ -87,7 +87,7 @@ pub struct Bursts {
 impl Bursts {
     pub fn new(session: u32, cut: Cut, offload: bool) -> Self {
         let datagram = HEADER_BYTES + cut.segment_size;
-        let most_again = (MOST_BYTES / datagram).clamp(1, MOST_SEGMENTS);
+        let most_again = (MOST_BYTES / datagram).clamp(1, MOST_SEGMENTS.min(cut.block_segments));
         Bursts {
             cut,
             offload,
