@@ -6,8 +6,8 @@ use std::os::fd::BorrowedFd;
 
 use blast_boundary::{cut_into, refuses_to_cut, send_each, send_joined};
 
-/// {session u32, flags u32, segment u64}, little-endian: `blast_transport/wire/datagram.py`.
-pub const HEADER_BYTES: usize = 16;
+use crate::datagram::HEADER_BYTES;
+
 const SEGMENT_AT: usize = 8;
 
 /// Headers in one row, payloads in another.

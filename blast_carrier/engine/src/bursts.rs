@@ -5,7 +5,8 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::burst::{Burst, HEADER_BYTES, send};
+use crate::burst::{Burst, send};
+use crate::datagram::HEADER_BYTES;
 use crate::digests::digest;
 use crate::fault::Fault;
 use crate::reading::read_whole;
