@@ -151,7 +151,7 @@ class _Bench:
         """What is received is checked by Python, and dropped."""
         with self._sender() as (sock, source, more):
             light = LightSocket(sock, source, _SESSION, self._layout)
-            return self._cost(lambda: self._follow(sock, more, lambda: light.read(lambda _: None)))
+            return self._cost(lambda: self._follow(sock, more, lambda: light.read(lambda _: None)[0]))
 
     def read(self, engine: str) -> Cost:
         """All that a receiver does."""

@@ -33,19 +33,19 @@ impl Light {
     }
 
     /// As of `blast_engine::Light`, from this socket: the runs that have passed, how many segments were new, bytes that
-    /// came, and what is wrong with the socket.
+    /// came, whether that was all, and what is wrong with the socket.
     fn read(
         &self,
         py: Python<'_>,
         socket: RawFd,
         assembly: &Bound<'_, Assembly>,
         stop: u64,
-    ) -> PyResult<(Vec<Run>, u64, u64, Lost)> {
+    ) -> PyResult<(Vec<Run>, u64, u64, bool, Lost)> {
         let came = assembly.get().with(py, |assembly, store| {
             let broken = |_| Fault::Program("an earlier panic has left this light half read".to_owned());
             let mut light = self.0.lock().map_err(broken)?;
             with_lent(socket, |socket| light.read(socket, assembly, store, stop))?
         })?;
-        Ok((came.runs, came.new, came.bytes, number_of(came.lost)))
+        Ok((came.runs, came.new, came.bytes, came.emptied, number_of(came.lost)))
     }
 }

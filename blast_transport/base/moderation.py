@@ -18,20 +18,25 @@ class Moderation:
         self._due = due
         self._most = most
         self._read_at: float | None = None
-        self._seconds_each = 0.0
+        self._left = False
+        # Between two readings, and what one finds. Each by itself: where one follows another at once it finds little,
+        # which says nothing of the pace.
+        self._seconds = self._bytes = 0.0
 
     def pause(self, now: float) -> float:
         """Seconds to wait, now that something has come, until `due` bytes have since the last reading."""
-        if self._read_at is None:
+        if self._read_at is None or self._left:
             return 0.0
-        seconds = min(self._read_at + self._due * self._seconds_each - now, self._most)
+        each = self._seconds / self._bytes if self._bytes else 0.0
+        seconds = min(self._read_at + self._due * each - now, self._most)
         return seconds if seconds >= _LEAST_SECONDS else 0.0
 
-    def read(self, count: int, now: float) -> None:
-        """So many bytes were found."""
+    def read(self, count: int, now: float, *, left: bool = False) -> None:
+        """So many bytes were found; `left`: not all of what had come, and nobody waits before he reads the rest."""
+        self._left = left
         if count == 0:
             return
         if self._read_at is not None:
-            each = (now - self._read_at) / count
-            self._seconds_each += _MEMORY * (each - self._seconds_each)
+            self._seconds += _MEMORY * (now - self._read_at - self._seconds)
+            self._bytes += _MEMORY * (count - self._bytes)
         self._read_at = now

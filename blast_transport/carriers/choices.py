@@ -19,8 +19,9 @@ from blast_transport.wire.pipeline_bounds import (
     SMALLEST_BUFFER,
 )
 
-QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.0005
-"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones."""
+QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.002
+"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones, and
+a window has to hold what comes while the word of it travels through two programs, about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)

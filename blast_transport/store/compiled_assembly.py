@@ -15,12 +15,13 @@ from blast_transport.store.compiled_store import CompiledStore, Run, ranges
 class LightTaken(NamedTuple):
     """What one call took: `runs` of segments have passed, so many were `new`, and `amount` bytes came.
 
-    `broken`: the number of what is wrong with the socket.
+    `emptied`: that was all that had come. `broken`: the number of what is wrong with the socket.
     """
 
     runs: list[Run]
     new: int
     amount: int
+    emptied: bool
     broken: int | None
 
 

@@ -46,8 +46,26 @@ def test_a_reader_that_comes_late_does_not_wait() -> None:
 def test_a_pause_too_short_to_be_worth_it_is_left_out() -> None:
     moderation = Moderation(DUE, MOST)
     moderation.read(1, 0.0)
-    moderation.read(DUE, 0.0004)
-    assert moderation.pause(0.0004) == 0
+    moderation.read(DUE, 0.0001)
+    assert moderation.pause(0.0001) == 0
+
+
+def test_who_has_left_something_does_not_wait() -> None:
+    moderation, _ = steady(100e6, 10_000, 1.0)
+    moderation.read(DUE, 1.0, left=True)
+    assert moderation.pause(1.0001) == 0
+    moderation.read(DUE, 1.0002)
+    assert moderation.pause(1.0003) > 0
+
+
+def test_a_reading_that_follows_at_once_says_nothing_of_the_pace() -> None:
+    """It found what came while the one before was stored: little, for the time that this took."""
+    moderation, now = Moderation(DUE, MOST), 0.0
+    for rounds in range(50):
+        for count, seconds in ((2 * DUE, 0.0018), (DUE // 10, 0.0003)):
+            now += seconds
+            moderation.read(count, now)
+            assert rounds == 0 or moderation.pause(now) < 0.0015
 
 
 def test_a_reading_that_finds_nothing_changes_nothing() -> None:

@@ -16,8 +16,8 @@ use crate::intake::lost;
 
 /// Blocks that are read before any is looked at: as much as stays in a processor's cache.
 const ROWS: usize = 8;
-/// As many datagrams as these blocks have are read in one call.
-const BLOCKS_PER_READ: usize = 32;
+/// As many datagrams as these blocks have are read in one call: the sender is to hear of it before its window is over.
+const BLOCKS_PER_READ: usize = 16;
 
 /// What one call has brought.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub struct Came {
     pub new: u64,
     /// Bytes of all payloads.
     pub bytes: u64,
+    /// Nothing more had come.
+    pub emptied: bool,
     /// What is wrong with the socket, after all this had come.
     pub lost: Option<io::Error>,
 }
@@ -83,14 +85,17 @@ impl Light {
                 Ok(messages) => {
                     let spans = self.spans(&messages, assembly);
                     self.take(&spans, assembly, store, stop, &mut came)?;
-                    if messages.len() * self.scatter.parts < ROWS * self.block_segments {
-                        break; // There was room for more.
+                    // There was room for more.
+                    came.emptied = messages.len() * self.scatter.parts < ROWS * self.block_segments;
+                    if came.emptied {
+                        break;
                     }
                     left = left.saturating_sub(self.datagrams(&messages));
                 }
                 Err(error) if is_passing(&error) => left -= 1,
                 Err(error) => {
                     came.lost = lost(error);
+                    came.emptied = true;
                     break;
                 }
             }

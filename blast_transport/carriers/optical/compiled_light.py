@@ -27,6 +27,7 @@ class CompiledLight:
 
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: CompiledAssembly) -> None:
         self.stop = 0
+        self.emptied = True
         self._socket = sock
         self._taken = TakenLight(assembly, source, session, joined=listen_to(sock, source))
         self._runs: list[tuple[int, int]] = []
@@ -34,7 +35,7 @@ class CompiledLight:
 
     def read(self) -> int:
         """As of a `Light`."""
-        runs, new, amount, broken = self._taken.read(self._socket.fileno(), self.stop)
+        runs, new, amount, self.emptied, broken = self._taken.read(self._socket.fileno(), self.stop)
         self._runs += runs
         self._new += new
         if broken is not None:

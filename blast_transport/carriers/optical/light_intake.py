@@ -12,9 +12,13 @@ from blast_transport.store.block_assembly import BlockAssembly, Piece
 
 
 class Light(Protocol):
-    """The light of one leg, on its way into an assembly. `stop`: no segment from there on is taken."""
+    """The light of one leg, on its way into an assembly. `stop`: no segment from there on is taken.
+
+    `emptied`: the last reading took all that had come.
+    """
 
     stop: int
+    emptied: bool
 
     def read(self) -> int:
         """Take what has come, but not for ever; how many bytes. Raises StoreError."""
@@ -64,10 +68,11 @@ class PythonLight(LightIntake):
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> None:
         super().__init__(assembly)
         self._socket = LightSocket(sock, source, session, assembly.store.layout)
+        self.emptied = True
 
     def read(self) -> int:
         """As of a `Light`."""
-        size = self._socket.read(self.take)
+        size, self.emptied = self._socket.read(self.take)
         self._assembly.refuse(self._socket.take_refused())
         return size
 

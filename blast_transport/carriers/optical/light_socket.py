@@ -20,7 +20,8 @@ from blast_transport.wire.datagram import HEADER
 Address = tuple[str, int]
 """(IPv4 address, UDP port)."""
 
-_READS_PER_WAKE = 32
+_READS_PER_WAKE = 16
+"""No more, so that the sender hears of it before its window is over."""
 _ROWS = 8
 """Super-packets that are read before any is looked at: as much as stays in a processor's cache."""
 _TRUNCATED = int(socket.MSG_TRUNC)
@@ -49,9 +50,12 @@ class LightSocket:
         refused, self._refused = self._refused, 0
         return refused
 
-    def read(self, take: Callable[[list[Piece]], None]) -> int:
-        """Hand over what has arrived, but not for ever; how many bytes. What is not ours is counted and dropped."""
-        size = 0
+    def read(self, take: Callable[[list[Piece]], None]) -> tuple[int, bool]:
+        """Hand over what has arrived, but not for ever; how many bytes, and whether that was all.
+
+        What is not ours is counted and dropped.
+        """
+        size, empty = 0, False
         for _ in range(_READS_PER_WAKE // _ROWS):
             pieces, empty = self._gather()
             if pieces:
@@ -59,7 +63,7 @@ class LightSocket:
                 size += sum(len(payload) for _, _, payload in pieces)
             if empty:
                 break
-        return size
+        return size, empty
 
     def _gather(self) -> tuple[list[Piece], bool]:
         """What has arrived, a row of memory for each super-packet, and whether that was all."""

@@ -31,9 +31,11 @@ class OpticalReceiver(ReceivingCarrier):
 
     def work(self) -> None:
         """Let more come before what has come is read. Raises StoreError."""
-        time.sleep(self._moderation.pause(time.monotonic()))
+        if (pause := self._moderation.pause(time.monotonic())) > 0:
+            time.sleep(pause)
         now = time.monotonic()
-        self._moderation.read(self._read(now), now)
+        size = self._read(now)
+        self._moderation.read(size, now, left=not self._light.emptied)
 
     def drain(self) -> None:
         """The light is over. Raises StoreError."""
