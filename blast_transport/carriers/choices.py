@@ -20,8 +20,8 @@ from blast_transport.wire.pipeline_bounds import (
 )
 
 QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.002
-"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones, and
-a window has to hold what comes while the word of it travels through two programs, about a millisecond."""
+"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones,
+and a window has to hold what comes while the word of it travels through two programs, about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
