@@ -19,15 +19,13 @@ import argparse
 import json
 import os
 import resource
-import statistics
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import machine
-from median_interval import median_interval
+from processor_cost import Cost, compared_line, engines_compared, is_kept, used_by
 from transport_bed import script
 
 from blast_transport.base.engines import COMPILED, PYTHON, check_engine, engines_here
@@ -45,19 +43,6 @@ BAR = 1 / 3
 MEGABYTES, REPEATS = 1000, 15
 _MTU = 1500
 _SUITE = suite_named("blake3")
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Processor seconds of one thread."""
-
-    user: float
-    system: float
-
-    @property
-    def both(self) -> float:
-        """User and system."""
-        return self.user + self.system
 
 
 def main() -> bool:
@@ -88,26 +73,8 @@ def _row(number: int, args: argparse.Namespace) -> dict[str, Any]:
             COMPILED: lambda: bench.store(COMPILED),
         }
         taken = script.in_turn(measures, args.repeats)
-    beside = {engine: _beside(taken[engine], taken["digest"], taken["write"]) for engine in (PYTHON, COMPILED)}
-    ratios = [new.both / old.both for old, new in zip(taken[PYTHON], taken[COMPILED], strict=True)]
-    low, ratio, high = median_interval(ratios)
-    return {
-        "rows_of": number,
-        "seconds_per_gb": {name: asdict(_median(costs)) for name, costs in taken.items()},
-        "beside_digest_and_write": {engine: statistics.median(values) for engine, values in beside.items()},
-        "ratio": ratio,
-        "interval": [low, high],
-        "kept": high < 1 and statistics.median(beside[COMPILED]) <= BAR * statistics.median(beside[PYTHON]),
-    }
-
-
-def _beside(whole: Sequence[Cost], digest: Sequence[Cost], write: Sequence[Cost]) -> list[float]:
-    """User seconds that are neither digest nor write, pair by pair."""
-    return [one.user - two.user - three.user for one, two, three in zip(whole, digest, write, strict=True)]
-
-
-def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(statistics.median(one.user for one in costs), statistics.median(one.system for one in costs))
+    row = engines_compared(taken, ("digest", "write"))
+    return {"rows_of": number, **row, "kept": is_kept(row, BAR)}
 
 
 class _Bench:
@@ -154,23 +121,14 @@ class _Bench:
             store.discard()
 
     def _cost(self, do: Callable[[int], object]) -> Cost:
-        before = resource.getrusage(resource.RUSAGE_THREAD)
+        before = used_by(resource.RUSAGE_THREAD)
         for row in range(self._rows):
             do(row)
-        after = resource.getrusage(resource.RUSAGE_THREAD)
-        gigabytes = self._rows * len(self._data) / 1e9
-        return Cost((after.ru_utime - before.ru_utime) / gigabytes, (after.ru_stime - before.ru_stime) / gigabytes)
+        return (used_by(resource.RUSAGE_THREAD) - before) / (self._rows * len(self._data) / 1e9)
 
 
 def _line(row: dict[str, Any]) -> str:
-    spent = row["seconds_per_gb"]
-    parts = ", ".join(f"{name} {cost['user']:.3f} + {cost['system']:.3f}" for name, cost in spent.items())
-    low, high = row["interval"]
-    beside = row["beside_digest_and_write"]
-    return (
-        f"rows of {row['rows_of']:>2}: {parts}; compiled / python x {row['ratio']:.3f} ({low:.3f}-{high:.3f}); user "
-        f"beside digest and write {beside[PYTHON]:.3f} -> {beside[COMPILED]:.3f}{'' if row['kept'] else '  MISSED'}"
-    )
+    return f"rows of {row['rows_of']:>2}: {compared_line(row)}{'' if row['kept'] else '  MISSED'}"
 
 
 def _arguments() -> argparse.Namespace:

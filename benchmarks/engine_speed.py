@@ -33,6 +33,7 @@ from typing import Any
 
 import machine
 from median_interval import median_interval
+from processor_cost import Cost, used_by
 from transport_bed import contents, script
 from transport_bed.bed import Bed, Plan
 from transport_bed.comparison import compiled
@@ -62,31 +63,15 @@ _DIGEST_PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """Processor seconds."""
-
-    user: float
-    system: float
-
-    def __sub__(self, other: Used) -> Used:
-        return Used(self.user - other.user, self.system - other.system)
-
-    @property
-    def both(self) -> float:
-        """User and system."""
-        return self.user + self.system
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Taken:
     """Of one transfer: seconds on the clock, and what the sender's processes and the receivers' used."""
 
     seconds: float
-    sender: Used
-    receivers: Used
+    sender: Cost
+    receivers: Cost
 
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(self.seconds - other.seconds, self.sender - other.sender, self.receivers - other.receivers)
+    def __sub__(self, other: Taken) -> Taken:
+        return Taken(self.seconds - other.seconds, self.sender - other.sender, self.receivers - other.receivers)
 
     @property
     def user(self) -> float:
@@ -121,7 +106,9 @@ def _row(cell: str, args: argparse.Namespace) -> dict[str, Any]:
         contents.write_random(small, _START_BYTES)
         measure = partial(_measure, bed, programs)
         starts = {name: measure(small, tool) for name, tool in tools.items()}
-        measures: dict[str, Callable[[], Cost]] = {name: partial(measure, source, tool) for name, tool in tools.items()}
+        measures: dict[str, Callable[[], Taken]] = {
+            name: partial(measure, source, tool) for name, tool in tools.items()
+        }
         rounds = script.in_turn(measures, args.repeats)
     costs = {name: [cost - starts[name] for cost in rounds[name]] for name in tools}
     digests = _digest_seconds(size) * (receivers + 1)
@@ -140,7 +127,7 @@ def _tools(carrier: str) -> dict[str, Tool]:
     return {"naive": NaiveTcp(), "verifying": VerifyingTcp(), "floor": VerifyingFloor(), **ours}
 
 
-def _measure(bed: Bed, programs: Path, source: Path, tool: Tool) -> Cost:
+def _measure(bed: Bed, programs: Path, source: Path, tool: Tool) -> Taken:
     began = _ended()
     with opened(bed, source, programs) as run:
         try:
@@ -154,7 +141,7 @@ def _measure(bed: Bed, programs: Path, source: Path, tool: Tool) -> Cost:
             raise CannotRun(f"{tool.title} left another file than was sent")
     if isinstance(tool, Blast) and (used := _engines(notes)) != {tool.engine}:
         raise CannotRun(f"{tool.title} was to go by the engine {tool.engine}, and went by {', '.join(sorted(used))}")
-    return Cost(notes.get("since_first_byte", ended - started), sent - began, _ended() - sent)
+    return Taken(notes.get("since_first_byte", ended - started), sent - began, _ended() - sent)
 
 
 def _engines(notes: dict[str, Any]) -> set[str]:
@@ -162,21 +149,20 @@ def _engines(notes: dict[str, Any]) -> set[str]:
     return {notes["engine"], *(one["engine"] for one in notes["receivers"])}
 
 
-def _ended() -> Used:
+def _ended() -> Cost:
     """Of the processes that have ended by now."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Used(used.ru_utime, used.ru_stime)
+    return used_by(resource.RUSAGE_CHILDREN)
 
 
 def _digest_seconds(size: int) -> float:
     """What the digests of so many bytes take, hot and in pieces as large as a block."""
-    piece, suite, before = bytes(_DIGEST_PIECE), suite_named("blake3"), resource.getrusage(resource.RUSAGE_THREAD)
+    piece, suite, before = bytes(_DIGEST_PIECE), suite_named("blake3"), used_by(resource.RUSAGE_THREAD)
     for _ in range(size // _DIGEST_PIECE):
         suite.block(piece)
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_utime - before.ru_utime
+    return (used_by(resource.RUSAGE_THREAD) - before).user
 
 
-def _told(costs: Sequence[Cost], start: Cost, size: int) -> dict[str, Any]:
+def _told(costs: Sequence[Taken], start: Taken, size: int) -> dict[str, Any]:
     def per_gigabyte(values: Iterable[float]) -> float:
         return statistics.median(values) / (size / 1e9)
 
@@ -208,7 +194,7 @@ class Ratio:
         return {"of": self.of, "ratio": ratio, "interval": [low, high], **bar, "kept": kept}
 
 
-def _ratios(cell: str, costs: dict[str, list[Cost]], digests: float) -> list[Ratio]:
+def _ratios(cell: str, costs: dict[str, list[Taken]], digests: float) -> list[Ratio]:
     carrier, _, receivers = cell.partition(":")
     alone = receivers == "1"
 

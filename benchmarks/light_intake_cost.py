@@ -22,17 +22,15 @@ import resource
 import select
 import signal
 import socket
-import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import machine
-from engine_cost import BAR, MEGABYTES, REPEATS, Cost
-from median_interval import median_interval
+from engine_cost import BAR, MEGABYTES, REPEATS
+from processor_cost import Cost, compared_line, engines_compared, is_kept, used_by
 from transport_bed import script
 from transport_bed.failures import CannotRun
 
@@ -91,28 +89,8 @@ def _row(way: str, args: argparse.Namespace) -> dict[str, Any]:
             COMPILED: lambda: bench.read(COMPILED),
         }
         taken = script.in_turn(measures, args.repeats)
-    beside = {
-        engine: statistics.median(
-            one.user - two.user - three.user
-            for one, two, three in zip(taken[engine], taken["digest"], taken["write"], strict=True)
-        )
-        for engine in (PYTHON, COMPILED)
-    }
-    low, ratio, high = median_interval(
-        [new.both / old.both for old, new in zip(taken[PYTHON], taken[COMPILED], strict=True)]
-    )
-    return {
-        "way": way,
-        "seconds_per_gb": {name: asdict(_median(costs)) for name, costs in taken.items()},
-        "user_beside_digest_and_write": beside,
-        "ratio": ratio,
-        "interval": [low, high],
-        "kept": high < 1 and beside[COMPILED] <= BAR * beside[PYTHON],
-    }
-
-
-def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(statistics.median(one.user for one in costs), statistics.median(one.system for one in costs))
+    row = engines_compared(taken, ("digest", "write"))
+    return {"way": way, **row, "kept": is_kept(row, BAR)}
 
 
 class _Bench:
@@ -222,11 +200,9 @@ class _Bench:
                     block += 1
 
     def _cost(self, do: Callable[[], object]) -> Cost:
-        before = resource.getrusage(resource.RUSAGE_THREAD)
+        before = used_by(resource.RUSAGE_THREAD)
         do()
-        after = resource.getrusage(resource.RUSAGE_THREAD)
-        gigabytes = self._blocks * self._layout.block_size / 1e9
-        return Cost((after.ru_utime - before.ru_utime) / gigabytes, (after.ru_stime - before.ru_stime) / gigabytes)
+        return (used_by(resource.RUSAGE_THREAD) - before) / (self._blocks * self._layout.block_size / 1e9)
 
 
 def _let_go_on(words: int) -> None:
@@ -234,13 +210,7 @@ def _let_go_on(words: int) -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
-    spent, beside = row["seconds_per_gb"], row["user_beside_digest_and_write"]
-    parts = ", ".join(f"{name} {cost['user']:.3f} + {cost['system']:.3f}" for name, cost in spent.items())
-    low, high = row["interval"]
-    return (
-        f"{row['way']}: {parts}; compiled / python x {row['ratio']:.3f} ({low:.3f}-{high:.3f}); user beside digest and "
-        f"write {beside[PYTHON]:.3f} -> {beside[COMPILED]:.3f}{'' if row['kept'] else '  MISSED'}"
-    )
+    return f"{row['way']:>13}: {compared_line(row)}{'' if row['kept'] else '  MISSED'}"
 
 
 def _arguments() -> argparse.Namespace:

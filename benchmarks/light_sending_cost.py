@@ -20,17 +20,16 @@ import argparse
 import json
 import os
 import resource
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import machine
-from median_interval import median_interval
+from processor_cost import Cost, compared_line, engines_compared, is_kept, used_by
 from transport_bed import contents, script
 
 from blast_transport.base.engines import COMPILED, PYTHON, check_engine, engines_here
@@ -59,7 +58,6 @@ _SUITE = suite_named("blake3")
 _GROUP, _PORT = "239.77.77.77", 27777
 _UNPACED = 1e12
 """Bits/s, more than the machine can do."""
-_STAGES = ("read", "digest", "socket")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +69,6 @@ class Way:
 
 
 WAYS = {"whole": Way(44), "pieces": Way(11), "repairs": Way(44, 100)}
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Processor seconds of one thread."""
-
-    user: float
-    system: float
-
-    @property
-    def both(self) -> float:
-        """User and system."""
-        return self.user + self.system
 
 
 def main() -> bool:
@@ -116,39 +101,8 @@ def _row(name: str, path: Path, repeats: int) -> dict[str, Any]:
             COMPILED: lambda: bench.send(COMPILED),
         }
         taken = script.in_turn(measures, repeats)
-    beside = {engine: _median_of(_beside_digest(taken[engine], taken["digest"])) for engine in (PYTHON, COMPILED)}
-    rest = {
-        engine: _median_of(_beside_stages(taken[engine], [taken[stage] for stage in _STAGES]))
-        for engine in (PYTHON, COMPILED)
-    }
-    low, ratio, high = median_interval(
-        [new.both / old.both for old, new in zip(taken[PYTHON], taken[COMPILED], strict=True)]
-    )
-    return {
-        "way": name,
-        "seconds_per_gb": {measure: asdict(_median(costs)) for measure, costs in taken.items()},
-        "user_beside_digest": beside,
-        "beside_all_stages": rest,
-        "ratio": ratio,
-        "interval": [low, high],
-        "kept": high < 1 and beside[COMPILED] <= BAR * beside[PYTHON],
-    }
-
-
-def _beside_digest(whole: Sequence[Cost], digest: Sequence[Cost]) -> list[float]:
-    return [one.user - two.user for one, two in zip(whole, digest, strict=True)]
-
-
-def _beside_stages(whole: Sequence[Cost], stages: Sequence[Sequence[Cost]]) -> list[float]:
-    return [one.both - sum(stage.both for stage in parts) for one, *parts in zip(whole, *stages, strict=True)]
-
-
-def _median_of(values: Sequence[float]) -> float:
-    return statistics.median(values)
-
-
-def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(statistics.median(one.user for one in costs), statistics.median(one.system for one in costs))
+    row = engines_compared(taken, ("digest",))
+    return {"way": name, **row, "kept": is_kept(row, BAR)}
 
 
 @contextmanager
@@ -226,9 +180,8 @@ class _Bench:
             do(block)
         return self._cost(before)
 
-    def _cost(self, before: tuple[float, float]) -> Cost:
-        (user, system), gigabytes = _used(), self._source.size / 1e9
-        return Cost((user - before[0]) / gigabytes, (system - before[1]) / gigabytes)
+    def _cost(self, before: Cost) -> Cost:
+        return (_used() - before) / (self._source.size / 1e9)
 
 
 def _send_all(sender: DatagramSender, parts: Sequence[Sequence[memoryview]]) -> None:
@@ -236,21 +189,12 @@ def _send_all(sender: DatagramSender, parts: Sequence[Sequence[memoryview]]) -> 
         sender.send(one)
 
 
-def _used() -> tuple[float, float]:
-    used = resource.getrusage(resource.RUSAGE_THREAD)
-    return used.ru_utime, used.ru_stime
+def _used() -> Cost:
+    return used_by(resource.RUSAGE_THREAD)
 
 
 def _line(row: dict[str, Any]) -> str:
-    spent = row["seconds_per_gb"]
-    parts = ", ".join(f"{name} {cost['user']:.3f} + {cost['system']:.3f}" for name, cost in spent.items())
-    low, high = row["interval"]
-    beside, rest = row["user_beside_digest"], row["beside_all_stages"]
-    return (
-        f"{row['way']:>7}: {parts}; compiled / python x {row['ratio']:.3f} ({low:.3f}-{high:.3f}); user beside digest "
-        f"{beside[PYTHON]:.3f} -> {beside[COMPILED]:.3f}, beside all stages {rest[PYTHON]:.3f} -> {rest[COMPILED]:.3f}"
-        f"{'' if row['kept'] else '  MISSED'}"
-    )
+    return f"{row['way']:>7}: {compared_line(row)}{'' if row['kept'] else '  MISSED'}"
 
 
 def _arguments() -> argparse.Namespace:

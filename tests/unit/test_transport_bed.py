@@ -309,6 +309,20 @@ def test_a_ratio_is_missed_only_when_its_whole_interval_is():
     assert Ratio("x", [7.0]).told()["kept"]
 
 
+def test_engines_are_compared_pair_by_pair_beside_what_both_do():
+    from processor_cost import Cost, engines_compared, is_kept
+
+    taken = {
+        "digest": [Cost(1, 0), Cost(2, 0), Cost(1, 0)],
+        "python": [Cost(4, 2), Cost(5, 2), Cost(4, 0)],
+        "compiled": [Cost(2, 1), Cost(3, 1), Cost(1.5, 1)],
+    }
+    row = engines_compared(taken, ("digest",))
+    assert row["beside_stages"] == {"python": 3, "compiled": 1} and row["ratio"] == pytest.approx(4 / 7)
+    assert row["seconds_per_gb"]["digest"] == {"user": 1, "system": 0}
+    assert is_kept(row, 1 / 3) and not is_kept(row, 0.33)
+
+
 @pytest.mark.rust
 def test_what_verifies_digests_what_it_writes(tmp_path):
     import blake3
