@@ -219,3 +219,133 @@ fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::{env, process};
+
+    use super::*;
+    use crate::books::Shape;
+    use crate::digests::DIGEST_BYTES;
+
+    const SEGMENTS: usize = 4;
+    const SIZE: usize = 10;
+    const BLOCKS: u64 = 2000;
+    const SESSION: u32 = 77;
+    const SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
+    const SESSIONS: u64 = 2500;
+    const CALLS: usize = 500;
+
+    /// xorshift64*, by Vigna (2016), and near which segment most of what comes is.
+    struct Chance(u64, u64);
+
+    impl Chance {
+        fn any(&mut self) -> u64 {
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        }
+
+        fn below(&mut self, limit: usize) -> usize {
+            (self.any() % limit as u64) as usize
+        }
+
+        /// Once in so many times.
+        fn rarely(&mut self, times: usize) -> bool {
+            self.below(times) == 0
+        }
+
+        fn segment(&mut self) -> u64 {
+            match self.below(20) {
+                0 => self.any(),
+                1 => u64::MAX - self.below(3 * SEGMENTS) as u64,
+                2 => self.below(SEGMENTS * (BLOCKS as usize + 2)) as u64,
+                _ => self.1 + self.below(20 * SEGMENTS) as u64,
+            }
+        }
+    }
+
+    fn store(size: Option<u64>, number: u64) -> FileStore {
+        let file = |name: &str| {
+            let path = env::temp_dir().join(format!("blast-fuzz-{}-{number}-{name}", process::id()));
+            let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+            fs::remove_file(path).unwrap();
+            file
+        };
+        let shape = Shape { block_size: (SEGMENTS * SIZE) as u64, size, ahead: 1000 };
+        FileStore::new(file("data"), file("records"), shape, None)
+    }
+
+    /// As the kernel would have left it as the `number`-th message: ours, mostly, and mostly whole.
+    fn message(light: &mut Light, number: usize, chance: &mut Chance) -> Message {
+        let Scatter { head, body, parts } = light.scatter;
+        let (count, first) = (1 + chance.below(parts), chance.segment());
+        for part in 0..parts {
+            let flags = if chance.rarely(60) { chance.any() as u32 } else { 0 };
+            let session = if chance.rarely(60) { chance.any() as u32 } else { SESSION };
+            let segment = if chance.rarely(30) { chance.segment() } else { first.wrapping_add(part as u64) };
+            let begin = (number * parts + part) * head;
+            let header = [&session.to_le_bytes()[..], &flags.to_le_bytes(), &segment.to_le_bytes()].concat();
+            light.headers[begin..begin + head].copy_from_slice(&header);
+        }
+        let fill = chance.any() as u8;
+        light.payloads[number * parts * body..(number + 1) * parts * body].fill(fill);
+        let most = parts * (head + body);
+        let length = match chance.below(6) {
+            0 => chance.below(most + 1),
+            1 => count * (head + body) - chance.below(body),
+            _ => count * (head + body),
+        };
+        let source = (!chance.rarely(60)).then_some(SOURCE);
+        Message { length, truncated: chance.rarely(60), source }
+    }
+
+    /// What else happens meanwhile: repairs of what is missing and of anything, digests of something else, questions.
+    fn meanwhile(assembly: &mut Assembly, store: &FileStore, chance: &mut Chance) {
+        let (first, stop) = (chance.segment(), chance.segment());
+        assembly.missing(store, first.min(stop), first.max(stop)).unwrap();
+        let row = [chance.any() as u8; 3 * SEGMENTS * SIZE];
+        for (first, stop) in assembly.missing(store, 0, chance.1).unwrap() {
+            let length = row.len().min((stop - first) as usize * SIZE);
+            assembly.repair(store, &[(first, &row[..length])]).unwrap();
+        }
+        assembly.repair(store, &[(chance.segment(), &row[..chance.below(row.len())])]).unwrap();
+        let known = chance.below(BLOCKS as usize) as u64;
+        store.books().unwrap().expect(known, &[[chance.any() as u8; DIGEST_BYTES]; 2]);
+        assembly.take_wrong(store).unwrap();
+    }
+
+    #[test]
+    #[ignore = "ten million messages: make test-long"]
+    fn whatever_comes_nothing_panics_or_fails() {
+        let (mut chance, mut held) = (Chance(2026, 0), 0);
+        for number in 0..SESSIONS {
+            let size = BLOCKS * 40 - chance.below(3 * SIZE) as u64;
+            let store = store((number % 3 > 0).then_some(size), number);
+            let mut assembly = Assembly::new(&store, SEGMENTS as u64, SIZE, 40).unwrap();
+            let expected = Expected { source: SOURCE, session: SESSION, segment_size: SIZE };
+            let mut light = Light::new(expected, SEGMENTS, number % 2 == 0).unwrap();
+            let mut came = Came::default();
+            for call in 0..CALLS {
+                chance.1 = BLOCKS * SEGMENTS as u64 * call as u64 / CALLS as u64;
+                let messages: Vec<Message> = (0..ROWS).map(|row| message(&mut light, row, &mut chance)).collect();
+                let spans = light.spans(&messages, &mut assembly);
+                let stop = if chance.rarely(10) { chance.segment() } else { SEGMENTS as u64 * BLOCKS };
+                came.runs.clear();
+                light.take(&spans, &mut assembly, &store, stop, &mut came).unwrap();
+                assert!(came.runs.iter().all(|run| run.0 < run.1 && run.1 <= stop));
+                if chance.rarely(20) {
+                    meanwhile(&mut assembly, &store, &mut chance);
+                }
+            }
+            store.end_at(size).unwrap();
+            assembly.settle(&store).unwrap();
+            held += store.books().unwrap().held().held();
+        }
+        // It was no test of refusals alone.
+        assert!(held > SESSIONS * BLOCKS / 10, "{held}");
+    }
+}
