@@ -380,6 +380,8 @@ def test_what_is_no_model_is_not_served_and_the_next_version_is(fleet: Fleet) ->
         assert host.serving() == 1
         fleet.release(4)
         fleet.await_version(4, host)
+    # What is served was said to be sent a little later.
+    eventually(lambda: {"version": 4}.items() <= publisher.lines[-1].items(), "the publisher to tell of the last")
     # The unfit were sent once, although nobody serves them, and the newest of them is all that stays.
     assert [line["version"] for line in publisher.lines if "version" in line] == [1, 2, 3, 4]
     assert host.files() == [f"{MODEL}-v{version}.safetensors" for version in (1, 3, 4)]

@@ -289,6 +289,19 @@ def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
     assert repairs(core, "b") == []
 
 
+def test_who_takes_nothing_is_given_up_when_the_last_that_it_is_owed_waits_for_it() -> None:
+    """Its connection has no room, so nobody asks what else it is owed, and it does not hear of the end."""
+    core = at_end("a", "b")
+    core.receive("a", Nack(7, ((4, 1),)), 1.1)
+    assert core.take_repair("a", 1.2) == [(4, 1)]
+    core.tick(6.0)
+    assert core.peers["a"].state is PeerState.READY
+    assert core.deadline() is not None
+    core.tick(6.2)
+    assert core.peers["a"].state is PeerState.FAILED
+    assert core.peers["a"].reason == "did not confirm: no progress for 5 s after the end of data"
+
+
 def test_what_two_miss_goes_by_light_and_the_rest_alone() -> None:
     core = on_leg("a", "b", window=BLOCKS)
     send(core, 8)

@@ -54,7 +54,8 @@ class Timeouts:
             return peer.progressed + self.timings.freeze
         if peer.state in UNANSWERED:
             return peer.progressed + self.timings.ready
-        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self.ended and peer.retransmits):
+        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self.ended):
+            # The last of what it is owed may wait in a connection that takes nothing.
             return self._taken_by(peer)
         if peer.state is PeerState.ABSENT and self.ended:
             return peer.awaited
