@@ -21,8 +21,15 @@ from blast_transport.carriers.optical import light_socket
 from blast_transport.carriers.optical.compiled_light import CompiledLight, open_light
 from blast_transport.carriers.optical.light_intake import PythonLight
 from blast_transport.carriers.optical.offload import UDP_SEGMENT, take_super_packets
+from blast_transport.carriers.optical.parameters import OpticalParameters
+from blast_transport.carriers.optical.receiver import OpticalReceiver
+from blast_transport.carriers.receiving import ReceivingContext
+from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_assembly
+from blast_transport.wire.carriers import OPTICAL
 from blast_transport.wire.datagram import HEADER
+from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.messages import Leg
 from tests.support.datagrams import LOOPBACK, bound_socket, delivered, on_one_processor
 from tests.support.engines import file_store
 from tests.support.transport_data import data_of
@@ -199,6 +206,22 @@ def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.Monkey
             assert (there.light.read(), there.light.emptied) == (read * COUNT * SIZE, emptied)
         assert there.light.arrived(0.0).new == SEGMENTS and there.assembly.duplicates == 10 * COUNT
         assert there.assembly.store.complete
+
+
+@pytest.mark.parametrize("engine", [PYTHON, COMPILED])
+def test_all_that_has_come_when_the_light_ends_is_read(engine: str) -> None:
+    with ExitStack() as undo:
+        there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
+        mouth = undo.enter_context(bound_socket())
+        said = to_parameters(OpticalParameters("239.7.7.7", 7001, *mouth.getsockname()))
+        around = ReceivingContext(there.assembly, dial, LOOPBACK, lambda *_: there.socket, lambda: None)
+        carrier = OpticalReceiver(Leg(SESSION, 1, OPTICAL, 0, parameters=said), around)
+        carrier.permit(SEGMENTS)
+        for block in range(MOST_BLOCKS):
+            send(mouth, [there], Sent(block * COUNT, COUNT))
+        delivered(mouth)
+        carrier.drain()
+        assert sum(arrived.new for arrived in carrier.events()) == SEGMENTS
 
 
 def test_a_socket_of_another_class_is_read_by_python() -> None:

@@ -16,6 +16,10 @@ _GATHERING_SECONDS = 0.002
 """Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
 
 
+_MOST_DRAINED = 16
+"""Readings: more than the buffer of a socket holds, unless somebody fills it all the time."""
+
+
 class OpticalReceiver(ReceivingCarrier):
     """Listens to the group that a leg names. Raises RemoteProtocolError, WrongInputError, OSError."""
 
@@ -38,8 +42,11 @@ class OpticalReceiver(ReceivingCarrier):
         self._moderation.read(size, now, left=not self._light.emptied)
 
     def drain(self) -> None:
-        """The light is over. Raises StoreError."""
-        self._read(time.monotonic())
+        """The light is over: all that has come is read. Raises StoreError."""
+        for _ in range(_MOST_DRAINED):
+            self._read(time.monotonic())
+            if self._light.emptied:
+                return
 
     def _read(self, began: float) -> int:
         size = self._light.read()
