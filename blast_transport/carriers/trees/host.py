@@ -138,7 +138,8 @@ class Host(ABC):
         before, self._carried_before = self._carried_before, self._carried()
         now = time.monotonic()
         self._moderation.read(max(0, self._carried_before - before), now)
-        time.sleep(self._moderation.pause(now))
+        if (pause := self._moderation.pause(now)) > 0:
+            time.sleep(pause)
 
     def _turn(self) -> None:
         self._gather()
