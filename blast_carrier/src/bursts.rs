@@ -4,14 +4,11 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 
 use blast_boundary::with_lent;
-use blast_engine::{Allowance, Cut, Ends, Fault, MOST_BLOCKS, Sent, Spot};
+use blast_engine::{Allowance, Cut, Ends, Fault, LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS, Sent, Spot};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{at_once, waiting};
-
-const LARGEST_SEGMENT: usize = 65_491;
-const MOST_SEGMENTS: usize = 64;
 
 /// (block, segment), as of `blast_engine::Spot`.
 type InFile = (u64, usize);
@@ -36,7 +33,7 @@ impl Bursts {
         at_once(|| {
             let (size, segment_size, block_segments) = cut;
             let possible =
-                (1..=LARGEST_SEGMENT).contains(&segment_size) && (1..=MOST_SEGMENTS).contains(&block_segments);
+                (1..=LARGEST_SEGMENT).contains(&segment_size) && (1..=MOST_SEGMENTS as usize).contains(&block_segments);
             if !possible || size > MOST_BLOCKS * (segment_size * block_segments) as u64 {
                 return Err(Fault::Program(format!("{size} bytes in {block_segments} segments of {segment_size}")));
             }

@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::block_map::Run;
+use crate::block_map::{Run, append};
 use crate::books::Shape;
 use crate::fault::Fault;
 use crate::file_store::FileStore;
+use crate::masks::{MOST_SEGMENTS, bits, runs_of};
 
-/// More segments no block has (`blast_transport/blocks/layout.py`): a bit of a word for each.
-pub const MOST_SEGMENTS: u64 = u64::BITS as u64;
 /// Buffers of blocks that were finished, for the next ones.
 const MOST_SPARE: usize = 64;
 
@@ -159,13 +158,13 @@ impl Assembly {
             let mut position = first.max(begin * self.count);
             for (block, part) in self.open.range(begin..end) {
                 let offset = block * self.count;
-                note(&mut found, position, offset.min(stop));
-                for (from, to) in runs_of(!part.mask, self.count) {
-                    note(&mut found, first.max(offset + from), stop.min(offset + to));
+                append(&mut found, position, offset.min(stop));
+                for (from, to) in runs_of(!part.mask & bits(self.count)) {
+                    append(&mut found, first.max(offset + from), stop.min(offset + to));
                 }
                 position = position.max(offset + self.count);
             }
-            note(&mut found, position, stop.min(end * self.count));
+            append(&mut found, position, stop.min(end * self.count));
         }
         Ok(found)
     }
@@ -346,55 +345,4 @@ fn look(store: &FileStore, block: u64) -> Result<Look, Fault> {
 fn length_of(shape: &Shape, block: u64) -> u64 {
     let behind = shape.size.map_or(u64::MAX, |size| size.saturating_sub(block.saturating_mul(shape.block_size)));
     behind.min(shape.block_size)
-}
-
-/// The lowest bits of a word.
-fn bits(count: u64) -> u64 {
-    u64::MAX.checked_shr((MOST_SEGMENTS - count.min(MOST_SEGMENTS)) as u32).unwrap_or(0)
-}
-
-/// The runs of set bits among the lowest `count`.
-fn runs_of(mask: u64, count: u64) -> impl Iterator<Item = Run> {
-    let mut rest = mask & bits(count);
-    std::iter::from_fn(move || {
-        if rest == 0 {
-            return None;
-        }
-        let first = u64::from(rest.trailing_zeros());
-        let stop = first + u64::from((rest >> first).trailing_ones());
-        rest &= !bits(stop);
-        Some((first, stop))
-    })
-}
-
-/// Segments from `first` to before `stop`, if there are any, behind those that were found.
-fn note(found: &mut Vec<Run>, first: u64, stop: u64) {
-    if first >= stop {
-        return;
-    }
-    match found.last_mut() {
-        Some(last) if last.1 == first => last.1 = stop,
-        _ => found.push((first, stop)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_are_as_many_as_are_asked_for() {
-        for (count, mask) in [(0, 0), (1, 1), (5, 31), (63, u64::MAX >> 1), (64, u64::MAX)] {
-            assert_eq!(bits(count), mask);
-        }
-    }
-
-    #[test]
-    fn runs_are_those_of_set_bits() {
-        let runs = |mask, count| runs_of(mask, count).collect::<Vec<_>>();
-        assert_eq!(runs(0b1101_1000, 8), [(3, 5), (6, 8)]);
-        assert_eq!(runs(u64::MAX, 64), [(0, 64)]);
-        assert_eq!(runs(1 << 63 | 1, 64), [(0, 1), (63, 64)]);
-        assert_eq!((runs(0, 64), runs(0xF0, 4)), (vec![], vec![]));
-    }
 }

@@ -7,6 +7,17 @@ pub type Run = (u64, u64);
 
 const BITS: u64 = u64::BITS as u64;
 
+/// Put what is from `first` to before `stop`, if there is anything, behind the last of these.
+pub fn append(runs: &mut Vec<Run>, first: u64, stop: u64) {
+    if first >= stop {
+        return;
+    }
+    match runs.last_mut() {
+        Some(last) if last.1 == first => last.1 = stop,
+        _ => runs.push((first, stop)),
+    }
+}
+
 /// Whoever adds to it sees to it that numbers have a bound.
 #[derive(Clone, Debug, Default)]
 pub struct BlockMap {

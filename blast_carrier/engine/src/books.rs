@@ -2,7 +2,7 @@
 //!
 //! Nothing here reads or writes a file, and nothing waits.
 
-use crate::block_map::{BlockMap, Run};
+use crate::block_map::{BlockMap, Run, append};
 use crate::digests::{Digest, DigestTable};
 
 /// More blocks no transfer has (`blast_transport/blocks/layout.py`).
@@ -106,10 +106,7 @@ impl Books {
                     self.refuse(block);
                     continue;
                 }
-                match good.last_mut() {
-                    Some(last) if last.1 == block => last.1 = block + 1,
-                    _ => good.push((block, block + 1)),
-                }
+                append(&mut good, block, block + 1);
             }
         }
         good

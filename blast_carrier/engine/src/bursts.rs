@@ -9,13 +9,13 @@ use crate::burst::{Burst, send};
 use crate::datagram::HEADER_BYTES;
 use crate::digests::digest;
 use crate::fault::Fault;
+use crate::masks::runs_of;
 use crate::reading::read_whole;
 
 /// What a datagram has on the wire beside its payload: Ethernet, IP, UDP, and our header.
 const WIRE_HEADERS: u64 = 14 + 20 + 8 + HEADER_BYTES as u64;
 /// What one super-packet holds; and a receiver takes as many datagrams at once as a block has.
 const MOST_BYTES: usize = 65_507;
-const MOST_SEGMENTS: usize = 64;
 
 /// A file of `size` bytes in blocks of segments.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ pub struct Bursts {
 impl Bursts {
     pub fn new(session: u32, cut: Cut, offload: bool) -> Self {
         let datagram = HEADER_BYTES + cut.segment_size;
-        let most_again = (MOST_BYTES / datagram).clamp(1, MOST_SEGMENTS.min(cut.block_segments));
+        let most_again = (MOST_BYTES / datagram).clamp(1, cut.block_segments);
         Bursts {
             cut,
             offload,
@@ -145,9 +145,9 @@ impl Bursts {
     pub fn again(&mut self, ends: Ends<'_>, owed: &[(u64, u64)]) -> Result<Sent, Fault> {
         let (mut sent, mut filled) = (Sent::default(), 0);
         let size = self.cut.segment_size;
-        for (block, first, count) in owed.iter().flat_map(|(block, mask)| runs(*block, *mask)) {
+        for (block, (first, stop)) in owed.iter().flat_map(|(block, mask)| runs_of(*mask).map(|run| (*block, run))) {
             let length = self.cut.length(block);
-            let (mut begin, end) = ((first * size).min(length), ((first + count) * size).min(length));
+            let (mut begin, end) = ((first as usize * size).min(length), (stop as usize * size).min(length));
             while begin < end && sent.refused.is_none() {
                 let part = (end - begin).min(self.most_again - filled);
                 let room = &mut self.again.payload()[filled..filled + part];
@@ -207,39 +207,6 @@ impl Sent {
                 self.wire_bytes += (end - begin) as u64 + datagrams * WIRE_HEADERS;
             }
             Err(error) => self.refused = Some((error, parts[0].len() + parts[1].len())),
-        }
-    }
-}
-
-/// The runs of set bits, with the block before: (block, first, number).
-fn runs(block: u64, mask: u64) -> impl Iterator<Item = (u64, usize, usize)> {
-    let (mut left, mut position) = (mask, 0);
-    std::iter::from_fn(move || {
-        let skip = left.trailing_zeros();
-        let length = left.checked_shr(skip)?.trailing_ones();
-        let first = position + skip as usize;
-        position = first + length as usize;
-        left = left.checked_shr(skip + length).unwrap_or(0);
-        Some((block, first, length as usize))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_those_of_set_bits() {
-        for (mask, found) in [
-            (0, vec![]),
-            (1, vec![(0, 1)]),
-            (0b1101_1000, vec![(3, 2), (6, 2)]),
-            (1 << 63, vec![(63, 1)]),
-            (u64::MAX, vec![(0, 64)]),
-            (u64::MAX << 1 ^ 1 << 40, vec![(1, 39), (41, 23)]),
-        ] {
-            let found: Vec<_> = found.into_iter().map(|(first, count)| (7, first, count)).collect();
-            assert_eq!(runs(7, mask).collect::<Vec<_>>(), found, "{mask:b}");
         }
     }
 }

@@ -7,12 +7,13 @@ use std::os::fd::BorrowedFd;
 
 use blast_boundary::{Message, Scatter, receive_scattered};
 
-use crate::assembly::{Assembly, MOST_SEGMENTS, Piece, Row, close};
-use crate::block_map::Run;
+use crate::assembly::{Assembly, Piece, Row, close};
+use crate::block_map::{Run, append};
 use crate::datagram::{Expected, HEADER_BYTES, LARGEST_SEGMENT};
 use crate::fault::Fault;
 use crate::file_store::FileStore;
 use crate::intake::lost;
+use crate::masks::MOST_SEGMENTS;
 
 /// Blocks that are read before any is looked at: as much as stays in a processor's cache.
 const ROWS: usize = 8;
@@ -140,7 +141,7 @@ impl Light {
             came.bytes += (span.end - span.begin) as u64;
             match span.first.checked_add(span.count).filter(|end| *end <= stop) {
                 Some(end) => {
-                    note(&mut came.runs, (span.first, end));
+                    append(&mut came.runs, span.first, end);
                     self.cut_at_blocks(*span, &mut possible);
                 }
                 None => assembly.refuse(span.count),
@@ -205,13 +206,6 @@ fn in_runs(segments: &[u64], all: Span, size: usize) -> impl Iterator<Item = Spa
         begin = end;
         span
     })
-}
-
-fn note(runs: &mut Vec<Run>, run: Run) {
-    match runs.last_mut() {
-        Some(last) if last.1 == run.0 => last.1 = run.1,
-        _ => runs.push(run),
-    }
 }
 
 /// Somebody has told the socket that nobody listens to it, which it does not talk to; or a signal came.
