@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -270,9 +270,10 @@ class SparkCluster:
 
         def ask() -> int:
             page = http.client.HTTPConnection(self.address(self.driver), _PAGE_PORT, timeout=_READY_SECONDS)
-            page.request("GET", "/json/")
-            known = json.load(page.getresponse())["workers"]
-            page.close()
+            with closing(page):
+                page.request("GET", "/json/")
+                with page.getresponse() as answer:
+                    known = json.load(answer)["workers"]
             return sum(worker["state"] == "ALIVE" for worker in known)
 
         with suppress(OSError, ValueError, http.client.HTTPException):
