@@ -43,6 +43,7 @@ from transport_bed.tools.blast import Blast, BlastOptical, BlastPipeline
 from transport_bed.tools.naive_tcp import NaiveTcp
 from transport_bed.tools.tool import Tool
 from transport_bed.tools.verifying import VerifyingFloor, VerifyingTcp
+from transport_bed.warm_memory import used_until_now
 
 from blast_transport.base.engines import COMPILED, PYTHON, check_engine
 from blast_transport.blocks.digests import suite_named
@@ -131,7 +132,8 @@ def _measure(bed: Bed, programs: Path, source: Path, tool: Tool) -> Taken:
     began = _ended()
     with opened(bed, source, programs) as run:
         try:
-            tool.prepare(run)
+            with used_until_now(source.parent, source.stat().st_size * len(run.receivers)):
+                tool.prepare(run)
             started = run.begin(_LIMIT_SECONDS)
             ended, notes = tool.send(run)
         except RunFailed as failure:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -19,6 +21,22 @@ _LEAST_FREE, _MOST_FREE = 1 << 30, 3 << 29
 _STEP = 64 << 20
 _PIECE = bytes(1 << 20)
 _LOOK_SECONDS = 0.02
+
+
+@contextmanager
+def used_until_now(folder: Path, size: int) -> Iterator[None]:
+    """So many bytes are in use in `folder`, which lies in memory, and free at once when the block ends.
+
+    For runs that nothing paces, and whose processors are what is measured: there nobody may give memory up meanwhile.
+    """
+    path = folder / "used"
+    try:
+        with path.open("wb") as file:
+            for start in range(0, size, len(_PIECE)):
+                file.write(_PIECE[: size - start])
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 class WarmMemory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
@@ -22,6 +23,8 @@ _MOST_PARTS = 64
 _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
+_INFO_BYTES, _DATA_SEGMENTS_AT = 256, 152
+"""Where `struct tcp_info` (linux/tcp.h) has `tcpi_data_segs_in`, an unsigned 32-bit number."""
 
 M = TypeVar("M")
 
@@ -56,6 +59,12 @@ class FramedConnection(Generic[M]):
     def halfway(self) -> bool:
         """A message has begun to arrive."""
         return self._decoder.halfway
+
+    @property
+    def segments(self) -> int:
+        """How many with data have come so far, also those that wait here for one that was lost before them."""
+        info = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+        return int(struct.unpack_from("=I", info, _DATA_SEGMENTS_AT)[0])
 
     def receive(self) -> list[M]:
         """What has arrived. Raises RemoteError if the other side closed or broke the protocol."""

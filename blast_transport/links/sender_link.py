@@ -26,6 +26,7 @@ class SenderLink:
         self._selector, self._hear, self._patience = selector, hear, patience
         self._lost = ""
         self._give_up_at = 0.0
+        self._segments = 0
         selector.register(sock, selectors.EVENT_READ, hear)
 
     @property
@@ -41,6 +42,15 @@ class SenderLink:
         """Raises RemoteError if the sender has not come again in time."""
         if self._lost and now >= self._give_up_at:
             raise RemoteError(self._lost)
+
+    def brings(self) -> bool:
+        """Whether anything has come since the last call, if only a part of a message, or what waits for a lost part.
+
+        Over a link that many share a connection may lose the same segment again and again, and say nothing for many
+        seconds of all that comes after it.
+        """
+        before, self._segments = self._segments, self.connection.segments
+        return self._segments != before
 
     def receive(self) -> list[Message]:
         """What has arrived. Raises RemoteError if the connection is lost and nobody is awaited."""

@@ -41,9 +41,10 @@ class ReceiverTimings:
 
     `gather`: for more losses before it asks for the first, if light is slow; `urgent`: the same where blocks are taken
     in order, and those behind a loss wait for it. `quiet`: without a new segment at an end before it asks for the rest.
-    `repeat`: without any repair before it asks again, twice as long the next time. `silence`: without a word from the
-    sender before it gives up; `patience`: without anything new after the end of data, though the sender lives, for that
-    may have others to serve over the same link. `report`: between two signs of life to the sender.
+    `repeat`: without any repair before it asks again, twice as long the next time. `silence`: without anything from the
+    sender before it gives up; over a link that many share a connection may starve for more than ten. `patience`:
+    without anything new after the end of data, though the sender lives, for that may have others to serve over the
+    same link. `report`: between two signs of life to the sender.
     """
 
     # What is asked for in one message costs both sides little more than one loss does.
@@ -51,7 +52,7 @@ class ReceiverTimings:
     urgent: float = 0.02
     quiet: float = 0.01
     repeat: float = 0.3
-    silence: float = 10.0
+    silence: float = 30.0
     patience: float = 60.0
     report: float = 0.2
 

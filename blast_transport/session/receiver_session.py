@@ -420,5 +420,8 @@ class ReceiverSession:
         if self._link.awaited:
             core.cut_off()
         else:
+            # As often as we give signs of life we look for theirs.
+            if core.outbox and self._link.brings():
+                core.heard(0, time.monotonic())
             self._link.send(core.outbox)
             core.outbox.clear()

@@ -82,8 +82,10 @@ def test_whoever_shares_a_slow_link_gets_its_copy_in_the_end():
     from transport_bed.standing import Standing
     from transport_bed.tools.blast import BlastUnicast
 
-    # With BBR single connections starve for more than the ten seconds after which a receiver gives its sender up.
-    plan, size = Plan(6, Shape(8.0), light=False, congestion_control="reno"), 10_000_000
+    # With BBR a segment may be lost again and again, and what comes after it waits for more than ten seconds.
+    known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    plan = Plan(6, Shape(8.0), light=False, congestion_control="bbr" if "bbr" in known else "reno")
+    size = 10_000_000
     with bed_and_file(plan, size) as (bed, source), Standing(BlastUnicast(), bed, source) as standing:
         served = standing.carry(240.0)
         assert served.wrong == () and len(served.report["receivers"]) == 6

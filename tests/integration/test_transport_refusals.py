@@ -24,7 +24,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.source import StreamSource
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
-from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
+from blast_transport.wire.messages import Alive, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -121,6 +121,16 @@ def test_a_silent_sender_is_given_up(tmp_path: Path) -> None:
         assert "nothing heard" in there.failed().reason
         control.close()
         assert there.files() == {}
+
+
+def test_a_sender_whose_message_takes_long_is_not_silent(tmp_path: Path) -> None:
+    with agent(tmp_path / "r", timings=ReceiverTimings(silence=1.5)) as there:
+        control, _ = talk(there.address, hello())
+        for byte in encode(Alive(hello().session, 0))[:-1]:
+            control.sendall(bytes([byte]))
+            time.sleep(0.1)  # as over a link that many share
+        control.close()
+        assert "control connection" in there.failed().reason
 
 
 @pytest.mark.parametrize(
