@@ -89,7 +89,7 @@ class ControlLinks:
     def connect(self, timeout: float) -> dict[str, str]:
         """Connect to every receiver that is not connected; what failed, name to reason.
 
-        Who does not answer holds the others up for a moment only; the connection may still come about in `redial`.
+        Who does not answer holds the others up for a moment only; the connection may still come about in `look_after`.
         """
         self._drop_closed()
         self._unreached.clear()
@@ -110,8 +110,9 @@ class ControlLinks:
         waiting = f"cannot connect: no answer within {time.monotonic() - began:.1f} s"
         return {name: self._unreached.get(name, waiting) for name in self._addresses if name not in self._open}
 
-    def redial(self, core: SenderCore, timeout: float) -> None:
-        """Try again, in the background, to reach receivers that are not there; hand over those that are again."""
+    def look_after(self, core: SenderCore, timeout: float) -> None:
+        """Let go who has failed; try again, in the background, to reach who is not there; hand over who is again."""
+        self.drop_failed(core)
         self._take_dialled(timeout, core)
         now = time.monotonic()
         for name in self._open:
@@ -120,13 +121,12 @@ class ControlLinks:
         self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
     def repair(self, core: SenderCore, segments: Segments) -> bool:
-        """Queue what is owed, and let go who has failed; True: there is more, and room for it.
+        """Queue what is owed; True: there is more, and room for it.
 
         `segments` gives what is to be repaired. Raises what it raises.
         """
-        filled = [name for name in list(self._open) if self._fill(name, core, segments)]
+        filled = [name for name in core.owed if name in self._open and self._fill(name, core, segments)]
         self._say(core)
-        self.drop_failed(core)
         return any(name in self._open and self._has_room(name) for name in filled)
 
     def exchange(self, core: SenderCore, timeout: float) -> None:

@@ -105,7 +105,8 @@ class SenderCore:
         self._repairs = Repairs(self.peers.values())
         self._stragglers = Stragglers(now)
         self._end: EndOfData | None = None
-        self._limit = 0
+        # Of the window: 0, or somebody having dealt with more since, means that it is to be found out anew.
+        self._limit, self._handled_more = 0, False
         self._dark = False
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
@@ -349,6 +350,14 @@ class SenderCore:
         """Number of segments that were repaired by light for several."""
         return self._repairs.shared
 
+    @property
+    def owed(self) -> list[str]:
+        """Receivers for which `take_repair` may have something."""
+        untold = self._end is not None
+        return [
+            name for name, peer in self.peers.items() if peer.retransmits or (untold and peer.state is PeerState.READY)
+        ]
+
     def take_repair(self, name: str, now: float) -> list[Range]:
         """Segments owed to this receiver alone, in runs within blocks; about as much as one block. Empty: none is due.
 
@@ -404,7 +413,7 @@ class SenderCore:
         for name, handled in blocks.items():
             peer = self.peers[name]
             if peer.active and handled > peer.handled:
-                peer.handled, peer.progressed = handled, now
+                peer.handled, peer.progressed, self._handled_more = handled, now, True
 
     def tell_sent(self) -> None:
         """Tell everybody how far the light is: a loss at an end shows by no gap."""
@@ -508,7 +517,8 @@ class SenderCore:
             peer.progressed = now
         if moved and self._end is not None:
             self._served = now
-        peer.handled = max(peer.handled, credit.handled)
+        if credit.handled > peer.handled:
+            peer.handled, self._handled_more = credit.handled, True
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
         if peer.demoted and self._readmits(peer, now):
             self._promote(name, peer)
@@ -556,8 +566,10 @@ class SenderCore:
     # ------------------------------------------------------------------------------------- window and slow ones
 
     def _renew_limit(self) -> int:
-        handled = [peer.handled for peer in self.peers.values() if peer.active]
-        self._limit = min(handled) + self.window if handled else self.layout.blocks
+        if self._handled_more or not self._limit:
+            handled = [peer.handled for peer in self.peers.values() if peer.active]
+            self._limit = min(handled) + self.window if handled else self.layout.blocks
+            self._handled_more = False
         return self._limit
 
     def _may_demote(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -38,7 +39,9 @@ _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
 _CARE_SECONDS = 0.005
-"""Between two looks at every receiver while light flows."""
+"""Between two turns, while light flows, in which repairs leave."""
+_LOOK_SECONDS = 0.05
+"""Between two looks at every receiver then: what it finds is a matter of a second, and its price grows with them."""
 # Each one costs both sides as much as a block does; the rest of a window covers the time that it travels.
 _CREDITS_PER_WINDOW = 3
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
@@ -86,7 +89,7 @@ class Transfer:
         self._there: set[str] = set()
         self._settled = False
         self._nobody_since: float | None = None
-        self._care_at = 0.0
+        self._care_at = self._look_at = 0.0
 
     def run(self, report: Callable[[Progress], None] | None = None) -> None:
         """See it through, with a `report` some times a second. Raises as `Sender.transmit` does."""
@@ -176,23 +179,39 @@ class Transfer:
                 self._gather = min(max(window, _SHORTEST_GATHER), _LONGEST_GATHER)
 
     def _care(self, now: float, source: Source) -> None:
-        """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
-        core = self._core
+        """Everything that is to be done, and all receivers looked at; while light flows not for every burst."""
+        core, looking = self._core, now >= self._look_at
         if self._drained and (light := self._retry.take(now)) is not None:
             self._try_again(light, now)
-        wait = self._step(now)
+        if looking:
+            self._links.look_after(core, self._settings.timings.connect)
+        wait = min(self._step(now), self._until_look(now))
         if (left := self._retry.wait(now)) is not None:
             wait = min(wait, left)
-        if (deadline := core.deadline()) is not None:
-            wait = min(wait, max(0.0, deadline - time.monotonic()))
         if self._links.repair(core, self._reader.segments):
             wait = 0
-        flowing = self._carrier is not None and core.sending and not self._carrier.over
-        self._care_at = time.monotonic() + (_CARE_SECONDS if flowing else 0.0)
+        self._plan(looking)
         self._links.exchange(core, wait)
-        core.tick(time.monotonic())
+        if looking:
+            core.tick(time.monotonic())
         self._release(source)
         self._tell()
+
+    def _until_look(self, now: float) -> float:
+        """Seconds until something may be due at some receiver."""
+        if now < self._look_at:
+            return _CARE_SECONDS if self._core.owed else self._look_at - now
+        deadline = self._core.deadline()
+        return math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+
+    def _plan(self, looked: bool) -> None:
+        """When this is to be done again."""
+        now = time.monotonic()
+        if self._carrier is None or not self._core.sending or self._carrier.over:
+            self._care_at = self._look_at = now
+        else:
+            self._care_at = now + _CARE_SECONDS
+            self._look_at = now + _LOOK_SECONDS if looked else self._look_at
 
     def repaired_bytes(self) -> int:
         """What was sent again to single receivers; to each apart, nothing is sent again."""
@@ -283,7 +302,6 @@ class Transfer:
 
     def _step(self, now: float) -> float:
         core = self._core
-        self._links.redial(core, self._settings.timings.connect)
         if self._alone(now) or core.ended:
             return _IDLE_SECONDS
         if core.settling or not any(peer.state is PeerState.READY for peer in core.peers.values()):

@@ -16,15 +16,18 @@ class Stragglers:
     def __init__(self, now: float) -> None:
         self.blocked = False
         self._judged = now
+        # Those that have kept others waiting lately: few, whoever is there.
+        self._suspects: dict[str, Peer] = {}
 
     def judge(self, peers: Mapping[str, Peer], window: int, now: float) -> Iterator[tuple[str, Peer]]:
         """Since the last time the light waited for receivers, or did not: note who alone was the cause; those."""
         # Who was kept from looking by his own machine has not heard yet how far the others are.
         seconds, self._judged = min(now - self._judged, _LONGEST_LOOK), now
         if not self.blocked:
-            for peer in peers.values():
-                if peer.held_up:
-                    peer.held_up = max(0.0, peer.held_up - seconds)
+            for name, peer in list(self._suspects.items()):
+                peer.held_up = max(0.0, peer.held_up - seconds)
+                if not peer.held_up:
+                    del self._suspects[name]
             return
         active = [(name, peer) for name, peer in peers.items() if peer.active]
         handled = sorted(peer.handled for _, peer in active)
@@ -33,4 +36,5 @@ class Stragglers:
         for name, peer in active:
             if 2 * peer.handled <= handled[0] + median:
                 peer.held_up += seconds
+                self._suspects[name] = peer
                 yield name, peer
