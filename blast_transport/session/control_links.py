@@ -120,12 +120,12 @@ class ControlLinks:
         absent = {self._units[name] for name, peer in core.peers.items() if not peer.over and name not in self._open}
         self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
-    def repair(self, core: SenderCore, segments: Segments) -> bool:
-        """Queue what is owed; True: there is more, and room for it.
+    def repair(self, core: SenderCore, names: Iterable[str], segments: Segments) -> bool:
+        """Queue what is owed to these; True: there is more, and room for it.
 
         `segments` gives what is to be repaired. Raises what it raises.
         """
-        filled = [name for name in core.owed if name in self._open and self._fill(name, core, segments)]
+        filled = [name for name in names if name in self._open and self._fill(name, core, segments)]
         self._say(core)
         return any(name in self._open and self._has_room(name) for name in filled)
 

@@ -105,7 +105,7 @@ class Transfer:
                     self._turn(time.monotonic(), source)
                 except LightPathError as error:
                     self._do_without_light(error)
-            self._links.repair(core, self._reader.segments)
+            self._links.repair(core, core.owed, self._reader.segments)
             self._links.exchange(core, 0)
         finally:
             for carrier in self._carriers():
@@ -185,11 +185,13 @@ class Transfer:
             self._try_again(light, now)
         if looking:
             self._links.look_after(core, self._settings.timings.connect)
-        wait = min(self._step(now), self._until_look(now))
+        wait = self._step(now)
         if (left := self._retry.wait(now)) is not None:
             wait = min(wait, left)
-        if self._links.repair(core, self._reader.segments):
+        owed = core.owed
+        if self._links.repair(core, owed, self._reader.segments):
             wait = 0
+        wait = min(wait, _CARE_SECONDS if owed and now < self._look_at else self._until_look(now))
         self._plan(looking)
         self._links.exchange(core, wait)
         if looking:
@@ -200,7 +202,7 @@ class Transfer:
     def _until_look(self, now: float) -> float:
         """Seconds until something may be due at some receiver."""
         if now < self._look_at:
-            return _CARE_SECONDS if self._core.owed else self._look_at - now
+            return self._look_at - now
         deadline = self._core.deadline()
         return math.inf if deadline is None else max(0.0, deadline - time.monotonic())
 
@@ -362,7 +364,8 @@ class Transfer:
         core.readmit()
         leg, carrier = self._make(choice)
         self._renewals.began(now)
-        self._there = {name for name, peer in core.peers.items() if peer.active}
+        # Light reaches whoever listens, one or many.
+        self._there = set() if leg.traits.windowed else {name for name, peer in core.peers.items() if peer.active}
         self._legs, self._carrier = leg.number, carrier
         if isinstance(choice, Light):
             self._retry.began(now)
