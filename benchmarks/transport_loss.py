@@ -110,7 +110,8 @@ def _row(
 def _line(row: dict[str, Any]) -> str:
     (low, high), void = row["interval"], "  VOID" if row["void"] else ""
     return (
-        f"loss {row['loss']:<7g} (measured {row['lost']:.2e}{void}) {row['gbps']:7.3f} Gbit/s {row['seconds']:7.2f} s  x {row['share']:.3f} ({low:.3f}-{high:.3f}) of no loss, bar {row['bar']:g}"
+        f"loss {row['loss']:<7g} (measured {row['lost']:.2e}{void}) {row['gbps']:7.3f} Gbit/s {row['seconds']:7.2f} s  "
+        f"x {row['share']:.3f} ({low:.3f}-{high:.3f}) of no loss, bar {row['bar']:g}"
         + ("" if row["kept"] else "  MISSED")
         + "".join(f"\n    wrong: {sentence}" for sentence in row["wrong"])
     )
