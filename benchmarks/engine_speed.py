@@ -26,29 +26,23 @@ import json
 import resource
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import machine
-from median_interval import median_interval
-from processor_cost import Cost, used_by
-from transport_bed import contents, script
-from transport_bed.bed import Bed, Plan
+from engine_transfers import Taken, by_both_engines, small_beside, transfer
+from processor_cost import used_by
+from ratios import Ratio, ratio_words
+from transport_bed import script
+from transport_bed.bed import Plan
 from transport_bed.comparison import compiled
-from transport_bed.failures import CannotRun, RunFailed
-from transport_bed.run import opened
-from transport_bed.tools.blast import Blast, BlastOptical, BlastPipeline
 from transport_bed.tools.naive_tcp import NaiveTcp
 from transport_bed.tools.tool import Tool
 from transport_bed.tools.verifying import VerifyingFloor, VerifyingTcp
-from transport_bed.warm_memory import used_until_now
 
 from blast_transport.base.engines import COMPILED, PYTHON, check_engine
 from blast_transport.blocks.digests import suite_named
 
-CARRIERS: dict[str, type[Blast]] = {"pipeline": BlastPipeline, "optical": BlastOptical}
 CELLS = ("pipeline:1", "optical:1", "pipeline:7", "optical:7", "pipeline:15", "optical:15")
 ALONE_MEGABYTES, MEGABYTES, REPEATS = 4000, 1000, 15
 OF_VERIFYING = {"pipeline": 0.95, "optical": 1.1}
@@ -57,27 +51,8 @@ OF_FLOOR = 0.7
 OF_PYTHONS_USER = 1 / 3
 OF_PROCESSOR = 1.25
 """Of what the receivers of naive TCP that verify use, at most."""
-_START_BYTES = 1 << 16
-_LIMIT_SECONDS = 300.0
 _CONGESTION_CONTROL = "reno"
 _DIGEST_PIECE = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Of one transfer: seconds on the clock, and what the sender's processes and the receivers' used."""
-
-    seconds: float
-    sender: Cost
-    receivers: Cost
-
-    def __sub__(self, other: Taken) -> Taken:
-        return Taken(self.seconds - other.seconds, self.sender - other.sender, self.receivers - other.receivers)
-
-    @property
-    def user(self) -> float:
-        """Of all."""
-        return self.sender.user + self.receivers.user
 
 
 def main() -> bool:
@@ -103,9 +78,8 @@ def _row(cell: str, args: argparse.Namespace) -> dict[str, Any]:
         source,
     ):
         programs = compiled(tools.values(), source.parent)
-        small = source.with_name("small")
-        contents.write_random(small, _START_BYTES)
-        measure = partial(_measure, bed, programs)
+        small = small_beside(source)
+        measure = partial(transfer, bed, programs)
         starts = {name: measure(small, tool) for name, tool in tools.items()}
         measures: dict[str, Callable[[], Taken]] = {
             name: partial(measure, source, tool) for name, tool in tools.items()
@@ -122,38 +96,7 @@ def _row(cell: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tools(carrier: str) -> dict[str, Tool]:
-    ours = {engine: CARRIERS[carrier]() for engine in (PYTHON, COMPILED)}
-    for engine, tool in ours.items():
-        tool.engine = engine
-    return {"naive": NaiveTcp(), "verifying": VerifyingTcp(), "floor": VerifyingFloor(), **ours}
-
-
-def _measure(bed: Bed, programs: Path, source: Path, tool: Tool) -> Taken:
-    began = _ended()
-    with opened(bed, source, programs) as run:
-        try:
-            with used_until_now(source.parent, source.stat().st_size * len(run.receivers)):
-                tool.prepare(run)
-            started = run.begin(_LIMIT_SECONDS)
-            ended, notes = tool.send(run)
-        except RunFailed as failure:
-            raise CannotRun(f"{tool.title}: {failure}") from failure
-        sent = _ended()
-        if tool.carries and set(run.intact(run.receivers)) != set(run.receivers):
-            raise CannotRun(f"{tool.title} left another file than was sent")
-    if isinstance(tool, Blast) and (used := _engines(notes)) != {tool.engine}:
-        raise CannotRun(f"{tool.title} was to go by the engine {tool.engine}, and went by {', '.join(sorted(used))}")
-    return Taken(notes.get("since_first_byte", ended - started), sent - began, _ended() - sent)
-
-
-def _engines(notes: dict[str, Any]) -> set[str]:
-    """Of both ends, as the sender tells them."""
-    return {notes["engine"], *(one["engine"] for one in notes["receivers"])}
-
-
-def _ended() -> Cost:
-    """Of the processes that have ended by now."""
-    return used_by(resource.RUSAGE_CHILDREN)
+    return {"naive": NaiveTcp(), "verifying": VerifyingTcp(), "floor": VerifyingFloor(), **by_both_engines(carrier)}
 
 
 def _digest_seconds(size: int) -> float:
@@ -177,23 +120,6 @@ def _told(costs: Sequence[Taken], start: Taken, size: int) -> dict[str, Any]:
         "start_seconds": start.seconds,
         "start_processor": start.sender.both + start.receivers.both,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """Of the compiled carrier to something, round by round; `least` or `most` is the bar, where there is one."""
-
-    of: str
-    values: Sequence[float]
-    least: float | None = None
-    most: float | None = None
-
-    def told(self) -> dict[str, Any]:
-        """For the output; `kept` unless the whole interval lies beyond the bar."""
-        low, ratio, high = median_interval(self.values)
-        kept = (self.least is None or high >= self.least) and (self.most is None or low <= self.most)
-        bar = {"least": self.least, "most": self.most}
-        return {"of": self.of, "ratio": ratio, "interval": [low, high], **bar, "kept": kept}
 
 
 def _ratios(cell: str, costs: dict[str, list[Taken]], digests: float) -> list[Ratio]:
@@ -227,14 +153,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
             f"{told['receivers_system']:.2f}; start "
             f"{told['start_seconds']:.2f} s, {told['start_processor']:.2f} of processors"
         )
-    return lines + [f"  {_words(one)}" for one in row["ratios"]]
-
-
-def _words(ratio: dict[str, Any]) -> str:
-    low, high = ratio["interval"]
-    bars = [f"{word} {ratio[word]:.2f}" for word in ("least", "most") if ratio[word] is not None]
-    bar = f" (at {bars[0]})" if bars else ""
-    return f"{ratio['of']}: x {ratio['ratio']:.3f} ({low:.3f}-{high:.3f}){bar}{'' if ratio['kept'] else '  MISSED'}"
+    return lines + [f"  {ratio_words(one)}" for one in row["ratios"]]
 
 
 def _arguments() -> argparse.Namespace:

@@ -139,14 +139,10 @@ def _line(row: dict[str, Any]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
     rates = f"Mbit/s,… (default: {','.join(map(str, RATES))})"
-    parser.add_argument("--rates", type=_rates, default=list(RATES), help=rates)
+    parser.add_argument("--rates", type=script.counts, default=list(RATES), help=rates)
     parser.add_argument("--racks", type=script.count, default=4, help="each with a leader (default: 4)")
     parser.add_argument("--per-rack", type=script.count, default=25, help="receivers in each (default: 25)")
     return parser.parse_args()
-
-
-def _rates(text: str) -> list[int]:
-    return [script.count(one) for one in text.split(",")]
 
 
 if __name__ == "__main__":

@@ -40,6 +40,11 @@ def count(text: str) -> int:
     return int(text)
 
 
+def counts(text: str) -> list[int]:
+    """Such numbers with commas between them."""
+    return [count(one) for one in text.split(",")]
+
+
 def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
     """Names with commas between them, for an option; in the order of `names`."""
     known = list(names)

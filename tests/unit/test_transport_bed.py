@@ -300,7 +300,7 @@ def test_a_slow_store_is_slow_whatever_writes(tmp_path):
 
 
 def test_a_ratio_is_missed_only_when_its_whole_interval_is():
-    from engine_speed import Ratio
+    from ratios import Ratio
 
     assert Ratio("x", [0.9, 0.96, 0.9], least=0.95).told()["kept"]
     assert not Ratio("x", [0.9, 0.94, 0.9], least=0.95).told()["kept"]
