@@ -28,7 +28,7 @@ class End(Enum):
 
 
 class Segment(NamedTuple):
-    """The text between two cuts, without the byte that ended it."""
+    """The text between two cuts, without the byte that ended it. A line without text is not one."""
 
     text: bytes
     end: End
@@ -58,6 +58,7 @@ _SECOND_LINE = re.compile(
     rb"|(?:\*C|\*\*|\*\^?|A)[ \t]+\S{1,80}[ \t]+REPT\b).{0,256}",
     re.IGNORECASE,
 )
+_TEXT = re.compile(rb"[^\r\n]")
 _HEADING_SIZE = 800
 """More than the longest heading that counts as one, in bytes."""
 
@@ -120,6 +121,9 @@ class Scanner:
         A segment that reaches `limit` bytes without an end is handed out as TOO_LONG and scanning starts afresh
         after it. `rules` and `limit` must stay the same until a segment has been handed out.
         """
+        if limit and self._at == self._start:
+            begun = _TEXT.search(self._buffer, self._at)
+            self._start = self._at = begun.start() if begun else len(self._buffer)
         last = self._start + limit
         stop = min(len(self._buffer), last)
         while self._at < stop:
