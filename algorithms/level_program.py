@@ -11,10 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import highspy
+from typing import TYPE_CHECKING
 
 from algorithms.power_budget import ROUNDING_DB, Light, Passive, Piece, Window
+
+if TYPE_CHECKING:
+    import highspy
 
 DEEPEST = 8
 """Splitters in series, at most. Passive trees end earlier; behind amplifiers light alone sets no end."""
@@ -111,6 +113,9 @@ class LevelProgram:
     def _solved(
         self, hangings: Sequence[tuple[Level, Piece]], places: Sequence[tuple[Level, Window]]
     ) -> list[int] | None:
+        # It brings numpy, a tenth of what a controller loads; few fabrics come to need it.
+        import highspy
+
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)

@@ -1,17 +1,16 @@
 """The fabric as the operator wired it: racks, hosts, optical switches, splitters, and the fibres between them.
 
-The graph holds what is fixed (fibres and splitters); cross-connects are what the controller adds. Light travels
-along directed edges only, so `reached_ports` answers "where would light entering here come out?" for any set of
-cross-connects, whoever made them.
+`onward` holds what is fixed (fibres and splitters); cross-connects are what the controller adds. Light travels one way
+only, so `reached_ports` answers "where would light entering here come out?" for any set of cross-connects, whoever made
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import networkx as nx
 
 from blast_controller.core.model.identifiers import (
     DatapathId,
@@ -165,24 +164,21 @@ class Fabric:
     optics: Optics = field(default_factory=Optics)
 
     @cached_property
-    def graph(self) -> nx.DiGraph[Node]:
-        """Fibres and splitters as a directed graph.
+    def onward(self) -> Mapping[Node, Sequence[Node]]:
+        """Where fibres and splitters lead light on to. A ToR never passes light on from its receiver.
 
         Nodes: ("tor", rack, port), ("in", switch, n), ("out", switch, n), ("splitter", name).
         """
-        graph: nx.DiGraph[Node] = nx.DiGraph()
+        found: dict[Node, list[Node]] = defaultdict(list)
         for rack in self.racks.values():
             for port in rack.optical_ports:
-                tor: Node = ("tor", rack.name, port.port)
-                if port.input:
-                    graph.add_edge(tor, ("in", port.switch, port.input))
                 if port.output:
-                    graph.add_edge(("out", port.switch, port.output), tor)
+                    found["out", port.switch, port.output].append(("tor", rack.name, port.port))
         for splitter in self.splitters.values():
             node: Node = ("splitter", splitter.name)
-            graph.add_edge(("out", splitter.switch, splitter.input), node)
-            graph.add_edges_from((node, ("in", splitter.switch, leg)) for leg in splitter.outputs)
-        return graph
+            found["out", splitter.switch, splitter.input].append(node)
+            found[node] = [("in", splitter.switch, leg) for leg in splitter.outputs]
+        return found
 
     @cached_property
     def hosts_by_rack(self) -> Mapping[str, tuple[Host, ...]]:
@@ -231,13 +227,14 @@ def rack_of(end: str) -> str:
 
 def reached_ports(fabric: Fabric, circuits: Iterable[CrossConnect], source: OpticalPort) -> set[tuple[str, int]]:
     """The (rack, port) pairs that see light when `source` transmits, given these cross-connects."""
-    graph = fabric.graph.copy()
-    graph.add_edges_from((("in", c.switch, c.input), ("out", c.switch, c.output)) for c in circuits)
-    # Light enters at the switch side of the transmit fibre: a ToR never passes light on from its receiver.
-    lit = nx.descendants(_without_relaying_tors(graph), ("in", source.switch, source.input))
+    crossed: dict[Node, list[Node]] = defaultdict(list)
+    for circuit in circuits:
+        crossed["in", circuit.switch, circuit.input].append(("out", circuit.switch, circuit.output))
+    lit: set[Node] = set()
+    waiting: list[Node] = [("in", source.switch, source.input)]
+    while waiting:
+        node = waiting.pop()
+        if node not in lit:
+            lit.add(node)
+            waiting += [*fabric.onward.get(node, ()), *crossed.get(node, ())]
     return {(str(n[1]), int(n[2])) for n in lit if n[0] == "tor"}
-
-
-def _without_relaying_tors(graph: nx.DiGraph[Node]) -> nx.DiGraph[Node]:
-    graph.remove_edges_from([(u, v) for u, v in graph.edges if u[0] == "tor"])
-    return graph
