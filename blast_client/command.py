@@ -41,15 +41,23 @@ a sentence on standard error is a line of JSON: {"note": …}, and at a failure 
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run `blast` with these arguments (default: those of the process) and return the exit status."""
+def _nothing() -> None:
+    pass
+
+
+def main(argv: Sequence[str] | None = None, loaded: Callable[[], None] = _nothing) -> int:
+    """Run `blast` with these arguments (default: those of the process) and return the exit status.
+
+    `loaded` is called when the command is there, before it runs.
+    """
     words = sys.argv[1:] if argv is None else argv
-    return telling_in_json(lambda: _run(words)) if OPTION in words else _run(words)
+    return telling_in_json(lambda: _run(words, loaded)) if OPTION in words else _run(words, loaded)
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(words: Sequence[str], loaded: Callable[[], None]) -> int:
     try:
         arguments = _parser_for(words).parse_args(words)
+        loaded()
         if isinstance(sys.stderr, ErrorLines) and getattr(arguments, "json", None) is not True:
             # It was something else, as the name of a file.
             sys.stderr.as_text()
