@@ -18,18 +18,18 @@ _HOW = {
     "lossy": ("cc", "-shared", "-fPIC"),
     "slow_store": ("cc", "-shared", "-fPIC"),
 }
-_EXAMPLES = ("verifying",)
-"""Those in Rust, which blast_carrier/engine/Cargo.toml names."""
-_EXAMPLE = ("build", "--quiet", "--release", "-p", "blast_engine", "--example")
+_CRATES = ("verifying",)
+"""Those in Rust, of which blast_carrier makes crates."""
+_BUILD = ("build", "--quiet", "--release", "-p")
 _CHECKOUT = HERE.parents[2]
 
 
 def compile_into(folder: Path, program: str) -> Path:
     """Compile one program; where it is. Raises CannotRun."""
     compiled = folder / program
-    if program in _EXAMPLES:
-        _compile(program, [str(_CHECKOUT / "scripts" / "cargo"), *_EXAMPLE, program])
-        shutil.copy(_CHECKOUT / "target" / "release" / "examples" / program, compiled)
+    if program in _CRATES:
+        _compile(program, [str(_CHECKOUT / "scripts" / "cargo"), *_BUILD, program])
+        shutil.copy(_CHECKOUT / "target" / "release" / program, compiled)
     else:
         _compile(program, [*_HOW[program], "-O2", "-Wall", "-o", str(compiled), str(HERE / f"{program}.c")])
     return compiled
