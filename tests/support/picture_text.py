@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from itertools import combinations
 
 import pytest
@@ -25,7 +24,7 @@ def faults(figure: Figure) -> list[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", noted)
-        figure.savefig(BytesIO(), format="png", dpi=figure.dpi)
+        figure.draw_without_rendering()
     boxes = [(text.get_text(), _box(text)) for text in drawn if text.get_visible() and text.get_text().strip()]
     outside = [f"{words!r} is outside" for words, box in boxes if not _inside(box, figure.bbox)]
     return outside + [
