@@ -73,6 +73,22 @@ class LiveTransfer:
         except AssertionError:
             return False
 
+    def hears_again(self, host: str, seconds: float) -> bool:
+        """Whether `host` misses something that is sent from now on, and hears what is sent after that, in time.
+
+        What is done to a fibre shows once Open vSwitch has looked at its flows again.
+        """
+        start = self.sent
+
+        def heard_more() -> bool:
+            since = {number for number in self._heard[host].copy() if number >= start}
+            return bool(since) and max(since) - start >= len(since)
+
+        try:
+            return eventually(heard_more, within=seconds)
+        except AssertionError:
+            return False
+
     def goes_on(self, datagrams: int = 100) -> None:
         """Wait until so many more have been sent."""
         start = self.sent
