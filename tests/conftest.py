@@ -19,7 +19,7 @@ import thrift
 
 from tests.support.engines import BOTH, asking_for
 from tests.support.first_imports import import_share
-from tests.support.side_by_side import give_way, is_alone
+from tests.support.side_by_side import is_alone
 from tests.support.unsteady import faults
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -174,13 +174,6 @@ def _refuse_too_many_unsteady(items: list[pytest.Item]) -> None:
     wrong = faults({test: str(mark.args[0] if mark.args else "") for test, mark in marks.items() if mark is not None})
     if wrong:
         raise pytest.UsageError(*wrong)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Where others run tests beside."""
-    if hasattr(item.config, "workerinput"):
-        give_way(item.nodeid)
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)

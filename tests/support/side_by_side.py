@@ -1,15 +1,13 @@
 """Which file of tests goes to which worker: integration tests mostly wait, the others mostly compute.
 
-So they run beside each other: what only waits leaves the processors to the others, and no more than a few labs share
-the machine's one Open vSwitch. What judges how fast packets or hosts are comes when all other integration tests are
-over, one file after the other; beside it are only tests that compute, and these give way.
+So they run beside each other, half of the workers at one kind and half at the other: what only waits leaves the
+processors to the others, and no more than a few labs share the machine's one Open vSwitch. What judges how fast packets
+or hosts are comes last, one file after the other, when nothing else runs.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from xdist.scheduler import LoadScopeScheduling
@@ -31,11 +29,6 @@ ALONE = frozenset(
     )
 )
 LAST = "alone"
-MOST_LABS = 4
-"""Workers at integration tests at a time."""
-GIVES_WAY = 10
-"""How nice a process is (nice(2)) that computes: beside what waits it gets a tenth of a processor that both want."""
-_OWN = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def file_of(nodeid: str) -> str:
@@ -48,26 +41,6 @@ def is_alone(nodeid: str) -> bool:
     return file_of(nodeid) in ALONE
 
 
-def give_way(nodeid: str) -> None:
-    """Before a test: what computes leaves the processors to integration tests. Only root can take that back."""
-    if os.geteuid() == 0:
-        nice = _OWN if nodeid.startswith(INTEGRATION) else max(_OWN, GIVES_WAY)
-        # Not every container lets root.
-        with suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, nice)
-
-
-def following(files: Collection[str], at_integration: int, workers: int) -> str:
-    """What a worker does next of what is left, while so many others are at integration tests."""
-    waiting = [file for file in files if file.startswith(INTEGRATION)]
-    computing = [file for file in files if not file.startswith(INTEGRATION) and file != LAST]
-    if LAST in files and not waiting and not at_integration:
-        return LAST
-    # Those that wait for long come first, so that there is something to compute beside what comes last.
-    has_room = at_integration < max(1, min(workers - 1, MOST_LABS))
-    return next(iter([*waiting, *computing] if has_room else [*computing, *waiting]), LAST)
-
-
 class SideBySide(LoadScopeScheduling):
     """Gives a file to whichever worker is free, so that its fixtures are made once; both kinds as long as there are."""
 
@@ -77,9 +50,18 @@ class SideBySide(LoadScopeScheduling):
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         busy = sum(self._is_at_integration(other) for other in self.assigned_work if other is not node)
-        self.workqueue.move_to_end(following(self.workqueue, busy, len(self.nodes)), last=False)
+        following = next(_in_turn(self.workqueue, busy < max(1, len(self.nodes) // 2)))
+        self.workqueue.move_to_end(following, last=False)
         super()._assign_work_unit(node)
 
     def _is_at_integration(self, node: WorkerController) -> bool:
         files = self.assigned_work[node].items()
         return any(file.startswith(INTEGRATION) and not all(tests.values()) for file, tests in files)
+
+
+def _in_turn(files: Iterable[str], wants_integration: bool) -> Iterator[str]:
+    """Of the wanted kind first, what is to be alone last."""
+    left = [file for file in files if file != LAST]
+    yield from (file for file in left if file.startswith(INTEGRATION) is wants_integration)
+    yield from left
+    yield LAST
