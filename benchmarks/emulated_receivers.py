@@ -27,6 +27,7 @@ from blast_transport.links.dialling import dial
 from blast_transport.links.first_message import read_first
 from blast_transport.links.leader import Leader
 from blast_transport.store.block_assembly import Piece
+from blast_transport.wire.codec import encode
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, OnLeg, Quit, Ready
 from blast_transport.wire.relaying import Relay
 
@@ -140,8 +141,10 @@ class Receivers:
 
     def _credit(self, handled: int) -> None:
         self._credited, self._report_at = handled, time.monotonic() + _REPORT_SECONDS
+        frame = encode(Credit(self._session, handled, handled, handled))
         for connection in self._connections:
-            self._say(connection, Credit(self._session, handled, handled, handled))
+            connection.send_frame(frame)
+            connection.drain()
 
     def _finish(self, connection: ControlConnection, end: EndOfData) -> None:
         last = self._layout.blocks - 1

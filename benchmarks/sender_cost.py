@@ -6,7 +6,7 @@ emulated by one process beside ours (`emulated_receivers.py`), which takes the l
 is told is the processor time of the sending process, user and system, and what it hears. What counts is the median of
 the ratios of rounds, with an interval of 90 % that assumes nothing of how they spread (by ranks). No root needed.
 
-    .venv/bin/python benchmarks/sender_cost.py                                     # three minutes
+    .venv/bin/python benchmarks/sender_cost.py                                     # five minutes
     .venv/bin/python benchmarks/sender_cost.py --rates 1000 --racks 8 --per-rack 125 --repeats 3
 
 A bar that is missed is told; no time decides the exit status.
@@ -42,7 +42,7 @@ from blast_transport.session.settings import SenderSettings
 BAR = 1.1
 RATES = (100, 400, 1000)
 """Mbit/s on the wire."""
-MEGABYTES, REPEATS = 100, 7
+MEGABYTES, REPEATS = 200, 5
 LOOPBACK, MTU = "127.0.0.1", 1500
 _READY_SECONDS = 30.0
 _EMULATION = Path(__file__).with_name("emulated_receivers.py")
