@@ -52,6 +52,9 @@ class Leader:
     def __init__(self, sock: socket.socket, relay: Relay, dialer: Dialer) -> None:
         self._sender = LeaderConnection(sock)
         self._members: dict[int, _Member] = {}
+        # Those that are new, or have been sent something that their sockets may not have taken: mostly few.
+        self._touched: dict[int, None] = {}
+        self._reading = True
         self._group = Group()
         self._ended = False
         self._alive_at = 0.0
@@ -108,6 +111,7 @@ class Leader:
             if isinstance(message, Hello):
                 frame = encode(replace(message, key=member.connection.hidden(message.session, message.key)))
             member.connection.send_frame(frame)
+            self._touched[number] = None
             if member.connection.queued_bytes > _MOST_WAITING_BYTES:
                 self._lose(number, "does not take what it is sent")
 
@@ -156,6 +160,7 @@ class Leader:
                 self._sender.send(Member(number, outcome))
             else:
                 self._members[number] = _Member(ControlConnection(outcome), partial(self._hear, number))
+                self._touched[number] = None
                 self._sender.send(Member(number))
 
     # ------------------------------------------------------------------------------------------------ the loop
@@ -163,16 +168,18 @@ class Leader:
     def _pass_on(self) -> None:
         """Send what waits, and watch for what can happen next."""
         self._take_dialled()
-        for number, member in list(self._members.items()):
-            self._flush(number, member)
+        touched, self._touched = self._touched, {}
+        for number in touched:
+            self._flush(number)
         for message in self._group.take(time.monotonic()):
             self._sender.send(message)
         self._sign_of_life(time.monotonic())
         self._sender.flush()
         self._watch(self._sender, self._hear_sender, reading=True)
         reading = self._sender.queued_bytes < _MOST_TO_SENDER_BYTES
-        for member in self._members.values():
-            self._watch(member.connection, member.hear, reading)
+        for number in touched if reading == self._reading else self._members:
+            self._watch_member(number, reading)
+        self._reading = reading
 
     def _sign_of_life(self, now: float) -> None:
         waited_for = next((number for number, member in self._members.items() if member.invited), None)
@@ -180,10 +187,18 @@ class Leader:
             self._alive_at = now + REPORT_SECONDS
             self._tell_taken(waited_for, self._members[waited_for])
 
-    def _flush(self, number: int, member: _Member) -> None:
-        connection = member.connection
-        if not connection.wants_write:
+    def _watch_member(self, number: int, reading: bool) -> None:
+        # It may have been lost when it was flushed.
+        if (member := self._members.get(number)) is None:
             return
+        self._watch(member.connection, member.hear, reading)
+        if member.connection.wants_write:
+            self._touched[number] = None
+
+    def _flush(self, number: int) -> None:
+        if (member := self._members.get(number)) is None or not member.connection.wants_write:
+            return
+        connection = member.connection
         before = connection.queued_bytes
         try:
             connection.flush()

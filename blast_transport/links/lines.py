@@ -12,7 +12,7 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.links.control_connection import ControlConnection, LeaderConnection
 from blast_transport.links.dialling import Address
 from blast_transport.wire.codec import decode, encode
-from blast_transport.wire.messages import Credit, Hello, Message
+from blast_transport.wire.messages import Credit, Hello, Message, Repair
 from blast_transport.wire.relaying import Enveloped, GroupCredit, Member, MemberCredits, Relay, RelayMessage, Taken
 
 
@@ -138,6 +138,9 @@ class LeaderLine(Line):
         self._present: set[str] = set()
         self._under_way = [0] * len(members)
         self._frame, self._recipients = b"", dict[int, None]()
+        # Most is said to one member after the other.
+        self._message: Message | None = None
+        self._encoded = b""
         self._leader.send(Relay(tuple(members)))
 
     @property
@@ -150,12 +153,20 @@ class LeaderLine(Line):
         if isinstance(message, Hello):
             # Between sessions it has nothing to say.
             self.heard = time.monotonic()
-        number, encoded = self._numbers[name], encode(self._hidden(message))
+        number, encoded = self._numbers[name], self._encode(message)
         if encoded != self._frame or number in self._recipients:
             self._post()
             self._frame = encoded
         self._recipients[number] = None
         self._under_way[number] += len(encoded)
+
+    def _encode(self, message: Message) -> bytes:
+        if isinstance(message, Repair):
+            # It is for one, and holds memory of the file.
+            return encode(message)
+        if message != self._message:
+            self._message, self._encoded = message, encode(self._hidden(message))
+        return self._encoded
 
     def queued_bytes(self, name: str) -> int:
         """Bytes that the member's connection to its leader has not taken, or that are on their way there."""

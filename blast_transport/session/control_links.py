@@ -13,7 +13,7 @@ from blast_transport.links.dialling import Address, Dialer, Dialling, dial
 from blast_transport.links.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
 from blast_transport.session.peers.peer import LISTENING, PeerState
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.wire.messages import Repair
+from blast_transport.wire.messages import Message, Repair
 
 __all__ = ["Address", "ControlLinks", "Dialer", "dial"]
 
@@ -46,6 +46,8 @@ class ControlLinks:
         self._units.update((name, unit) for unit in units for name in unit)
         self._lines: dict[Unit, Line] = {}
         self._open: dict[str, Line] = {}
+        # Those with something that their sockets have not taken.
+        self._unsent: dict[Unit, Line] = {}
         self._retry_at: dict[Unit, float] = {}
         self._unreached: dict[str, str] = {}
         self._by_light = False
@@ -113,11 +115,12 @@ class ControlLinks:
     def look_after(self, core: SenderCore, timeout: float) -> None:
         """Let go who has failed; try again, in the background, to reach who is not there; hand over who is again."""
         self.drop_failed(core)
+        self._drop_silent(core)
         self._take_dialled(timeout, core)
         now = time.monotonic()
         for name in self._open:
             core.connected(name, now)
-        absent = {self._units[name] for name, peer in core.peers.items() if not peer.over and name not in self._open}
+        absent = {self._units[name] for name in core.peers.keys() - self._open.keys() if not core.peers[name].over}
         self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
     def repair(self, core: SenderCore, names: Iterable[str], segments: Segments) -> bool:
@@ -135,15 +138,19 @@ class ControlLinks:
         for key, events in self._wait(timeout):
             if events & selectors.EVENT_READ:
                 self._attend(key.data, core)
-        self._drop_silent(core)
 
     def _say(self, core: SenderCore) -> None:
         for name, message in core.outbox:
             if name in self._open:
-                self._open[name].send(name, message)
+                self._queue(name, message)
         core.outbox.clear()
-        for line in list(self._lines.values()):
+        for line in list(self._unsent.values()):
             self._flush(line, core)
+
+    def _queue(self, name: str, message: Message) -> None:
+        line = self._open[name]
+        line.send(name, message)
+        self._unsent[line.names] = line
 
     def drop_failed(self, core: SenderCore) -> None:
         """A failed receiver's connection carries no further transfer: what is still in it belongs to this one.
@@ -157,6 +164,8 @@ class ControlLinks:
             if peer.reason or (peer.overserved and isinstance(line, DirectLine)):
                 if line.let_go(name):
                     self._close(line)
+                else:
+                    self._unsent[line.names] = line
                 self._open.pop(name, None)
                 self._alone(name)
 
@@ -212,6 +221,7 @@ class ControlLinks:
             self._lines[unit] = LeaderLine([self._addresses[name] for name in unit], sock)
         self._set_precedence(self._lines[unit])
         self._selector.register(sock, selectors.EVENT_READ, self._lines[unit])
+        self._unsent[unit] = self._lines[unit]
         self._flush(self._lines[unit], core)
 
     def _set_precedence(self, line: Line) -> None:
@@ -249,6 +259,7 @@ class ControlLinks:
         for name in served:
             del self._open[name]
         del self._lines[line.names]
+        self._unsent.pop(line.names, None)
         self._selector.unregister(line.socket)
         line.close()
         return served
@@ -297,7 +308,7 @@ class ControlLinks:
                 core.lose(name, f"it was too far behind the stream: {error}" + (f" ({demoted})" if demoted else ""))
                 return False
             if pieces := [piece for piece in pieces if piece[1]]:
-                line.send(name, Repair(core.hello.session, tuple(pieces)))
+                self._queue(name, Repair(core.hello.session, tuple(pieces)))
             filled = True
         return filled
 
@@ -306,27 +317,27 @@ class ControlLinks:
         return line is not None and not line.wants_write and line.queued_bytes(name) < _QUEUE_LOW_BYTES
 
     def _flush(self, line: Line, core: SenderCore | None) -> None:
-        if not line.wants_write:
-            return
         try:
             line.flush()
         except RemoteError as error:
             self._lose(line, str(error), core)
             return
+        if not line.wants_write:
+            self._unsent.pop(line.names, None)
         interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if line.wants_write else 0)
         if self._selector.get_key(line.socket).events != interest:
             self._selector.modify(line.socket, interest, line)
 
     def _wait(self, timeout: float) -> list[tuple[selectors.SelectorKey, int]]:
-        # epoll counts in whole milliseconds and rounds up; pacing needs better, so the last one is slept.
-        if timeout <= 0:
-            return self._selector.select(0)
-        began = time.monotonic()
-        events = self._selector.select(max(0.0, timeout - _SELECTOR_TICK_SECONDS))
-        left = timeout - (time.monotonic() - began)
-        if events or left <= 0:
-            return events
-        time.sleep(min(left, _SELECTOR_TICK_SECONDS))
+        # epoll counts in whole milliseconds and rounds up; pacing needs better, so the last one is slept. Who is heard
+        # during it waits for its end: a turn for every word of many would cost more than what it says.
+        if timeout > _SELECTOR_TICK_SECONDS:
+            give_up = time.monotonic() + timeout
+            if events := self._selector.select(timeout - _SELECTOR_TICK_SECONDS):
+                return events
+            timeout = min(give_up - time.monotonic(), _SELECTOR_TICK_SECONDS)
+        if timeout > 0:
+            time.sleep(timeout)
         return self._selector.select(0)
 
     def _drop_silent(self, core: SenderCore | None = None) -> None:

@@ -19,11 +19,14 @@ Messages collect in `outbox`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
+from operator import attrgetter
 
 from blast_transport.blocks.block_map import BlockMap, Range
-from blast_transport.session.peers.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState
+from blast_transport.session.peers.peer import LISTENING, OVER, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.peers.repairs import Repairs
 from blast_transport.session.peers.stragglers import Stragglers
 from blast_transport.session.peers.timeouts import Timeouts
@@ -74,6 +77,9 @@ _TOLD_PER_WINDOW = 4
 
 _NOTHING = Traits()
 
+_SILENT = (Credit, CarrierWord)
+"""Such a message alone is no progress."""
+
 
 def _nobody_hears(_name: str) -> Leg | None:
     return None
@@ -92,7 +98,8 @@ class SenderCore:
     ) -> None:
         self.hello = hello
         self.layout = hello.layout
-        self.peers = {name: Peer(now) for name in receivers}
+        self._census = Counter[PeerState]()
+        self.peers = {name: Peer(now, census=self._census) for name in receivers}
         self.leg: Leg | None = None
         self.next_block = 0
         self.window = 1
@@ -105,9 +112,12 @@ class SenderCore:
         self._repairs = Repairs(self.peers.values())
         self._stragglers = Stragglers(now)
         self._end: EndOfData | None = None
-        # Of the window: 0, or somebody having dealt with more since, means that it is to be found out anew.
+        # Of the window: to be found out anew when somebody has dealt with more since; 0: who counts has changed, too.
         self._limit, self._handled_more = 0, False
+        self._keeping_up: list[Peer] = []
         self._dark = False
+        # Who has been owed something, in the order of asking: among many they are few.
+        self._asked: dict[str, None] = {}
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
         self._ticked = self._hinted = self._served = now
@@ -117,6 +127,8 @@ class SenderCore:
     @property
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
+        if not self._standing(UNANSWERED):
+            return False
         timeouts = self._timeouts()
         return any(
             not peer.demoted if peer.state is PeerState.CHANGING_LEG else self._ticked < timeouts.invited_until(peer)
@@ -125,9 +137,14 @@ class SenderCore:
         )
 
     @property
+    def attended(self) -> bool:
+        """Somebody listens and takes what is sent."""
+        return self._census[PeerState.READY] > 0
+
+    @property
     def sending(self) -> bool:
         """Somebody listens, all have answered, and the data has not ended."""
-        return self._end is None and not self.settling and any(p.state is PeerState.READY for p in self.peers.values())
+        return self._end is None and self.attended and not self.settling
 
     @property
     def ended(self) -> bool:
@@ -137,12 +154,12 @@ class SenderCore:
     @property
     def over(self) -> bool:
         """Every receiver has ended, well or badly."""
-        return all(peer.over for peer in self.peers.values())
+        return self._standing(OVER) == len(self.peers)
 
     @property
     def nobody(self) -> bool:
         """Nobody is connected, and nobody has the data yet."""
-        return all(peer.state in (PeerState.ABSENT, PeerState.FAILED) for peer in self.peers.values())
+        return self._standing((PeerState.ABSENT, PeerState.FAILED)) == len(self.peers)
 
     def connected(self, name: str, now: float) -> None:
         """A control connection to this receiver is open; invite it."""
@@ -260,7 +277,8 @@ class SenderCore:
         for name, peer in self._stragglers.judge(self.peers, self.window, now):
             if peer.held_up > self._timeouts().hold_up and self._may_demote():
                 self.demote(name, "slower than half of the others")
-        fits = self.next_block + _AT_ONCE <= self._limit or self.next_block < self._renew_limit()
+        at_once = min(_AT_ONCE, max(1, self.window // 2))
+        fits = self.next_block + at_once <= self._limit or self.next_block < self._renew_limit()
         self._stragglers.blocked = not fits
         if fits:
             self._hinted = now
@@ -286,8 +304,9 @@ class SenderCore:
     def owe(self, stop: int) -> None:
         """The blocks before this one go to everybody who misses them, over the control connections."""
         if stop > self.next_block:
-            for peer in self.peers.values():
+            for name, peer in self.peers.items():
                 if peer.state in LISTENING:
+                    self._asked[name] = None
                     peer.retransmits.add_whole(peer.held.missing(self.next_block, stop))
             self.next_block = stop
 
@@ -353,10 +372,10 @@ class SenderCore:
     @property
     def owed(self) -> list[str]:
         """Receivers for which `take_repair` may have something."""
-        untold = self._end is not None
-        return [
-            name for name, peer in self.peers.items() if peer.retransmits or (untold and peer.state is PeerState.READY)
-        ]
+        self._asked = {name: None for name in self._asked if self.peers[name].retransmits}
+        if self._end is None:
+            return list(self._asked)
+        return [name for name, peer in self.peers.items() if peer.retransmits or peer.state is PeerState.READY]
 
     def take_repair(self, name: str, now: float) -> list[Range]:
         """Segments owed to this receiver alone, in runs within blocks; about as much as one block. Empty: none is due.
@@ -383,7 +402,7 @@ class SenderCore:
         peer = self.peers[name]
         if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
             return
-        silent = isinstance(message, Credit | CarrierWord) or peer.state is PeerState.CHANGING_LEG
+        silent = isinstance(message, _SILENT) or peer.state is PeerState.CHANGING_LEG
         if isinstance(message, OnLeg) or not silent:
             peer.progressed = now
         match message:
@@ -412,7 +431,7 @@ class SenderCore:
             return
         for name, handled in blocks.items():
             peer = self.peers[name]
-            if peer.active and handled > peer.handled:
+            if handled > peer.handled and peer.active:
                 peer.handled, peer.progressed, self._handled_more = handled, now, True
 
     def tell_sent(self) -> None:
@@ -482,6 +501,7 @@ class SenderCore:
         there = self.leg is not None and ready.leg == self.leg.number and not self._by.apart
         if not there and (self._everywhere is not None or self.leg is not None):
             # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
+            self._asked[name] = None
             peer.retransmits.add_whole(peer.held.missing(0, self.next_block))
             if self._everywhere is not None:
                 for first, count in self._everywhere.ranges():
@@ -511,9 +531,7 @@ class SenderCore:
     def _credit(self, name: str, peer: Peer, credit: Credit, now: float) -> None:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
-        timeouts = self._timeouts()
-        idle = not (timeouts.outstanding(peer) or timeouts.limit(peer))
-        if peer.state is not PeerState.CHANGING_LEG and (moved or completing or idle):
+        if peer.state is not PeerState.CHANGING_LEG and (moved or completing or self._idle(peer)):
             peer.progressed = now
         if moved and self._end is not None:
             self._served = now
@@ -522,6 +540,15 @@ class SenderCore:
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
         if peer.demoted and self._readmits(peer, now):
             self._promote(name, peer)
+
+    def _standing(self, states: Iterable[PeerState]) -> int:
+        """How many receivers stand there."""
+        return sum(self._census[state] for state in states)
+
+    def _idle(self, peer: Peer) -> bool:
+        """Nothing is expected of it."""
+        timeouts = self._timeouts()
+        return not (timeouts.outstanding(peer) or timeouts.limit(peer))
 
     def _promote(self, name: str, peer: Peer) -> None:
         peer.demoted, self._limit = "", 0
@@ -543,6 +570,7 @@ class SenderCore:
             if first >= sent:
                 continue
             stop = min(first + number, sent)
+            self._asked[name] = None
             self._repairs.ask(peer, first, stop, count)
             if self._end is None and self._by.shared_repair and not peer.demoted:
                 self._repairs.await_others(peer, range(first // count, -(-stop // count)), now)
@@ -566,9 +594,11 @@ class SenderCore:
     # ------------------------------------------------------------------------------------- window and slow ones
 
     def _renew_limit(self) -> int:
+        if not self._limit:
+            self._keeping_up = [peer for peer in self.peers.values() if peer.active]
         if self._handled_more or not self._limit:
-            handled = [peer.handled for peer in self.peers.values() if peer.active]
-            self._limit = min(handled) + self.window if handled else self.layout.blocks
+            handled = map(attrgetter("handled"), self._keeping_up)
+            self._limit = min(handled) + self.window if self._keeping_up else self.layout.blocks
             self._handled_more = False
         return self._limit
 
@@ -594,4 +624,6 @@ class SenderCore:
     def _timeouts(self) -> Timeouts:
         carrier = None if self.leg is None else self.leg.traits
         ended, sized = self._end is not None, self.layout.known
-        return Timeouts(self._timings, carrier, ended, sized, self.next_block, self._served, self._others)
+        active = cache(lambda: sum(peer.active for peer in self.peers.values()))
+        others = lambda peer: active() > peer.active  # noqa: E731
+        return Timeouts(self._timings, carrier, ended, sized, self.next_block, self._served, others)

@@ -40,7 +40,7 @@ _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
 _CARE_SECONDS = 0.005
 """Between two turns, while light flows, in which repairs leave."""
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.1
 """Between two looks at every receiver then: what it finds is a matter of a second, and its price grows with them."""
 # Each one costs both sides as much as a block does; the rest of a window covers the time that it travels.
 _CREDITS_PER_WINDOW = 3
@@ -191,8 +191,10 @@ class Transfer:
         owed = core.owed
         if self._links.repair(core, owed, self._reader.segments):
             wait = 0
-        wait = min(wait, _CARE_SECONDS if owed and now < self._look_at else self._until_look(now))
-        self._plan(looking)
+        if wait > _CARE_SECONDS:
+            soon = _CARE_SECONDS if owed and not looking else math.inf
+            wait = min(wait, soon, self._until_look(now))
+        self._plan(now, looking)
         self._links.exchange(core, wait)
         if looking:
             core.tick(time.monotonic())
@@ -206,11 +208,12 @@ class Transfer:
         deadline = self._core.deadline()
         return math.inf if deadline is None else max(0.0, deadline - time.monotonic())
 
-    def _plan(self, looked: bool) -> None:
-        """When this is to be done again."""
+    def _plan(self, began: float, looked: bool) -> None:
+        """When this, which began then, is to be done again."""
         now = time.monotonic()
         if self._carrier is None or not self._core.sending or self._carrier.over:
-            self._care_at = self._look_at = now
+            # Every answer of many would have all of them looked at again: half of the time is for hearing.
+            self._care_at, self._look_at = now, now + (now - began) if looked else self._look_at
         else:
             self._care_at = now + _CARE_SECONDS
             self._look_at = now + _LOOK_SECONDS if looked else self._look_at
@@ -306,7 +309,7 @@ class Transfer:
         core = self._core
         if self._alone(now) or core.ended:
             return _IDLE_SECONDS
-        if core.settling or not any(peer.state is PeerState.READY for peer in core.peers.values()):
+        if core.settling or not core.attended:
             return _IDLE_SECONDS
         if not self._settled:
             self._settled = True

@@ -157,6 +157,7 @@ class World:
         self._see_nobody()
         if not sender.ended and not sender.over and sender.sending:
             self._carry()
+        self._count()
         if not sender.ended:
             self.most_demoted = max(self.most_demoted, self._demoted_for_being_slow())
         for name in self.hosts:
@@ -165,6 +166,16 @@ class World:
         for name, message in sender.outbox:
             self._control(name, True, message)
         sender.outbox.clear()
+
+    def _count(self) -> None:
+        """What the sender keeps, so that it need not look at everybody, is what is seen by looking at everybody."""
+        sender, peers = self.sender, self.sender.peers
+        states = [peer.state for peer in peers.values()]
+        assert sender.over == all(peer.over for peer in peers.values())
+        assert sender.attended == (PeerState.READY in states)
+        assert sender.nobody == all(state in (PeerState.ABSENT, PeerState.FAILED) for state in states)
+        untold = {name for name, peer in peers.items() if sender.ended and peer.state is PeerState.READY}
+        assert set(sender.owed) == untold | {name for name, peer in peers.items() if peer.retransmits}
 
     def _demoted_for_being_slow(self) -> int:
         return sum("slower" in peer.demoted for peer in self.sender.peers.values() if not peer.over)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -54,6 +55,7 @@ for _state in (PeerState.INVITED, PeerState.CHANGING_LEG, PeerState.READY, PeerS
     _TRANSITIONS[_state, PeerEvent.FAILURE] = PeerState.FAILED
 
 UNANSWERED = (PeerState.INVITED, PeerState.CHANGING_LEG)
+OVER = (PeerState.COMPLETE, PeerState.FAILED)
 LISTENING = (PeerState.CHANGING_LEG, PeerState.READY, PeerState.ENDING)
 
 
@@ -65,7 +67,7 @@ class Peer:
     was lost. `demoted`: why it is served apart from the others, empty if it is not. `readmission`: whether it keeps up
     again. `held_up`: seconds for which it alone kept the others waiting lately. `repair_at`: before which it gets no
     repair, for it takes no more than its rate. `unanswered`: invitations one after the other at which it closed the
-    connection.
+    connection. `census`: how many receivers of the session stand where, so that nobody need count them.
     """
 
     progressed: float
@@ -87,11 +89,15 @@ class Peer:
     unanswered: int = 0
     repairs: int = 0
     repaired_bytes: int = 0
+    census: Counter[PeerState] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.census[self.state] += 1
 
     @property
     def over(self) -> bool:
         """This receiver has ended, well or badly."""
-        return self.state in (PeerState.COMPLETE, PeerState.FAILED)
+        return self.state in OVER
 
     @property
     def overserved(self) -> bool:
@@ -106,6 +112,9 @@ class Peer:
     def move(self, event: PeerEvent) -> None:
         """Change the state. Raises LocalProtocolError where the table has nothing."""
         try:
-            self.state = _TRANSITIONS[self.state, event]
+            after = _TRANSITIONS[self.state, event]
         except KeyError:
             raise LocalProtocolError(f"{event.name} is not possible in state {self.state.name}") from None
+        self.census[self.state] -= 1
+        self.census[after] += 1
+        self.state = after
