@@ -103,9 +103,8 @@ def joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The runs, in the order in which they have passed; what goes on where the last one ends is one with it."""
     rows = list[tuple[int, int]]()
     for start, stop in runs:
-        if rows and rows[-1][1] == start:
-            start = rows.pop()[0]
-        rows.append((start, stop))
+        goes_on = rows and rows[-1][1] == start
+        rows.append((rows.pop()[0] if goes_on else start, stop))
     return rows
 
 
