@@ -34,6 +34,8 @@ _RETURN_SECONDS = 3.0
 """Who was reached through a leader that is lost is awaited so long, also when all was sent once."""
 _SILENT_SECONDS = 0.7
 """A leader whose members are invited or at work has something to tell three times in this."""
+_LISTEN_SECONDS = 0.05
+"""Between two looks at who is silent."""
 _AT_WORK = (PeerState.INVITED, *LISTENING)
 
 
@@ -51,6 +53,7 @@ class ControlLinks:
         self._retry_at: dict[Unit, float] = {}
         self._unreached: dict[str, str] = {}
         self._by_light = False
+        self._listen_at = 0.0
         self._selector = selectors.DefaultSelector()
         self._dialling: Dialling[Unit] = Dialling(dialer, self.wake)
         self._wake_reader, self._wake_writer = socket.socketpair()
@@ -115,7 +118,6 @@ class ControlLinks:
     def look_after(self, core: SenderCore, timeout: float) -> None:
         """Let go who has failed; try again, in the background, to reach who is not there; hand over who is again."""
         self.drop_failed(core)
-        self._drop_silent(core)
         self._take_dialled(timeout, core)
         now = time.monotonic()
         for name in self._open:
@@ -138,6 +140,10 @@ class ControlLinks:
         for key, events in self._wait(timeout):
             if events & selectors.EVENT_READ:
                 self._attend(key.data, core)
+        # Only what was not heard although all was read is silence: we may have stood still ourselves.
+        if (now := time.monotonic()) >= self._listen_at:
+            self._listen_at = now + _LISTEN_SECONDS
+            self._drop_silent(core)
 
     def _say(self, core: SenderCore) -> None:
         for name, message in core.outbox:

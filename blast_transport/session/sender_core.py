@@ -624,6 +624,12 @@ class SenderCore:
     def _timeouts(self) -> Timeouts:
         carrier = None if self.leg is None else self.leg.traits
         ended, sized = self._end is not None, self.layout.known
-        active = cache(lambda: sum(peer.active for peer in self.peers.values()))
-        others = lambda peer: active() > peer.active  # noqa: E731
+
+        @cache
+        def active() -> int:
+            return sum(peer.active for peer in self.peers.values())
+
+        def others(peer: Peer) -> bool:
+            return active() > peer.active
+
         return Timeouts(self._timings, carrier, ended, sized, self.next_block, self._served, others)
