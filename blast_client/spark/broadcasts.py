@@ -60,9 +60,14 @@ def blast_broadcast(
     except OSError as error:
         return BlastBroadcast(sc, value, None, (Reason.NOT_SENT, f"executors could not ask this driver: {error}"))
     broadcast = BlastBroadcast(sc, value, registered)
-    broadcast.begin()
-    if wait:
-        broadcast.wait()
+    try:
+        broadcast.begin()
+        if wait:
+            broadcast.wait()
+    except BaseException:
+        # Nobody else has it yet, who could end what has begun.
+        broadcast.destroy(blocking=True)
+        raise
     return broadcast
 
 

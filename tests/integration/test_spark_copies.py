@@ -526,6 +526,20 @@ def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, monkey
     assert not application_of(hosts.context)._all
 
 
+def test_ctrl_c_as_it_begins_ends_what_has_begun(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = BlastBroadcast.begin
+
+    def interrupted(broadcast: BlastBroadcast[Any]) -> None:
+        begin(broadcast)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(BlastBroadcast, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        blast_broadcast(hosts.context, bytes(300_000_000), settings=hosts.settings(), wait=False)
+    assert not application_of(hosts.context)._all
+    eventually(lambda: not any(hosts.files(host).get("1") for host in ("h1", "h2")), "no host to have it")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_happens_a_task_has_the_value(hosts: Hosts, executor: Callable[..., Any], seed: int) -> None:
     """Hosts come and go, files vanish, values are given up for a while; old tasks and new ones run anywhere."""
