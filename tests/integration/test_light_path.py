@@ -6,7 +6,9 @@ import asyncio
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,7 +20,7 @@ from mininet_topos.demo.capture import Captures
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.plan import LabPlan, preset
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, look_until
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
@@ -174,16 +176,32 @@ def test_an_extension_loses_nothing_for_those_who_stay(stage: Stage) -> None:
         Captures(stage, all_hosts(stage), grant.groupAddress) as captures,
         Client(stage.lab.thrift) as other,
     ):
-        import threading
+        sent, extended = list[int](), threading.Event()
 
-        total = 300
-        sending = threading.Thread(target=captures.send, args=("r1h1", grant, total))
+        def send() -> None:
+            while not extended.is_set():
+                captures.send("r1h1", grant, PACKETS)
+                sent.append(PACKETS)
+            captures.send("r1h1", grant, PACKETS)
+            sent.append(PACKETS)
+
+        sending = threading.Thread(target=send)
         sending.start()
-        time.sleep(0.1)  # in the middle of it, wherever that is
-        other.extend(request.key, Extension(addReceivers=["r4h1", "r5h1", "r2h2"]))
-        sending.join()
-        counts = captures.counts()
-        assert counts["r2h1"] == counts["r3h1"] == total
+        eventually(lambda: sent, "packets before the extension")
+        try:
+            other.extend(request.key, Extension(addReceivers=["r4h1", "r5h1", "r2h2"]))
+        finally:
+            extended.set()
+            sending.join()
+        counts = Counter[str]()
+
+        def came() -> tuple[int, int]:
+            # A busy machine may be quiet for a while with packets under way.
+            counts.update(captures.counts())
+            return counts["r2h1"], counts["r3h1"]
+
+        look_until(came, lambda seen: min(seen) >= sum(sent), "all packets at those who stay")
+        assert came() == (sum(sent), sum(sent))
         assert set(counts) == {"r2h1", "r3h1", "r4h1", "r5h1", "r2h2"}
 
 
