@@ -31,6 +31,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   private static final int MOST_GATHERED = 64;
   private static final int NONCE_BYTES = 16;
   private static final int THREADS = 4;
+  private static final long CLOSE_SECONDS = 3;
   private static final double TYPICAL_LINK_RATE = 1e9;
 
   /** Writes the pieces of a broadcast, one behind the other. */
@@ -324,6 +325,12 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   public void close() {
     worker.shutdownNow();
     asking.shutdownNow();
+    try {
+      // What is being copied goes, too, before anybody removes the folder.
+      worker.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   // ---------------------------------------------------------------------------------------------- our own work
