@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
 use blast_boundary::{Message, Scatter, receive_scattered};
 
@@ -18,7 +19,9 @@ use crate::masks::MOST_SEGMENTS;
 /// Blocks that are read before any is looked at: as much as stays in a processor's cache.
 const ROWS: usize = 8;
 /// As many datagrams as these blocks have are read in one call: the sender is to hear of it before its window is over.
-const BLOCKS_PER_READ: usize = 16;
+const BLOCKS_PER_READ: usize = 64;
+/// However many they were: who writes to a slow store is to say that he lives.
+const READS_FOR: Duration = Duration::from_millis(50);
 
 /// What one call has brought.
 #[derive(Debug, Default)]
@@ -80,7 +83,8 @@ impl Light {
         }
         let mut came = Came::default();
         let mut left = BLOCKS_PER_READ * self.block_segments;
-        while left > 0 {
+        let began = Instant::now();
+        while left > 0 && began.elapsed() < READS_FOR {
             let (heads, bodies) = (&mut self.headers, &mut self.payloads);
             match receive_scattered(socket, heads, bodies, self.scatter) {
                 Ok(messages) => {

@@ -16,7 +16,7 @@ _GATHERING_SECONDS = 0.002
 """Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
 
 
-_MOST_DRAINED = 16
+_MOST_DRAINED = 32
 """Readings: more than the buffer of a socket holds, unless somebody fills it all the time."""
 
 
