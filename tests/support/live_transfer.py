@@ -73,12 +73,11 @@ class LiveTransfer:
         except AssertionError:
             return False
 
-    def hears_again(self, host: str, seconds: float) -> bool:
-        """Whether `host` misses something that is sent from now on, and hears what is sent after that, in time.
+    def hears_again(self, host: str, start: int, seconds: float) -> bool:
+        """Whether `host` misses something that is sent from `start` on, and hears what is sent after that, in time.
 
-        What is done to a fibre shows once Open vSwitch has looked at its flows again.
+        `start` is what was `sent` before the fault: who is kept from the processor may see it only when it is over.
         """
-        start = self.sent
 
         def heard_more() -> bool:
             since = {number for number in self._heard[host].copy() if number >= start}
