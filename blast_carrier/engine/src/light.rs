@@ -84,7 +84,7 @@ impl Light {
         let mut came = Came::default();
         let mut left = BLOCKS_PER_READ * self.block_segments;
         let began = Instant::now();
-        while left > 0 && began.elapsed() < READS_FOR {
+        while left > 0 {
             let (heads, bodies) = (&mut self.headers, &mut self.payloads);
             match receive_scattered(socket, heads, bodies, self.scatter) {
                 Ok(messages) => {
@@ -92,7 +92,7 @@ impl Light {
                     self.take(&spans, assembly, store, stop, &mut came)?;
                     // There was room for more.
                     came.emptied = messages.len() * self.scatter.parts < ROWS * self.block_segments;
-                    if came.emptied {
+                    if came.emptied || began.elapsed() >= READS_FOR {
                         break;
                     }
                     left = left.saturating_sub(self.datagrams(&messages));

@@ -17,7 +17,7 @@ _GATHERING_SECONDS = 0.002
 
 
 _MOST_DRAINED = 32
-"""Readings: more than the buffer of a socket holds, unless somebody fills it all the time."""
+"""Readings, which a slow store makes short: more than a socket's buffer holds, unless somebody fills it all along."""
 
 
 class OpticalReceiver(ReceivingCarrier):
