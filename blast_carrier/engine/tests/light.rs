@@ -209,7 +209,7 @@ fn what_comes_is_not_the_whole_day_s_work() {
         way.mouth.send(&block.concat()).unwrap();
     }
     let came = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
-    assert!(came.len() >= 2 && came.iter().all(|came| came.bytes <= 80 * BLOCK as u64 && came.runs.len() == 1));
+    assert!(came.len() >= 2 && came.iter().all(|came| came.bytes <= 64 * BLOCK as u64 && came.runs.len() == 1));
     assert_eq!(new_of(&came), 100 * COUNT as u64);
     assert_eq!(folder.data(), content);
 }
