@@ -49,7 +49,6 @@ from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import HANGING, eventually
 
-
 ALONG_A_CHAIN = RoundSettings(controller=None)
 VALUE = np.arange(100_000.0)
 
