@@ -127,13 +127,12 @@ class SenderCore:
     @property
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
-        if not self._standing(UNANSWERED):
+        if not self._standing(UNANSWERED if self.leg is not None else (*UNANSWERED, PeerState.ABSENT)):
             return False
         timeouts = self._timeouts()
         return any(
-            not peer.demoted if peer.state is PeerState.CHANGING_LEG else self._ticked < timeouts.invited_until(peer)
+            not peer.demoted if peer.state is PeerState.CHANGING_LEG else self._ticked < timeouts.expected_until(peer)
             for peer in self.peers.values()
-            if peer.state in UNANSWERED
         )
 
     @property
@@ -446,7 +445,7 @@ class SenderCore:
         timeouts = self._timeouts()
         waits = [limit for peer in self.peers.values() if (limit := timeouts.limit(peer)) is not None]
         waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at > self._ticked and peer.retransmits]
-        waits += [until for peer in self.peers.values() if (until := timeouts.invited_until(peer)) > self._ticked]
+        waits += [until for peer in self.peers.values() if (until := timeouts.expected_until(peer)) > self._ticked]
         return min([self._heartbeat_at, *waits])
 
     def tick(self, now: float) -> None:

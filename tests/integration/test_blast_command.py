@@ -151,12 +151,14 @@ def test_a_killed_demo_leaves_nothing_behind_after_down(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
+    told = []
     try:
         for line in demo.stdout or ():
+            told.append(line)
             if line.startswith("(b)"):
                 break
         mine = [lab for lab in _labs() if _belongs(lab, demo.pid)]
-        assert mine, "the demo has a lab"
+        assert mine, f"no lab of the demo's among {_labs()}; it told (status {demo.poll()}):\n{''.join(told)}"
         time.sleep(0.3)  # in the middle of it
     finally:
         os.killpg(demo.pid, signal.SIGKILL)

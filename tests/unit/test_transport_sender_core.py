@@ -115,6 +115,28 @@ def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     assert not core.settling and core.sending
 
 
+def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> None:
+    core = invited("a", "b", "c")
+    core.receive("a", Ready(7), 0.1)
+    core.gone("b", "its leader may lead nobody", 0.1, patience=3.0)
+    core.gone("c", "it is down", 0.1)
+    core.tick(0.2)
+    assert core.settling and core.deadline() == 0.5
+    core.connected("b", 0.3)
+    core.tick(0.5)
+    assert core.settling
+    core.receive("b", Ready(7), 0.6)
+    assert not core.settling and core.sending
+    core = invited("a", "b")
+    core.receive("a", Ready(7), 0.1)
+    core.gone("b", "its leader was lost", 0.1, patience=3.0)
+    core.tick(0.5)
+    assert not core.settling and not core.peers["b"].over
+    core = on_leg("a", "b")
+    core.gone("b", "its leader was lost", 0.4, patience=3.0)
+    assert not core.settling
+
+
 def test_who_answers_late_is_owed_what_left_without_it() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)

@@ -41,12 +41,16 @@ class Timeouts:
         """It has not followed to another carrier yet, and others wait for it."""
         return peer.state is PeerState.CHANGING_LEG and not peer.demoted and self.others(peer)
 
-    def invited_until(self, peer: Peer) -> float:
-        """When the others begin without this receiver, which comes late then: who is invited holds up the first leg."""
-        if peer.state is not PeerState.INVITED or self.carrier is not None:
+    def expected_until(self, peer: Peer) -> float:
+        """When the others begin without this receiver, which comes late then.
+
+        Who is invited holds up the first leg, and so does who was, and is on another way here.
+        """
+        if self.carrier is not None or peer.state not in (PeerState.INVITED, PeerState.ABSENT):
             return -math.inf
         # What a stream has given is gone for who comes late.
-        return peer.progressed + (self.timings.late if self.sized else self.timings.ready)
+        until = peer.progressed + (self.timings.late if self.sized else self.timings.ready)
+        return until if peer.state is PeerState.INVITED else min(until, peer.awaited)
 
     def limit(self, peer: Peer) -> float | None:
         """When it will be given up, or demoted, unless it progresses."""
