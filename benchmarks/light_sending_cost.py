@@ -23,7 +23,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from processor_cost import Cost, compared_line, engines_compared, is_kept, used_
 from transport_bed import contents, script
 
 from blast_transport.base.engines import COMPILED, PYTHON, check_engine, engines_here
+from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
@@ -144,7 +145,9 @@ class _Bench:
         # The rate at which bursts are such pieces.
         rate = _UNPACED if self._way.piece == self._layout.block_segments else self._piece_rate()
         with ExitStack() as undo:
-            around = SendingContext(reader, BlockMap(), (), _LOOPBACK, _LOOPBACK, dial, None, lambda: None)
+            waker = undo.enter_context(closing(Waker()))
+            hosts = (_LOOPBACK, _LOOPBACK)
+            around = SendingContext(reader, BlockMap(), (), *hosts, dial, None, waker.wake, waker.fileno())
             carrier = OpticalSender(Leg(1, 1, OPTICAL, 0), Light(_GROUP, _PORT, rate), around)
             undo.callback(carrier.close)
             carrier.pace(rate)

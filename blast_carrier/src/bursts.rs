@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 
 use blast_boundary::with_lent;
-use blast_engine::{Allowance, Cut, Ends, Fault, LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS, Sent, Spot};
+use blast_engine::{Cut, Ends, Fault, LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS, Pace, Schedule, Sent, Spot, Turn};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -16,12 +16,19 @@ type InFile = (u64, usize);
 /// (bursts, datagrams, bytes on the wire), all of which have gone.
 type Gone = (usize, u64, u64);
 
+/// (bursts, now, until), as of `blast_engine::Turn`.
+type InTime = (usize, f64, f64);
+
+/// Of both schedules of a `blast_engine::Pace`: (rate, tolerance, next).
+type Schedules = [(f64, f64, f64); 2];
+
 /// What is wrong with the light: the system's number for it, and of how many bytes the datagrams were.
 type Refused = Option<(i32, usize)>;
 
 /// As of `blast_engine::Bursts`, of a `session` and a file of (size, segment size, segments of a block).
 ///
-/// `ends` are descriptors, of a socket that is connected to the group and of the file; the caller keeps them open.
+/// `ends` are descriptors, of a socket that is connected to the group, of the file, and of what can be read when a call
+/// is to end; the caller keeps them open.
 #[pyclass(frozen, module = "blast_carrier_native")]
 pub struct Bursts(Mutex<blast_engine::Bursts>);
 
@@ -47,28 +54,35 @@ impl Bursts {
         at_once(|| self.locked(|bursts| Ok(bursts.offload())))
     }
 
-    /// From `spot` on as far as `run`, (stop, piece), and what is `allowed`, (bursts, bytes), let it: what leaves next,
-    /// what has gone, the digests of what was read from `digested` on, and what is wrong with the light.
+    /// From `spot` on as far as `run`, (stop, piece), the `turn` and the `schedules` let it: what leaves next, what has
+    /// gone, when the next burst may by each schedule, the digests of what was read from `digested` on, and what is
+    /// wrong with the light.
     ///
     /// Raises `EOFError` with where the file ends, if it became shorter.
+    #[expect(clippy::too_many_arguments, reason = "one call for a whole turn")]
+    #[expect(clippy::type_complexity, reason = "a tuple of what is named above")]
     fn go_on<'py>(
         &self,
         py: Python<'py>,
-        ends: (RawFd, RawFd),
+        ends: (RawFd, RawFd, RawFd),
         spot: InFile,
         run: (u64, usize),
-        allowed: (usize, i64),
+        turn: InTime,
+        schedules: Schedules,
         digested: u64,
-    ) -> PyResult<(InFile, Gone, Bound<'py, PyBytes>, Refused)> {
+    ) -> PyResult<(InFile, Gone, (f64, f64), Bound<'py, PyBytes>, Refused)> {
         let mut spot = Spot { block: spot.0, segment: spot.1 };
-        let allowance = Allowance { bursts: allowed.0, wire_bytes: allowed.1 };
-        let sent = self.sending(py, ends, |bursts, ends| bursts.go_on(ends, &mut spot, run, allowance, digested))?;
+        let turn = Turn { bursts: turn.0, now: turn.1, until: turn.2 };
+        let mut pace = Pace(schedules.map(|(rate, tolerance, next)| Schedule { rate, tolerance, next }));
+        let sent =
+            self.sending(py, ends, |bursts, ends| bursts.go_on(ends, &mut spot, run, &mut pace, turn, digested))?;
         let digests = PyBytes::new(py, &sent.digests);
-        Ok(((spot.block, spot.segment), gone(&sent), digests, refused(&sent)))
+        let [average, peak] = pace.0.map(|schedule| schedule.next);
+        Ok(((spot.block, spot.segment), gone(&sent), (average, peak), digests, refused(&sent)))
     }
 
     /// The segments of each (block, mask) once more: what has gone, and what is wrong with the light.
-    fn again(&self, py: Python<'_>, ends: (RawFd, RawFd), owed: Vec<(u64, u64)>) -> PyResult<(Gone, Refused)> {
+    fn again(&self, py: Python<'_>, ends: (RawFd, RawFd, RawFd), owed: Vec<(u64, u64)>) -> PyResult<(Gone, Refused)> {
         let sent = self.sending(py, ends, |bursts, ends| bursts.again(ends, &owed))?;
         Ok((gone(&sent), refused(&sent)))
     }
@@ -78,11 +92,15 @@ impl Bursts {
     fn sending(
         &self,
         py: Python<'_>,
-        (light, file): (RawFd, RawFd),
+        (light, file, caller): (RawFd, RawFd, RawFd),
         work: impl FnOnce(&mut blast_engine::Bursts, Ends<'_>) -> Result<Sent, Fault> + Send,
     ) -> PyResult<Sent> {
         waiting(py, || {
-            self.locked(|bursts| with_lent(light, |light| with_lent(file, |file| work(bursts, Ends { light, file })))??)
+            self.locked(|bursts| {
+                with_lent(light, |light| {
+                    with_lent(file, |file| with_lent(caller, |caller| work(bursts, Ends { light, file, caller })))
+                })???
+            })
         })
     }
 

@@ -72,7 +72,8 @@ class SendingContext:
     `held`: blocks that every receiver had before, and that need not leave. `members`: the receivers that keep up and
     take whatever rate there is. `own_address` is ours on the packet network as the receivers see it,
     `interface_address` on the light path, None without one. `dial` reaches receivers, and `credentials` are what we
-    prove ourselves by to those that come to us. `wake` tells the session, from any thread, that there are events.
+    prove ourselves by to those that come to us. `wake` tells the session, from any thread, that there are events, and
+    there is something to read at the descriptor `woken` when it was told.
     """
 
     reader: BlockReader
@@ -83,14 +84,15 @@ class SendingContext:
     dial: Dialer
     credentials: Credentials
     wake: Callable[[], None]
+    woken: int
 
 
 class SendingCarrier:
     """One leg's carrier at the sender; what most have no use for does nothing here.
 
-    Its methods are the session's thread's and wait for nobody. `over`: nothing more comes of it: every block has left
-    by it or by one before it, or it has failed. `datagrams` counts what left as such; `offload`: whether as
-    super-packets, None before the first.
+    Its methods are the session's thread's and wait for nobody, but for `work` as `stay` lets it. `over`: nothing more
+    comes of it: every block has left by it or by one before it, or it has failed. `datagrams` counts what left as such;
+    `offload`: whether as super-packets, None before the first.
     """
 
     over = False
@@ -120,6 +122,9 @@ class SendingCarrier:
 
     def retransmit(self, block: int, mask: int) -> None:
         """These segments of the block, a bit for each, have to reach everybody again."""
+
+    def stay(self, until: float) -> None:
+        """What is to be done next may last until then: the session has nothing else to do, unless it is woken."""
 
     def work(self, now: float) -> float:
         """Do what is due; seconds until there is more to do, unless something happens. First when all listen.

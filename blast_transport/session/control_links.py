@@ -67,6 +67,11 @@ class ControlLinks:
             self._wake_writer.send(b"\0")
 
     @property
+    def woken(self) -> int:
+        """A descriptor at which there is something to read from a `wake` on until the next `exchange`."""
+        return self._wake_reader.fileno()
+
+    @property
     def open(self) -> frozenset[str]:
         """Who is connected."""
         return frozenset(self._open)

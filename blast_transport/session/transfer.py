@@ -38,8 +38,8 @@ from blast_transport.wire.messages import Leg
 _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
-_CARE_SECONDS = 0.005
-"""Between two turns, while light flows, in which repairs leave."""
+_CARE_SECONDS = 0.01
+"""Between two turns, while light flows, in which repairs leave; when it has to wait, they leave at once."""
 _LOOK_SECONDS = 0.1
 """Between two looks at every receiver then: what it finds is a matter of a second, and its price grows with them."""
 # Each one costs both sides as much as a block does; the rest of a window covers the time that it travels.
@@ -118,8 +118,10 @@ class Transfer:
     def _turn(self, now: float, source: Source) -> None:
         carrier = self._carrier
         if now < self._care_at and carrier is not None and self._traits.windowed and not carrier.over:
-            wait = self._drive(carrier, now)
-            self._links.exchange(self._core, min(wait, self._care_at - now))
+            wait, left = self._drive(carrier, now), self._care_at - time.monotonic()
+            if wait >= left and self._core.owed:
+                wait, self._care_at = 0.0, now
+            self._links.exchange(self._core, max(0.0, min(wait, left)))
         else:
             self._care(now, source)
 
@@ -132,6 +134,7 @@ class Transfer:
             if (shared := core.take_shared_repair(now, self._gather)) is None:
                 break
             carrier.retransmit(*shared)
+        carrier.stay(self._care_at)
         wait = carrier.work(now)
         self._hear(carrier)
         return wait
@@ -435,6 +438,7 @@ class Transfer:
             dial=settings.dialer,
             credentials=settings.credentials,
             wake=self._links.wake,
+            woken=self._links.woken,
         )
 
     def _reach(self, position: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import LightPathError, SourceChangedError
+from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.carriers.optical.compiled_bursts import CompiledBursts
 from blast_transport.carriers.optical.interface import open_group_socket
@@ -49,7 +50,8 @@ class Side:
         assert self.reader.engine == engine
         choice = light()
         self.ear = undo.enter_context(open_group_socket(LOOPBACK, choice.group, choice.port))
-        around = SendingContext(self.reader, held, (), LOOPBACK, LOOPBACK, dial, None, lambda: None)
+        waker = undo.enter_context(closing(Waker()))
+        around = SendingContext(self.reader, held, (), LOOPBACK, LOOPBACK, dial, None, waker.wake, waker.fileno())
         self.carrier = OpticalSender(Leg(SESSION, 1, OPTICAL, 0), choice, around)
         undo.callback(self.carrier.close)
         assert isinstance(self.carrier._bursts, CompiledBursts) == (engine == COMPILED)

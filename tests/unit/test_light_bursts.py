@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from blast_transport.base.engines import COMPILED
 from blast_transport.base.errors import EngineError, LightPathError, SourceChangedError
+from blast_transport.base.waker import Waker
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.carriers.optical.bursts import Allowance, Bursts, ReadBursts
+from blast_transport.carriers.optical.bursts import Bursts, ReadBursts, Turn
 from blast_transport.carriers.optical.compiled_bursts import CompiledBursts, open_bursts
 from blast_transport.carriers.optical.offload import UDP_GRO
+from blast_transport.carriers.optical.pacing import SHARE, Pacer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.compiled_reader import CompiledReader
 from blast_transport.store.opening import open_reader
@@ -31,7 +36,6 @@ from tests.support.transport_data import SUITE, Data, data_of
 from tests.support.transport_hosts import LOOPBACK
 
 LEG = Leg(7, 1, OPTICAL, 0)
-ALL = Allowance(1000, 1 << 40)
 SEGMENT, SEGMENTS = 100, 4
 DATA = data_of(40 * SEGMENTS * SEGMENT - 30, SEGMENT, SEGMENTS)
 
@@ -48,6 +52,15 @@ def reader_of(engine: str, folder: Path, undo: ExitStack, data: Data = DATA) -> 
     reader = open_reader(engine, source, data.layout, SUITE, None)
     assert reader.engine == engine
     return reader
+
+
+def at_once(most: int = 1000) -> tuple[Pacer, Turn]:
+    """Whatever is asked for may leave now."""
+    return Pacer(1e15, SEGMENT, 0.0), Turn(most, 1.0, 1.0)
+
+
+def bursts_of(mouth: socket.socket, reader: BlockReader, undo: ExitStack) -> Bursts:
+    return open_bursts(mouth, LEG, reader, undo.enter_context(closing(Waker())).fileno())
 
 
 def ends(undo: ExitStack) -> tuple[socket.socket, socket.socket]:
@@ -80,9 +93,9 @@ def test_what_went_before_the_path_failed_counts(engine: str, tmp_path: Path, un
     """On loopback nobody at the other end is known after the first burst."""
     mouth, ear = ends(undo)
     ear.close()
-    bursts = open_bursts(mouth, LEG, reader := reader_of(engine, tmp_path, undo))
+    bursts = bursts_of(mouth, reader := reader_of(engine, tmp_path, undo), undo)
     with pytest.raises(LightPathError, match="takes no datagrams of 116 bytes: Connection refused"):
-        bursts.go_on(5, SEGMENTS, ALL)
+        bursts.go_on(5, SEGMENTS, *at_once())
     assert (bursts.block, bursts.segment, bursts.datagrams) == (1, 0, SEGMENTS)
     assert bursts.wire_bytes == SEGMENTS * wire_bytes(SEGMENT)
     assert reader.take_digests() == DATA.digests(0, 2), "what was read is digested"
@@ -91,7 +104,7 @@ def test_what_went_before_the_path_failed_counts(engine: str, tmp_path: Path, un
 @pytest.mark.parametrize("engine", BOTH)
 def test_no_burst_begins_when_more_has_left_than_may(engine: str, tmp_path: Path, undo: ExitStack) -> None:
     mouth, ear = ends(undo)
-    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
     block = SEGMENTS * wire_bytes(SEGMENT)
     for most, allowed, number in [
         (9, 0, 1),
@@ -99,10 +112,68 @@ def test_no_burst_begins_when_more_has_left_than_may(engine: str, tmp_path: Path
         (9, block, 2),
         (2, 9 * block, 2),
         (0, block, 0),
-        (9, -1, 0),
     ]:
-        assert bursts.go_on(40, SEGMENTS, Allowance(most, allowed)) == number
+        # A burst after a pause is a millisecond long.
+        pacer = Pacer((allowed + 0.5) * 8 / 0.001, 0, 0.0)
+        assert pacer.allowance(9.0) == allowed
+        assert bursts.go_on(40, SEGMENTS, pacer, Turn(most, 9.0, 9.0)) == number
+    assert bursts.go_on(40, SEGMENTS, pacer, Turn(9, -1.0, -1.0)) == 0
     assert bursts.block == 6 and len(heard(ear, 6 * SEGMENTS)) == bursts.datagrams
+
+
+def slow(seconds: float) -> Pacer:
+    """A block each so many seconds, and none before."""
+    now = time.monotonic()
+    pacer = Pacer(SEGMENTS * wire_bytes(SEGMENT) * 8 / SHARE / seconds, 0, now)
+    pacer.sent(0, now)
+    return pacer
+
+
+def turn(seconds: float) -> Turn:
+    now = time.monotonic()
+    return Turn(1000, now, now + seconds)
+
+
+@pytest.mark.compiled
+def test_who_has_the_time_waits_for_the_pacer(tmp_path: Path, undo: ExitStack) -> None:
+    mouth, ear = ends(undo)
+    bursts = bursts_of(mouth, reader_of(COMPILED, tmp_path, undo), undo)
+    pacer, began = slow(0.01), time.monotonic()
+    assert bursts.go_on(5, SEGMENTS, pacer, turn(60)) == 5
+    # The first leaves at once, and after a late wake-up more do.
+    assert time.monotonic() - began >= 3 * 0.01 * 0.99
+    assert pacer.due[0] >= began + 5 * 0.01 * 0.99
+    assert heard(ear, 5 * SEGMENTS) == [one for block in range(5) for one in of_block(block)]
+    assert bursts.go_on(40, SEGMENTS, slow(1e6), turn(0.001)) == 1, "what is due later than he may wait is left"
+    assert bursts.go_on(40, SEGMENTS, pacer, Turn(9, began, began)) == 0, "whose time is over waits for nothing"
+
+
+@pytest.mark.compiled
+def test_who_is_called_waits_no_longer(tmp_path: Path, undo: ExitStack) -> None:
+    waker = undo.enter_context(closing(Waker()))
+    bursts = open_bursts(ends(undo)[0], LEG, reader_of(COMPILED, tmp_path, undo), waker.fileno())
+    waker.wake()
+    assert bursts.go_on(40, SEGMENTS, slow(20), turn(100)) == 1
+
+
+@pytest.mark.compiled
+def test_a_signal_ends_the_wait(tmp_path: Path, undo: ExitStack, own_signals: None) -> None:
+    bursts = bursts_of(ends(undo)[0], reader_of(COMPILED, tmp_path, undo), undo)
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    over = threading.Event()
+    sender = threading.Thread(target=_signals, args=(threading.get_ident(), over))
+    sender.start()
+    try:
+        assert bursts.go_on(40, SEGMENTS, slow(20), turn(100)) == 1
+    finally:
+        over.set()
+        sender.join()
+
+
+def _signals(thread: int, over: threading.Event) -> None:
+    # One may come before the wait.
+    while not over.wait(0.01):
+        signal.pthread_kill(thread, signal.SIGUSR1)
 
 
 @pytest.mark.parametrize("engine", BOTH)
@@ -110,11 +181,11 @@ def test_a_block_that_is_under_way_is_sent_to_its_end_as_it_was_read(
     engine: str, tmp_path: Path, undo: ExitStack
 ) -> None:
     mouth, ear = ends(undo)
-    bursts = open_bursts(mouth, LEG, reader := reader_of(engine, tmp_path, undo))
-    assert bursts.go_on(2, 3, Allowance(3, 1 << 40)) == 3
+    bursts = bursts_of(mouth, reader := reader_of(engine, tmp_path, undo), undo)
+    assert bursts.go_on(2, 3, *at_once(3)) == 3
     assert (bursts.block, bursts.segment) == (1, 3)
     (tmp_path / "file").write_bytes(bytes(len(DATA.content)))
-    assert bursts.go_on(0, 3, ALL) == 1
+    assert bursts.go_on(0, 3, *at_once()) == 1
     assert (bursts.block, bursts.segment) == (2, 0)
     assert heard(ear, 2 * SEGMENTS) == of_block(0) + of_block(1)
     assert reader.take_digests() == DATA.digests(0, 2)
@@ -125,11 +196,11 @@ def test_a_file_that_ends_before_is_told_when_all_before_it_has_left(
     engine: str, tmp_path: Path, undo: ExitStack
 ) -> None:
     mouth, ear = ends(undo)
-    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
     os.truncate(tmp_path / "file", 1010)
     with pytest.raises(SourceChangedError, match="the file ends at byte 1010: it became shorter while it was read"):
         for _ in range(3):
-            bursts.go_on(40, SEGMENTS, ALL)
+            bursts.go_on(40, SEGMENTS, *at_once())
     assert (bursts.block, bursts.datagrams) == (2, 2 * SEGMENTS)
     assert heard(ear, bursts.datagrams) == of_block(0) + of_block(1)
     with pytest.raises(SourceChangedError, match="the file ends at byte"):
@@ -139,7 +210,7 @@ def test_a_file_that_ends_before_is_told_when_all_before_it_has_left(
 @pytest.mark.parametrize("engine", BOTH)
 def test_what_has_to_leave_again_is_what_was_asked_for(engine: str, tmp_path: Path, undo: ExitStack) -> None:
     mouth, ear = ends(undo)
-    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
     owed = [(39, 0b1111), (3, 0b1010), (0, 0b1), (39, 0b1000), (7, 0b11110000), (5, 0b0110)]
     bursts.again(owed)
     found = [one for block, mask in owed for one in of_block(block, mask)]
@@ -163,7 +234,7 @@ def test_repairs_of_many_blocks_leave_in_as_few_super_packets_as_a_receiver_take
     data = data_of(10 * 32 * SEGMENT - 30, SEGMENT, 32)
     mouth, ear = ends(undo)
     ear.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
-    bursts = open_bursts(mouth, LEG, reader_of(COMPILED, tmp_path, undo, data))
+    bursts = bursts_of(mouth, reader_of(COMPILED, tmp_path, undo, data), undo)
     bursts.again(owed)
     assert bursts.datagrams == sum(datagrams)
     full = HEADER.size + SEGMENT
@@ -177,19 +248,19 @@ def test_a_kernel_that_cuts_nothing_gets_the_same_datagrams(
 ) -> None:
     """Without checksums it refuses to cut."""
     mouth, ear = ends(undo)
-    bursts = open_bursts(mouth, LEG, reader_of(engine, tmp_path, undo))
+    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
     assert bursts.offload
     mouth.setsockopt(socket.SOL_SOCKET, 11, 1)
     with pytest.raises(OSError) as refused:
         mouth.send(bytes(500))
     assert refused.value.errno == number
-    assert bursts.go_on(3, SEGMENTS, ALL) == 3
+    assert bursts.go_on(3, SEGMENTS, *at_once()) == 3
     assert not bursts.offload
     assert heard(ear, 3 * SEGMENTS) == of_block(0) + of_block(1) + of_block(2)
 
 
 def chosen(reader: BlockReader, undo: ExitStack) -> Bursts:
-    return open_bursts(ends(undo)[0], LEG, reader)
+    return bursts_of(ends(undo)[0], reader, undo)
 
 
 @pytest.mark.compiled
@@ -208,12 +279,12 @@ def test_only_files_that_travel_open_and_with_our_digests_leave_compiled(tmp_pat
 
 @pytest.mark.compiled
 def test_rules_that_the_caller_breaks_are_errors_of_the_engine(tmp_path: Path, undo: ExitStack) -> None:
-    bursts = open_bursts(ends(undo)[0], LEG, reader := reader_of(COMPILED, tmp_path, undo))
+    bursts = bursts_of(ends(undo)[0], reader := reader_of(COMPILED, tmp_path, undo), undo)
     assert isinstance(reader, CompiledReader)
     for stop, piece, segment in [(41, SEGMENTS, 0), (1, 0, 0), (1, 1, 4)]:
         bursts.block, bursts.segment = (40 if stop > 40 else 0), segment
         with pytest.raises(EngineError, match="choose the engine python, and report this"):
-            bursts.go_on(stop, piece, ALL)
+            bursts.go_on(stop, piece, *at_once())
     for cut in [(100, 0, 4), (100, 10, 65), (100, 10, 0), (100, 65_492, 1), ((1 << 27) * 40 + 1, 10, 4)]:
         with pytest.raises(reader.native.EngineFault):
             reader.native.Bursts(1, cut, False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blast_transport.base.errors import WrongInputError
+from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.layout import Layout
 from blast_transport.carriers.choices import Chain, Dark
@@ -42,7 +43,8 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path, held: BlockMap) -> It
         source = stack.enter_context(opened_file(path))
         reader = open_reader(request.param, source, Layout(source.size, SIZE, SEGMENTS), SUITE, None)
         assert reader.engine == request.param
-        around = SendingContext(reader, held, (), LOOPBACK, LOOPBACK, dial, None, lambda: None)
+        waker = stack.enter_context(closing(Waker()))
+        around = SendingContext(reader, held, (), LOOPBACK, LOOPBACK, dial, None, waker.wake, waker.fileno())
         carrier = OpticalSender(Leg(7, 1, OPTICAL, 0), LIGHT, around)
         stack.callback(carrier.close)
         assert carrier.events() == [Granted(LIGHT.rate)]

@@ -9,6 +9,7 @@ mod file;
 mod lent;
 mod link;
 mod usage;
+mod waiting;
 
 pub use burst::{cut_into, refuses_to_cut, send_each, send_joined};
 pub use datagrams::{Message, Scatter, receive_scattered};
@@ -18,3 +19,4 @@ pub use file::read_at;
 pub use lent::{Lent, Room};
 pub use link::{peek, receive, send_file, send_more};
 pub use usage::Usage;
+pub use waiting::{called_within, monotonic};

@@ -4,18 +4,24 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use blast_boundary::{called_within, monotonic};
 
 use crate::burst::{Burst, send};
 use crate::datagram::HEADER_BYTES;
 use crate::digests::digest;
 use crate::fault::Fault;
 use crate::masks::runs_of;
+use crate::pace::Pace;
 use crate::reading::read_whole;
 
 /// What a datagram has on the wire beside its payload: Ethernet, IP, UDP, and our header.
 const WIRE_HEADERS: u64 = 14 + 20 + 8 + HEADER_BYTES as u64;
 /// What one super-packet holds; and a receiver takes as many datagrams at once as a block has.
 const MOST_BYTES: usize = 65_507;
+/// Seconds, as of `blast_transport/carriers/optical/sender.py`: to wait for less costs more than it saves.
+const SHORTEST_WAIT: f64 = 0.00025;
 
 /// A file of `size` bytes in blocks of segments.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +46,12 @@ impl Cut {
     }
 }
 
-/// What the two ends of the loop have open.
+/// What the two ends of the loop have open. There is something to read at `caller` when the loop is to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
     pub light: BorrowedFd<'a>,
     pub file: BorrowedFd<'a>,
+    pub caller: BorrowedFd<'a>,
 }
 
 /// The segment of the block that leaves next.
@@ -54,11 +61,12 @@ pub struct Spot {
     pub segment: usize,
 }
 
-/// At most so many bursts, of which none begins when more than so many bytes have left before it.
+/// At most so many bursts from `now` on, and none that has to be waited for until `until` or longer.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowance {
+pub struct Turn {
     pub bursts: usize,
-    pub wire_bytes: i64,
+    pub now: f64,
+    pub until: f64,
 }
 
 /// What one call has sent, all of it.
@@ -104,8 +112,9 @@ impl Bursts {
     }
 
     /// Send from `spot` on, which then says what leaves next: bursts of `piece` segments, but none over the end of a
-    /// block, of blocks before `stop`; one that is under way is sent to its end. Blocks from `digested` on are digested
-    /// when they are read.
+    /// block, of blocks before `stop`; one that is under way is sent to its end. Each leaves when `pace` lets it, which
+    /// is waited for as long as it is our `turn` and nobody calls. Blocks from `digested` on are digested when they are
+    /// read.
     ///
     /// An error of the file is told when nothing has gone before it: what has gone is told first.
     pub fn go_on(
@@ -113,11 +122,16 @@ impl Bursts {
         ends: Ends<'_>,
         spot: &mut Spot,
         (stop, piece): (u64, usize),
-        allowance: Allowance,
+        pace: &mut Pace,
+        mut turn: Turn,
         digested: u64,
     ) -> Result<Sent, Fault> {
         let mut sent = Sent::default();
-        while (spot.segment > 0 || spot.block < stop) && allowance.permits(&sent) {
+        while (spot.segment > 0 || spot.block < stop) && sent.bursts < turn.bursts {
+            if pace.delay(turn.now) > 0.0 && !turn.comes(pace, ends.caller) {
+                break;
+            }
+            let before = sent.wire_bytes;
             let length = match self.load(ends.file, spot.block, digested, &mut sent.digests) {
                 Ok(length) => length,
                 Err(_) if sent.bursts > 0 => break,
@@ -129,6 +143,7 @@ impl Bursts {
             }
             let end = length.min(begin.saturating_add(piece.saturating_mul(self.cut.segment_size)));
             sent.burst(ends.light, &mut self.offload, &self.block, (begin, end));
+            pace.sent(sent.wire_bytes - before, turn.now);
             if sent.refused.is_some() {
                 break;
             } else if end < length {
@@ -189,9 +204,21 @@ impl Bursts {
     }
 }
 
-impl Allowance {
-    fn permits(&self, sent: &Sent) -> bool {
-        sent.bursts < self.bursts && i64::try_from(sent.wire_bytes).is_ok_and(|bytes| bytes <= self.wire_bytes)
+impl Turn {
+    /// Wait until the next burst may leave; whether it is still our turn then.
+    fn comes(&mut self, pace: &Pace, caller: BorrowedFd<'_>) -> bool {
+        while self.now < self.until {
+            self.now = monotonic();
+            let delay = pace.delay(self.now);
+            if delay <= 0.0 {
+                return self.now < self.until;
+            }
+            let wait = delay.max(SHORTEST_WAIT);
+            if self.now + wait >= self.until || called_within(caller, Duration::from_secs_f64(wait)) {
+                return false;
+            }
+        }
+        false
     }
 }
 

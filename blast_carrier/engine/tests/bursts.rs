@@ -9,11 +9,11 @@ use std::time::Duration;
 use std::{env, process};
 
 use blast_boundary::cut_into;
-use blast_engine::{Allowance, Bursts, Cut, Ends, Fault, Sent, Spot, digest};
+use blast_engine::{Bursts, Cut, Ends, Fault, Pace, Schedule, Sent, Spot, Turn, digest};
 use proptest::prelude::*;
 
 const SESSION: u32 = 0x000B_1A57;
-const ALL: Allowance = Allowance { bursts: usize::MAX, wire_bytes: i64::MAX };
+const ALL: usize = 1 << 60;
 
 struct Source(PathBuf, File);
 
@@ -64,6 +64,16 @@ fn segments(cut: Cut, content: &[u8], first: u64, stop: u64) -> Vec<(u64, Vec<u8
     (from..).zip(rest.chunks(cut.segment_size).map(<[u8]>::to_vec)).take(count).collect()
 }
 
+/// A burst may begin when no more than so many bytes have left before it.
+fn allowing(bytes: usize) -> Pace {
+    Pace([Schedule { rate: 8.0, tolerance: f64::INFINITY, next: -(bytes as f64) }; 2])
+}
+
+/// Nobody waits.
+fn at_once(bursts: usize) -> Turn {
+    Turn { bursts, now: 0.0, until: 0.0 }
+}
+
 fn wire_bytes(segments: &[(u64, Vec<u8>)]) -> u64 {
     segments.iter().map(|(_, payload)| 58 + payload.len() as u64).sum()
 }
@@ -76,31 +86,37 @@ proptest! {
         size in 1..3000_usize,
         segment_size in 1..120_usize,
         block_segments in 1..9_usize,
-        pieces in prop::collection::vec((1..10_usize, 0..4_usize, 0..2000_i64), 1..8),
+        pieces in prop::collection::vec((1..10_usize, 0..4_usize, 0..2000_usize), 1..8),
     ) {
         let (content, cut) = (content(size), Cut { size: size as u64, segment_size, block_segments });
         let blocks = size.div_ceil(segment_size * block_segments) as u64;
         let source = Source::new("arrives", &content);
         let (mouth, ear, offload) = pair(cut);
         let mut bursts = Bursts::new(SESSION, cut, offload);
-        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd() };
+        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: ear.as_fd() };
         let (mut spot, mut digests, mut found) = (Spot::default(), Vec::new(), Vec::new());
-        let mut go_on = |run, allowance: Allowance, spot: &mut Spot| {
-            let digested = (digests.len() / 16) as u64;
-            let sent = bursts.go_on(ends, spot, run, allowance, digested).unwrap();
+        let mut go_on = |run, most: usize, allowed: usize, spot: &mut Spot| {
+            let (digested, mut pace) = ((digests.len() / 16) as u64, allowing(allowed));
+            let sent = bursts.go_on(ends, spot, run, &mut pace, at_once(most), digested).unwrap();
             let came = heard(&ear, sent.datagrams);
             assert_eq!(sent.wire_bytes, wire_bytes(&came));
-            assert!(sent.bursts <= allowance.bursts && sent.refused.is_none());
+            assert!(sent.bursts <= most && sent.refused.is_none());
+            // What has left before the last burst was allowed.
+            let largest = run.1.min(block_segments) * (58 + segment_size);
+            assert!(sent.bursts == 0 || sent.wire_bytes <= (allowed + largest) as u64);
+            if allowed < ALL {
+                assert!((pace.0[0].next + allowed as f64 - sent.wire_bytes as f64).abs() < 1e-6);
+            }
             found.extend(came);
             digests.extend(sent.digests);
         };
         for (piece, most, bytes) in pieces {
-            go_on((blocks, piece), Allowance { bursts: most, wire_bytes: bytes }, &mut spot);
+            go_on((blocks, piece), most, bytes, &mut spot);
         }
         while spot.block < blocks {
             let before = spot;
             // What a socket holds is bounded.
-            go_on((blocks, 100), Allowance { bursts: 20, wire_bytes: i64::MAX }, &mut spot);
+            go_on((blocks, 100), 20, ALL, &mut spot);
             prop_assert!(spot != before);
         }
         prop_assert_eq!(spot, Spot { block: blocks, segment: 0 });
@@ -117,7 +133,7 @@ proptest! {
         let (content, cut) = (content(size), Cut { size: size as u64, segment_size, block_segments: 8 });
         let source = Source::new("again", &content);
         let (mouth, ear, offload) = pair(cut);
-        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd() };
+        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
         let sent = Bursts::new(SESSION, cut, offload).again(ends, &owed).unwrap();
         let wanted: Vec<_> = owed
             .iter()
@@ -139,13 +155,13 @@ fn what_went_before_the_path_failed_is_told_with_it() {
     let source = Source::new("refused", &content);
     let (mouth, ear, offload) = pair(cut);
     drop(ear);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd() };
+    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
     let (mut bursts, mut spot) = (Bursts::new(SESSION, cut, offload), Spot::default());
-    let sent = bursts.go_on(ends, &mut spot, (25, 3), ALL, 0).unwrap();
+    let sent = bursts.go_on(ends, &mut spot, (25, 3), &mut allowing(ALL), at_once(ALL), 0).unwrap();
     assert_eq!((sent.bursts, sent.datagrams, spot), (1, 3, Spot { block: 0, segment: 3 }));
     assert_eq!(sent.digests, digest(&content[..40]));
     assert!(matches!(sent.refused, Some((error, 26)) if error.kind() == std::io::ErrorKind::ConnectionRefused));
-    let again: Sent = bursts.go_on(ends, &mut spot, (1, 3), ALL, 1).unwrap();
+    let again: Sent = bursts.go_on(ends, &mut spot, (1, 3), &mut allowing(ALL), at_once(ALL), 1).unwrap();
     assert_eq!((again.bursts, spot), (1, Spot { block: 1, segment: 0 }), "what it said was said once");
 }
 
@@ -154,11 +170,14 @@ fn a_file_that_became_shorter_is_told_when_nothing_has_gone_before() {
     let cut = Cut { size: 1000, segment_size: 10, block_segments: 4 };
     let source = Source::new("shorter", &content(90));
     let (mouth, ear, offload) = pair(cut);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd() };
+    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
     let (mut bursts, mut spot) = (Bursts::new(SESSION, cut, offload), Spot::default());
-    assert_eq!(bursts.go_on(ends, &mut spot, (25, 4), ALL, 0).unwrap().bursts, 2);
+    assert_eq!(bursts.go_on(ends, &mut spot, (25, 4), &mut allowing(ALL), at_once(ALL), 0).unwrap().bursts, 2);
     for _ in 0..2 {
-        assert!(matches!(bursts.go_on(ends, &mut spot, (25, 4), ALL, 2), Err(Fault::Shorter(90))));
+        assert!(matches!(
+            bursts.go_on(ends, &mut spot, (25, 4), &mut allowing(ALL), at_once(ALL), 2),
+            Err(Fault::Shorter(90))
+        ));
     }
     assert!(matches!(bursts.again(ends, &[(3, 1)]), Err(Fault::Shorter(120))));
     assert_eq!(heard(&ear, 8), segments(cut, &content(90), 0, 2));
@@ -169,10 +188,17 @@ fn what_cannot_be_is_a_fault() {
     let cut = Cut { size: 100, segment_size: 10, block_segments: 4 };
     let source = Source::new("cannot", &content(100));
     let (mouth, _ear, offload) = pair(cut);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd() };
+    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
     for (block, segment, piece) in [(3, 0, 4), (u64::MAX - 1, 0, 4), (2, 2, 4), (0, usize::MAX, 4), (0, 0, 0)] {
         let mut spot = Spot { block, segment };
-        let refused = Bursts::new(SESSION, cut, offload).go_on(ends, &mut spot, (u64::MAX, piece), ALL, 0);
+        let refused = Bursts::new(SESSION, cut, offload).go_on(
+            ends,
+            &mut spot,
+            (u64::MAX, piece),
+            &mut allowing(ALL),
+            at_once(ALL),
+            0,
+        );
         assert!(matches!(refused, Err(Fault::Program(_))), "{spot:?} in pieces of {piece}");
     }
 }

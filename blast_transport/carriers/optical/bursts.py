@@ -1,7 +1,7 @@
-"""How the sender's blocks get onto the light: in bursts, each a block or a piece of one, as far as they may leave now.
+"""How the sender's blocks get onto the light: in bursts, each a block or a piece of one, when the pacer lets them.
 
-What may leave is decided elsewhere (`sender.py`, `pacing.py`) and told as numbers. The one here is in Python: it takes
-any reader, and is the reference for the one that is compiled.
+What may leave is decided elsewhere (`sender.py`) and told as numbers. The one here is in Python: it takes any reader,
+and is the reference for the one that is compiled.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from blast_transport.base.errors import ForgottenError
 from blast_transport.blocks.masks import runs
 from blast_transport.carriers.optical.burst import Burst
 from blast_transport.carriers.optical.offload import DatagramSender
+from blast_transport.carriers.optical.pacing import Pacer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Leg
@@ -24,11 +25,12 @@ Owed = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """At most so many bursts, of which none begins when more than so many bytes have left before it."""
+class Turn:
+    """At most so many bursts from `now` on. Who can waits for the pacer, but for no burst until `until` or longer."""
 
     bursts: int
-    wire_bytes: int
+    now: float
+    until: float
 
 
 class Bursts(Protocol):
@@ -46,10 +48,11 @@ class Bursts(Protocol):
     def offload(self) -> bool:
         """As above."""
 
-    def go_on(self, stop: int, piece: int, allowed: Allowance) -> int:
+    def go_on(self, stop: int, piece: int, pacer: Pacer, turn: Turn) -> int:
         """Send bursts of `piece` segments, none over the end of a block, of the blocks before `stop`; how many.
 
-        A block that is under way is sent to its end. Raises LightPathError, SourceChangedError, ForgottenError.
+        Each when `pacer` lets it, which is told of it. A block that is under way is sent to its end. Raises
+        LightPathError, SourceChangedError, ForgottenError.
         """
 
     def again(self, owed: Sequence[Owed]) -> None:
@@ -72,15 +75,13 @@ class ReadBursts:
         """As of `Bursts`."""
         return self._sender.offload
 
-    def go_on(self, stop: int, piece: int, allowed: Allowance) -> int:
-        """As of `Bursts`."""
-        bursts, before = 0, self.wire_bytes
-        while (
-            (self.segment or self.block < stop)
-            and bursts < allowed.bursts
-            and self.wire_bytes - before <= allowed.wire_bytes
-        ):
+    def go_on(self, stop: int, piece: int, pacer: Pacer, turn: Turn) -> int:
+        """As of `Bursts`; waits for nothing."""
+        bursts = 0
+        while (self.segment or self.block < stop) and bursts < turn.bursts and pacer.delay(turn.now) == 0:
+            before = self.wire_bytes
             self._send_piece(piece)
+            pacer.sent(self.wire_bytes - before, turn.now)
             bursts += 1
         return bursts
 

@@ -1,4 +1,4 @@
-"""Blocks of a file onto the light, compiled: read, digest, send; all without Python's lock, as far as one call may go.
+"""Blocks of a file onto the light, compiled: read, digest, pace, send; all without Python's lock, for one turn each.
 
 What is lost is gathered out of many blocks into super-packets. What is sealed, and what is no file, takes the way of
 `bursts.py`, which is the reference.
@@ -11,8 +11,9 @@ import os
 import socket
 from collections.abc import Sequence
 
-from blast_transport.carriers.optical.bursts import Allowance, Bursts, Owed, ReadBursts
+from blast_transport.carriers.optical.bursts import Bursts, Owed, ReadBursts, Turn
 from blast_transport.carriers.optical.offload import cut_super_packets, refused_datagrams
+from blast_transport.carriers.optical.pacing import Pacer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.compiled_reader import CompiledReader
 from blast_transport.wire.datagram import HEADER
@@ -22,21 +23,24 @@ Gone = tuple[int, int, int]
 """(bursts, datagrams, bytes on the wire)."""
 
 
-def open_bursts(sock: socket.socket, leg: Leg, reader: BlockReader) -> Bursts:
-    """Bursts by the engine of the reader, of a socket that is connected to the group."""
+def open_bursts(sock: socket.socket, leg: Leg, reader: BlockReader, woken: int) -> Bursts:
+    """Bursts by the engine of the reader, of a socket that is connected to the group.
+
+    They wait no longer when there is something to read at the descriptor `woken`.
+    """
     if isinstance(reader, CompiledReader) and not reader.sealed:
-        return CompiledBursts(sock, leg, reader)
+        return CompiledBursts(sock, leg, reader, woken)
     return ReadBursts(sock, leg, reader)
 
 
 class CompiledBursts:
     """As `Bursts`, of a file that a compiled reader reads."""
 
-    def __init__(self, sock: socket.socket, leg: Leg, reader: CompiledReader) -> None:
+    def __init__(self, sock: socket.socket, leg: Leg, reader: CompiledReader, woken: int) -> None:
         layout = reader.layout
         self.block, self.segment = leg.first, 0
         self.datagrams = self.wire_bytes = 0
-        self._socket, self._reader = sock, reader
+        self._socket, self._reader, self._woken = sock, reader, woken
         offload = cut_super_packets(sock, HEADER.size + layout.segment_size)
         cut = layout.size, layout.segment_size, layout.block_segments
         self._native = reader.native.Bursts(leg.session, cut, offload)
@@ -46,15 +50,14 @@ class CompiledBursts:
         """As of `Bursts`."""
         return bool(self._native.offload)
 
-    def go_on(self, stop: int, piece: int, allowed: Allowance) -> int:
-        """As of `Bursts`."""
-        reader = self._reader
+    def go_on(self, stop: int, piece: int, pacer: Pacer, turn: Turn) -> int:
+        """As of `Bursts`; waits for the pacer."""
+        reader, call = self._reader, self._native.go_on
         # A carrier that was left may have gone further than what was digested.
         reader.digest(self.block - reader.digested)
-        spot, run, most = (self.block, self.segment), (stop, piece), (allowed.bursts, allowed.wire_bytes)
-        call = self._native.go_on
-        spot, gone, digests, refused = reader.by_engine(call, self._ends, spot, run, most, reader.digested)
-        self.block, self.segment = spot
+        spot, run, when = (self.block, self.segment), (stop, piece), (turn.bursts, turn.now, turn.until)
+        told = reader.by_engine(call, self._ends, spot, run, when, pacer.schedules, reader.digested)
+        (self.block, self.segment), gone, pacer.due, digests, refused = told
         reader.note(reader.digested, digests)
         return self._count(gone, refused)
 
@@ -64,8 +67,8 @@ class CompiledBursts:
         self._count(gone, refused)
 
     @property
-    def _ends(self) -> tuple[int, int | None]:
-        return self._socket.fileno(), self._reader.source.descriptor
+    def _ends(self) -> tuple[int, int | None, int]:
+        return self._socket.fileno(), self._reader.source.descriptor, self._woken
 
     def _count(self, gone: Gone, refused: tuple[int, int] | None) -> int:
         """What has gone counts, whatever comes then; the number of bursts. Raises LightPathError."""

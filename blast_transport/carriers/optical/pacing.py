@@ -30,19 +30,19 @@ def check_rate(rate: float) -> None:
 class _Schedule:
     """A virtual clock that advances with every datagram and never falls more than `tolerance` seconds behind."""
 
-    __slots__ = ("_rate", "_tolerance", "next")
+    __slots__ = ("next", "rate", "tolerance")
 
     def __init__(self, rate: float, tolerance: float, now: float) -> None:
-        self._rate = rate
-        self._tolerance = tolerance
+        self.rate = rate
+        self.tolerance = tolerance
         self.next = now
 
     def sent(self, bits: int, now: float) -> None:
-        self.next = max(self.next, now - self._tolerance) + bits / self._rate
+        self.next = max(self.next, now - self.tolerance) + bits / self.rate
 
     def allowance(self, now: float) -> float:
         """Bits that may have left at `now` when the next datagram does; less than 0: it may not yet."""
-        return (now - max(self.next, now - self._tolerance)) * self._rate
+        return (now - max(self.next, now - self.tolerance)) * self.rate
 
 
 class Pacer:
@@ -70,6 +70,20 @@ class Pacer:
     def allowance(self, now: float) -> int:
         """Bytes on the wire after which one more datagram may leave at `now`; less than 0 if none may."""
         return math.floor(min(self._average.allowance(now), self._peak.allowance(now)) / 8)
+
+    @property
+    def schedules(self) -> tuple[tuple[float, float, float], ...]:
+        """Of the average one and that of the peak: bits/s, tolerance in seconds, when the next datagram may leave."""
+        return tuple((schedule.rate, schedule.tolerance, schedule.next) for schedule in (self._average, self._peak))
+
+    @property
+    def due(self) -> tuple[float, float]:
+        """When the next datagram may leave, by each of them; who paces elsewhere meanwhile tells how far that is."""
+        return self._average.next, self._peak.next
+
+    @due.setter
+    def due(self, moments: tuple[float, float]) -> None:
+        self._average.next, self._peak.next = moments
 
     def sent(self, wire_bytes: int, now: float) -> None:
         """Datagrams of this size on the wire, all together, left at `now`."""

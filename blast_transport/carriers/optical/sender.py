@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from dataclasses import replace
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.carriers.choices import CarrierChoice, Dark, Light
-from blast_transport.carriers.optical.bursts import Allowance, Owed
+from blast_transport.carriers.optical.bursts import Owed, Turn
 from blast_transport.carriers.optical.compiled_bursts import open_bursts
 from blast_transport.carriers.optical.interface import open_sender_socket
 from blast_transport.carriers.optical.pacing import Pacer, check_rate
@@ -41,10 +42,11 @@ class OpticalSender(SendingCarrier):
         super().__init__(replace(leg, parameters=to_parameters(said)))
         self._light, self._reader, self._held = choice, around.reader, around.held
         # Blocks before `_stop` may leave.
-        self._bursts, self._stop = open_bursts(self._socket, leg, around.reader), leg.first
+        self._bursts, self._stop = open_bursts(self._socket, leg, around.reader, around.woken), leg.first
         self._retransmits: deque[Owed] = deque()
         self._events: list[SendingEvent] = [Granted(choice.rate)]
         self._rate = choice.rate
+        self._until = -math.inf
         self._pacer: Pacer | None = None
         self._datagram_bytes, self._piece = wire_bytes(around.reader.layout.segment_size), 1
 
@@ -78,6 +80,10 @@ class OpticalSender(SendingCarrier):
     def retransmit(self, block: int, mask: int) -> None:
         """Before the blocks that come next."""
         self._retransmits.append((block, mask))
+
+    def stay(self, until: float) -> None:
+        """Send what becomes due meanwhile."""
+        self._until = until
 
     def work(self, now: float) -> float:
         """Send what is due."""
@@ -133,16 +139,18 @@ class OpticalSender(SendingCarrier):
                 if bursts.block >= self._stop:
                     return None
             left -= self._send_on(pacer, now, left)
+            if now < self._until:
+                now = max(now, time.monotonic())
         return 0
 
     def _send_on(self, pacer: Pacer, now: float, most: int) -> int:
         """As many bursts of the blocks that come next as may leave now; how much of the turn that is."""
         stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
-        before = self._bursts.wire_bytes
+        turn = Turn(most, now, min(self._until, self._light.until))
         try:
-            count = self._bursts.go_on(stop, self._piece, Allowance(most, pacer.allowance(now)))
+            count = self._bursts.go_on(stop, self._piece, pacer, turn)
         finally:
-            self._count(pacer, now, before)
+            self._count()
         # A signal may have come before the first.
         return max(1, count)
 
@@ -156,13 +164,13 @@ class OpticalSender(SendingCarrier):
         try:
             self._bursts.again(owed)
         finally:
-            self._count(pacer, now, before)
+            pacer.sent(self._bursts.wire_bytes - before, now)
+            self._count()
         return len(owed)
 
-    def _count(self, pacer: Pacer, now: float, before: int) -> None:
-        """What has left, where it was so many bytes before; also if the path has failed then."""
+    def _count(self) -> None:
+        """What has left, also if the path has failed then."""
         bursts = self._bursts
-        pacer.sent(bursts.wire_bytes - before, now)
         if bursts.datagrams:
             self.datagrams, self.offload = bursts.datagrams, bursts.offload
 

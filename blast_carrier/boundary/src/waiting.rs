@@ -1,0 +1,26 @@
+//! Waiting for a moment, unless somebody calls.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// Seconds by the clock that Python's `time.monotonic` reads.
+pub fn monotonic() -> f64 {
+    let mut found = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: there is room for what the call writes; every Linux has this clock, so that it always does.
+    let found = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, found.as_mut_ptr());
+        found.assume_init()
+    };
+    let [seconds, nanos] = [found.tv_sec, found.tv_nsec].map(|part| u64::try_from(part).unwrap_or_default());
+    (Duration::from_secs(seconds) + Duration::from_nanos(nanos)).as_secs_f64()
+}
+
+/// Wait so long, or until there is something to read, or a signal; whether it was not the time that ended it.
+pub fn called_within(caller: BorrowedFd<'_>, time: Duration) -> bool {
+    let mut entry = libc::pollfd { fd: caller.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    let limit = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY: the one entry is ours to write to, the limit is there to be read, and the mask of signals stays as it is.
+    unsafe { libc::ppoll(&raw mut entry, 1, &raw const limit, std::ptr::null()) != 0 }
+}
