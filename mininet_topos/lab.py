@@ -33,12 +33,12 @@ from mininet_topos.network import ControllerTarget
 from mininet_topos.optical_node import OpticalSwitch
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
 from mininet_topos.process import LabProcess
+from mininet_topos.reserved import LOOPBACK, ReservedAddresses
 from mininet_topos.socket_buffers import raise_receive_default, widen_send_buffer
 from mininet_topos.topology import CORE, BlastTopo, Build
 
 _CONTROLLER_SECONDS = 120.0
 _CORE_SECONDS = 60.0
-_LOOPBACK = "127.0.0.1"
 
 ControllerCommand = Callable[[Path], list[str]]
 """From the path of a configuration file to the command that runs a controller with it."""
@@ -63,7 +63,7 @@ class Lab:
         plan: LabPlan,
         *,
         controller: ControllerCommand | None = blast_controller,
-        agent: str | None = f"{_LOOPBACK}:0",
+        agent: str | None = f"{LOOPBACK}:0",
         controllers: int = 1,
         **wishes: Unpack[Wishes],
     ) -> None:
@@ -71,6 +71,7 @@ class Lab:
         self._controller_command, self._agent = controller, agent
         self._asked = Service(**wishes)
         self._controller: LabProcess | None = None
+        self._addresses = ReservedAddresses()
         self._standbys = [Standby(number) for number in range(2, controllers + 1)]
         self._etcd: LabEtcd | None = None
         self._namespaces: list[ControllerNamespace] = []
@@ -87,7 +88,7 @@ class Lab:
         try:
             self._start_network()
             if self._standbys:
-                self._etcd = LabEtcd(free_address(), free_address(), self.id, self.directory)
+                self._etcd = LabEtcd(self._addresses.take(), self._addresses.take(), self.id, self.directory)
                 self._make_namespaces(self._etcd)
             self._write_config()
             if self._controller_command is not None:
@@ -112,6 +113,7 @@ class Lab:
             if network is not None:
                 network.stop()
         finally:
+            self._addresses.close()
             down(self.id)
 
     def start_controller(self, command: ControllerCommand = blast_controller) -> None:
@@ -249,7 +251,9 @@ class Lab:
     def _start_network(self) -> None:
         setLogLevel("warning")
         raise_receive_default()
-        self.openflow, self.thrift, self.http = free_address(), free_address(), free_address()
+        self.openflow, self.thrift, self.http = (self._addresses.take() for _ in range(3))
+        for standby in self._standbys:
+            standby.openflow, standby.thrift, standby.http = (self._addresses.take() for _ in range(3))
         self.net = Mininet(topo=None, controller=None, build=False)
         self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log"))
         for number, address in enumerate([self.openflow, *(standby.openflow for standby in self._standbys)]):
@@ -308,7 +312,7 @@ class Standby:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.thrift, self.openflow, self.http = free_address(), free_address(), free_address()
+        self.thrift = self.openflow = self.http = ""
         self._process: LabProcess | None = None
 
     def config(self, folder: Path) -> Path:
@@ -334,7 +338,7 @@ def _entering(namespace: ControllerNamespace, command: ControllerCommand) -> Con
 
 
 def free_address() -> str:
-    """An address on the loopback where nothing listened a moment ago."""
+    """An address on the loopback where nothing listened a moment ago, for who cannot keep it (`ReservedAddresses`)."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((_LOOPBACK, 0))
-        return f"{_LOOPBACK}:{probe.getsockname()[1]}"
+        probe.bind((LOOPBACK, 0))
+        return f"{LOOPBACK}:{probe.getsockname()[1]}"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -161,7 +162,8 @@ def test_a_killed_demo_leaves_nothing_behind_after_down(tmp_path: Path) -> None:
         assert mine, f"no lab of the demo's among {_labs()}; it told (status {demo.poll()}):\n{''.join(told)}"
         time.sleep(0.3)  # in the middle of it
     finally:
-        os.killpg(demo.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(demo.pid, signal.SIGKILL)
         demo.wait()
         if demo.stdout:
             demo.stdout.close()

@@ -1,0 +1,44 @@
+"""Addresses that a lab keeps for its servers."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from contextlib import closing
+
+import pytest
+
+from mininet_topos.reserved import LOOPBACK, ReservedAddresses
+
+
+def port_of(address: str) -> int:
+    host, _, port = address.rpartition(":")
+    assert host == LOOPBACK
+    return int(port)
+
+
+def test_a_server_listens_there_as_often_as_it_likes_and_nobody_else_gets_it() -> None:
+    with closing(ReservedAddresses()) as addresses:
+        ports = [port_of(addresses.take()) for _ in range(50)]
+        assert len(set(ports)) == 50, "each is another one"
+        for _ in range(2):
+            with (
+                socket.create_server((LOOPBACK, ports[0])) as server,
+                socket.create_connection((LOOPBACK, ports[0]), 10) as client,
+            ):
+                server.accept()[0].close()
+                assert client.recv(1) == b""
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((LOOPBACK, ports[0]), 10)
+        with socket.socket() as stranger, pytest.raises(OSError) as refusal:
+            stranger.bind((LOOPBACK, ports[0]))
+        assert refusal.value.errno == errno.EADDRINUSE
+
+
+def test_what_is_given_back_is_anybodys() -> None:
+    addresses = ReservedAddresses()
+    port = port_of(addresses.take())
+    for _ in range(2):
+        addresses.close()
+    with socket.socket() as stranger:
+        stranger.bind((LOOPBACK, port))
