@@ -14,7 +14,7 @@ import pytest
 from blast_transport.base.errors import LightPathError
 from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.carriers.optical import sender as optical_sender
-from blast_transport.session import light_retry
+from blast_transport.session import light_retry, transfer
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
@@ -39,6 +39,8 @@ def file(tmp_path: Path) -> Path:
 def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """From so many calls of the kernel on, it refuses what goes by light, and nobody tries again."""
     monkeypatch.setattr(light_retry, "_WAITS", ())
+    # The compiled engine is seen when it is called; here that is for every burst.
+    monkeypatch.setattr(transfer, "_CARE_SECONDS", 0.0)
     return lambda calls: monkeypatch.setattr(optical_sender, "open_sender_socket", BreakingLight(calls))
 
 
