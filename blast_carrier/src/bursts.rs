@@ -92,13 +92,13 @@ impl Bursts {
     fn sending(
         &self,
         py: Python<'_>,
-        (light, file, caller): (RawFd, RawFd, RawFd),
+        (light, file, woken): (RawFd, RawFd, RawFd),
         work: impl FnOnce(&mut blast_engine::Bursts, Ends<'_>) -> Result<Sent, Fault> + Send,
     ) -> PyResult<Sent> {
         waiting(py, || {
             self.locked(|bursts| {
                 with_lent(light, |light| {
-                    with_lent(file, |file| with_lent(caller, |caller| work(bursts, Ends { light, file, caller })))
+                    with_lent(file, |file| with_lent(woken, |woken| work(bursts, Ends { light, file, woken })))
                 })???
             })
         })

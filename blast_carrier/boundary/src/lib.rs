@@ -19,4 +19,4 @@ pub use file::read_at;
 pub use lent::{Lent, Room};
 pub use link::{peek, receive, send_file, send_more};
 pub use usage::Usage;
-pub use waiting::{called_within, monotonic};
+pub use waiting::{monotonic, woken_within};

@@ -1,4 +1,4 @@
-//! Waiting for a moment, unless somebody calls.
+//! Waiting for a moment, unless somebody wakes us.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -17,8 +17,8 @@ pub fn monotonic() -> f64 {
 }
 
 /// Wait so long, or until there is something to read, or a signal; whether it was not the time that ended it.
-pub fn called_within(caller: BorrowedFd<'_>, time: Duration) -> bool {
-    let mut entry = libc::pollfd { fd: caller.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+pub fn woken_within(woken: BorrowedFd<'_>, time: Duration) -> bool {
+    let mut entry = libc::pollfd { fd: woken.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
     let limit = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() };
     // SAFETY: the one entry is ours to write to, the limit is there to be read, and the mask of signals stays as it is.

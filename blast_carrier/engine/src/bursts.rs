@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use blast_boundary::{called_within, monotonic};
+use blast_boundary::{monotonic, woken_within};
 
 use crate::burst::{Burst, send};
 use crate::datagram::HEADER_BYTES;
@@ -46,12 +46,12 @@ impl Cut {
     }
 }
 
-/// What the two ends of the loop have open. There is something to read at `caller` when the loop is to end.
+/// What the two ends of the loop have open. There is something to read at `woken` when the loop is to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
     pub light: BorrowedFd<'a>,
     pub file: BorrowedFd<'a>,
-    pub caller: BorrowedFd<'a>,
+    pub woken: BorrowedFd<'a>,
 }
 
 /// The segment of the block that leaves next.
@@ -113,7 +113,7 @@ impl Bursts {
 
     /// Send from `spot` on, which then says what leaves next: bursts of `piece` segments, but none over the end of a
     /// block, of blocks before `stop`; one that is under way is sent to its end. Each leaves when `pace` lets it, which
-    /// is waited for as long as it is our `turn` and nobody calls. Blocks from `digested` on are digested when they are
+    /// is waited for as long as it is our `turn` and nobody wakes us. Blocks from `digested` on are digested when they are
     /// read.
     ///
     /// An error of the file is told when nothing has gone before it: what has gone is told first.
@@ -128,7 +128,7 @@ impl Bursts {
     ) -> Result<Sent, Fault> {
         let mut sent = Sent::default();
         while (spot.segment > 0 || spot.block < stop) && sent.bursts < turn.bursts {
-            if pace.delay(turn.now) > 0.0 && !turn.comes(pace, ends.caller) {
+            if pace.delay(turn.now) > 0.0 && !turn.comes(pace, ends.woken) {
                 break;
             }
             let before = sent.wire_bytes;
@@ -206,7 +206,7 @@ impl Bursts {
 
 impl Turn {
     /// Wait until the next burst may leave; whether it is still our turn then.
-    fn comes(&mut self, pace: &Pace, caller: BorrowedFd<'_>) -> bool {
+    fn comes(&mut self, pace: &Pace, woken: BorrowedFd<'_>) -> bool {
         while self.now < self.until {
             self.now = monotonic();
             let delay = pace.delay(self.now);
@@ -214,7 +214,7 @@ impl Turn {
                 return self.now < self.until;
             }
             let wait = delay.max(SHORTEST_WAIT);
-            if self.now + wait >= self.until || called_within(caller, Duration::from_secs_f64(wait)) {
+            if self.now + wait >= self.until || woken_within(woken, Duration::from_secs_f64(wait)) {
                 return false;
             }
         }

@@ -93,7 +93,7 @@ proptest! {
         let source = Source::new("arrives", &content);
         let (mouth, ear, offload) = pair(cut);
         let mut bursts = Bursts::new(SESSION, cut, offload);
-        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: ear.as_fd() };
+        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: ear.as_fd() };
         let (mut spot, mut digests, mut found) = (Spot::default(), Vec::new(), Vec::new());
         let mut go_on = |run, most: usize, allowed: usize, spot: &mut Spot| {
             let (digested, mut pace) = ((digests.len() / 16) as u64, allowing(allowed));
@@ -133,7 +133,7 @@ proptest! {
         let (content, cut) = (content(size), Cut { size: size as u64, segment_size, block_segments: 8 });
         let source = Source::new("again", &content);
         let (mouth, ear, offload) = pair(cut);
-        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
+        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
         let sent = Bursts::new(SESSION, cut, offload).again(ends, &owed).unwrap();
         let wanted: Vec<_> = owed
             .iter()
@@ -155,7 +155,7 @@ fn what_went_before_the_path_failed_is_told_with_it() {
     let source = Source::new("refused", &content);
     let (mouth, ear, offload) = pair(cut);
     drop(ear);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
+    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
     let (mut bursts, mut spot) = (Bursts::new(SESSION, cut, offload), Spot::default());
     let sent = bursts.go_on(ends, &mut spot, (25, 3), &mut allowing(ALL), at_once(ALL), 0).unwrap();
     assert_eq!((sent.bursts, sent.datagrams, spot), (1, 3, Spot { block: 0, segment: 3 }));
@@ -170,7 +170,7 @@ fn a_file_that_became_shorter_is_told_when_nothing_has_gone_before() {
     let cut = Cut { size: 1000, segment_size: 10, block_segments: 4 };
     let source = Source::new("shorter", &content(90));
     let (mouth, ear, offload) = pair(cut);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
+    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
     let (mut bursts, mut spot) = (Bursts::new(SESSION, cut, offload), Spot::default());
     assert_eq!(bursts.go_on(ends, &mut spot, (25, 4), &mut allowing(ALL), at_once(ALL), 0).unwrap().bursts, 2);
     for _ in 0..2 {
@@ -188,7 +188,7 @@ fn what_cannot_be_is_a_fault() {
     let cut = Cut { size: 100, segment_size: 10, block_segments: 4 };
     let source = Source::new("cannot", &content(100));
     let (mouth, _ear, offload) = pair(cut);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), caller: mouth.as_fd() };
+    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
     for (block, segment, piece) in [(3, 0, 4), (u64::MAX - 1, 0, 4), (2, 2, 4), (0, usize::MAX, 4), (0, 0, 0)] {
         let mut spot = Spot { block, segment };
         let refused = Bursts::new(SESSION, cut, offload).go_on(
