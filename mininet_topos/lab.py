@@ -19,6 +19,7 @@ from typing import Any, Unpack
 
 from mininet_topos import registry
 from mininet_topos._mininet import Host, Mininet, setLogLevel
+from mininet_topos.addresses import LOOPBACK, ReservedAddresses
 from mininet_topos.cleanup import down
 from mininet_topos.controller_config import Endpoints, Service, Wishes, render
 from mininet_topos.controller_namespace import ControllerNamespace, Side
@@ -33,7 +34,6 @@ from mininet_topos.network import ControllerTarget
 from mininet_topos.optical_node import OpticalSwitch
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
 from mininet_topos.process import LabProcess
-from mininet_topos.reserved import LOOPBACK, ReservedAddresses
 from mininet_topos.socket_buffers import raise_receive_default, widen_send_buffer
 from mininet_topos.topology import CORE, BlastTopo, Build
 
@@ -335,10 +335,3 @@ class Standby:
 
 def _entering(namespace: ControllerNamespace, command: ControllerCommand) -> ControllerCommand:
     return lambda config: namespace.command(command(config))
-
-
-def free_address() -> str:
-    """An address on the loopback where nothing listened a moment ago, for who cannot keep it (`ReservedAddresses`)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((LOOPBACK, 0))
-        return f"{LOOPBACK}:{probe.getsockname()[1]}"

@@ -38,9 +38,9 @@ sys.path.insert(0, str(Path(sys._getframe().f_code.co_filename).resolve().parent
 
 from mininet_topos import registry  # noqa: E402
 from mininet_topos._mininet import info  # noqa: E402
+from mininet_topos.addresses import free_address  # noqa: E402
 from mininet_topos.cleanup import down  # noqa: E402
 from mininet_topos.controller_config import PATIENT_LEASE_MS, Endpoints, Service, render  # noqa: E402
-from mininet_topos.lab import free_address  # noqa: E402
 from mininet_topos.plan import parse_splitters, preset  # noqa: E402
 from mininet_topos.topology import BlastTopo, Build  # noqa: E402
 

@@ -20,7 +20,8 @@ from blast_controller.store.reader import JournalReader
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from mininet_topos.lab import blast_controller, free_address
+from mininet_topos.addresses import free_address
+from mininet_topos.lab import blast_controller
 from mininet_topos.process import LabProcess
 from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules, rule_ages
 from tests.support.fault_bench import EIGHT_RACKS, PATIENCE, FaultBench, Lab, fault_bench, wait_for

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from blast_api.ttypes import Grant, MulticastRequest
 from blast_client import Client, ControllerUnreachable, NotLeader
-from mininet_topos.lab import Lab, free_address
+from mininet_topos.addresses import free_address
+from mininet_topos.lab import Lab
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.etcd_server import EtcdServer
 from tests.support.muting_proxy import MutingProxy

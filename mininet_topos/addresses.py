@@ -1,4 +1,4 @@
-"""Addresses on the loopback that a lab keeps for its own servers, before they start and when they start anew.
+"""Addresses on the loopback for a lab's own servers, kept before they start and when they start anew.
 
 A port that is merely found free is anybody's again at once: the next socket that asks for one may get it.
 """
@@ -27,3 +27,10 @@ class ReservedAddresses:
     def close(self) -> None:
         """Give all of them back; twice does nothing more."""
         self._held.close()
+
+
+def free_address() -> str:
+    """An address on the loopback where nothing listened a moment ago, for who cannot keep it (`ReservedAddresses`)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((LOOPBACK, 0))
+        return f"{LOOPBACK}:{probe.getsockname()[1]}"
