@@ -146,8 +146,8 @@ class _Bench:
         rate = _UNPACED if self._way.piece == self._layout.block_segments else self._piece_rate()
         with ExitStack() as undo:
             waker = undo.enter_context(closing(Waker()))
-            hosts = (_LOOPBACK, _LOOPBACK)
-            around = SendingContext(reader, BlockMap(), (), *hosts, dial, None, waker.wake, waker.fileno())
+            wake, woken = waker.wake, waker.fileno()
+            around = SendingContext(reader, BlockMap(), (), _LOOPBACK, _LOOPBACK, dial, None, wake, woken)
             carrier = OpticalSender(Leg(1, 1, OPTICAL, 0), Light(_GROUP, _PORT, rate), around)
             undo.callback(carrier.close)
             carrier.pace(rate)

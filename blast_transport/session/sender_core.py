@@ -77,6 +77,9 @@ _TOLD_PER_WINDOW = 4
 
 _NOTHING = Traits()
 
+_MAY_ANSWER = (*UNANSWERED, PeerState.ABSENT)
+"""Before the first leg: who is on the way here, too."""
+
 _SILENT = (Credit, CarrierWord)
 """Such a message alone is no progress."""
 
@@ -127,7 +130,7 @@ class SenderCore:
     @property
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
-        if not self._standing(UNANSWERED if self.leg is not None else (*UNANSWERED, PeerState.ABSENT)):
+        if not self._standing(_MAY_ANSWER if self.leg is None else UNANSWERED):
             return False
         timeouts = self._timeouts()
         return any(
