@@ -14,7 +14,7 @@ from blast_client.receivers import Receiver
 from blast_client.round import Round, RoundResult, RoundSettings
 from blast_client.send_failures import NobodyReached
 from blast_client.send_progress import ProgressView
-from blast_client.send_stopped import SoFar
+from blast_client.send_stopped import SoFar, unless_stopped
 from blast_client.send_target import Wanted, is_folder
 from blast_client.send_words import STREAM
 from blast_transport.base.report import Progress
@@ -61,6 +61,8 @@ class Transfer:
     async def deliver(self, view: ProgressView) -> RoundResult:
         """Send."""
         assert self._source is not None
+        if isinstance(self._source, StreamSource):
+            self._source.at_end = unless_stopped(self.so_far)
 
         def report(receivers: Sequence[str], progress: Progress) -> None:
             self.so_far.note(receivers, progress.complete)

@@ -6,6 +6,7 @@ there until its place is needed: for who falls behind.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import select
@@ -29,7 +30,7 @@ class Source(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Bytes altogether, None as long as nobody knows."""
+        """Bytes altogether, None as long as nobody knows. Raises SourceChangedError where nobody will."""
 
     @property
     def available(self) -> int:
@@ -104,7 +105,8 @@ def opened_file(path: Path) -> Iterator[FileSource]:
 class StreamSource:
     """A stream, read ahead by a thread of its own. A context manager; `wake` is called when something has come.
 
-    `capacity` bytes are kept, so that what got lost can be sent again.
+    `capacity` bytes are kept, so that what got lost can be sent again. When nothing more comes, `at_end` is called in
+    that thread with what makes this the end, for any thread to call: somebody may know that the stream was cut off.
     """
 
     descriptor: int | None = None
@@ -112,6 +114,7 @@ class StreamSource:
 
     def __init__(self, stream: int, capacity: int = RING_BYTES, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
+        self.at_end: Callable[[Callable[[], None]], None] = _believed
         self._stream = stream
         self._ring = bytearray(capacity)
         self._lowest = self._released = self._end = 0
@@ -126,7 +129,7 @@ class StreamSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end_with(None)
+        self._end_with(OSError(errno.ECANCELED, "it was closed before its end"))
         os.write(self._stop_writer, b"\0")
         self._thread.join()
         os.close(self._stop_reader)
@@ -134,8 +137,9 @@ class StreamSource:
 
     @property
     def size(self) -> int | None:
-        """Bytes altogether once the stream has ended."""
+        """Bytes altogether once the stream has ended. Raises SourceChangedError if it broke: that is no end."""
         with self._changed:
+            self._check()
             return self._end if self._ended else None
 
     @property
@@ -148,8 +152,7 @@ class StreamSource:
         """Fill `view` from `offset`; waits until it is full or the stream ends. Raises as `Source.read` does."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._end >= offset + len(view))
-            if self._failure is not None:
-                raise SourceChangedError(f"the stream cannot be read: {self._failure.strerror}")
+            self._check()
             if offset < self._lowest:
                 raise ForgottenError(self._lowest)
             count = max(0, min(len(view), self._end - offset))
@@ -161,6 +164,10 @@ class StreamSource:
         with self._changed:
             self._released = max(self._released, min(offset, self._end))
             self._changed.notify_all()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise SourceChangedError(f"the stream cannot be read: {self._failure.strerror}")
 
     def _copy(self, offset: int, view: memoryview) -> None:
         begin = offset % len(self._ring)
@@ -174,7 +181,6 @@ class StreamSource:
                 self.wake()
         except OSError as error:
             self._end_with(error)
-        self.wake()
 
     def _read_some(self) -> bool:
         with self._changed:
@@ -188,7 +194,7 @@ class StreamSource:
         with memoryview(self._ring) as ring:
             count = os.readv(self._stream, [ring[begin : begin + room]])
         if count == 0:
-            self._end_with(None)
+            self.at_end(self._end_with)
             return False
         with self._changed:
             self._end += count
@@ -202,8 +208,13 @@ class StreamSource:
         waiting.register(self._stop_reader, select.POLLIN)
         return self._stop_reader in dict(waiting.poll())
 
-    def _end_with(self, failure: OSError | None) -> None:
+    def _end_with(self, failure: OSError | None = None) -> None:
         with self._changed:
-            self._ended = True
-            self._failure = self._failure or failure
+            if not self._ended:
+                self._ended, self._failure = True, failure
             self._changed.notify_all()
+        self.wake()
+
+
+def _believed(end: Callable[[], None]) -> None:
+    end()

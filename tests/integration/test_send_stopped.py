@@ -146,6 +146,28 @@ def test_a_stream_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
         assert there.files() == {}
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+def test_a_stream_that_ends_because_all_of_its_pipe_is_stopped_is_not_whole(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    """As Ctrl-C stops the command before us as well: its end is there at once when we hear of the signal."""
+    with agent(tmp_path / "a") as there:
+        command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
+        with running(*command, stdin=subprocess.PIPE) as process:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write("x" * (1 << 20))
+            process.stdin.flush()
+            while json.loads(process.stdout.readline())["slowest"] == 0:
+                continue
+            process.send_signal(signal.SIGSTOP)
+            process.send_signal(number)
+            process.stdin.close()
+            process.send_signal(signal.SIGCONT)
+            assert process.wait(AT_ONCE) == status
+        there.failed()
+        assert not there.files()
+
+
 def test_while_nothing_comes_on_standard_input(tmp_path: Path) -> None:
     with agent(tmp_path / "a") as there:
         command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.base.report import TransferResult
+from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
+from blast_transport.base.report import Progress, TransferResult
 from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
 from blast_transport.credentials.admission import Connection
 from blast_transport.links.dialling import SOURCE
@@ -22,9 +23,10 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
+from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import COMMAND, Leg
-from tests.support.transport_hosts import PATIENT, Agent, agents, light, sender_to
+from tests.support.transport_hosts import MTU, PATIENT, Agent, agents, light, sender_to
 
 SIZE = 12 << 20
 RING = 2 << 20
@@ -107,6 +109,31 @@ def test_a_stream_goes_on_without_whom_its_chain_leaves_behind(tmp_path: Path, m
         assert "too far behind the stream" in reasons[1]
         for one in (there[0], there[2]):
             assert (one.directory / "collected").read_bytes() == content
+
+
+@pytest.mark.parametrize("way", [Chain, trees, light, Unicast], ids=["pipeline", "trees", "light", "unicast"])
+def test_a_stream_that_breaks_is_nowhere_taken_for_whole(tmp_path: Path, way: Callable[[], CarrierChoice]) -> None:
+    """Everything that it gave has arrived, and nothing more is to be read, when it turns out to be broken."""
+    ours, theirs = socket.socketpair()
+    segment_size = segment_size_for(MTU)
+    content = random.Random(1).randbytes(16 * segments_for(segment_size) * segment_size)
+
+    def break_off(progress: Progress) -> None:
+        if progress.slowest == len(content):
+            theirs.close()
+
+    with agents(tmp_path, 3) as there, sender_to(there, PATIENT) as sender, ours, theirs:
+        # What has a word unread when it is closed is reset.
+        ours.sendall(b"never read")
+        with StreamSource(ours.fileno()) as source:
+            feed = threading.Thread(target=theirs.sendall, args=(content,))
+            feed.start()
+            with pytest.raises(SourceChangedError, match="the stream cannot be read"):
+                sender.transmit(source, Route(way()), Destination("log"), break_off)
+            feed.join()
+        for one in there:
+            one.failed()
+            assert not one.files()
 
 
 def collecting(directory: Path) -> AbstractContextManager[list[Agent]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import queue
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,13 +195,19 @@ def test_closing_ends_a_thread_that_waits_for_a_producer_or_for_room() -> None:
 
 
 def test_closing_ends_a_reader_that_waits() -> None:
-    found: list[bytes] = []
+    found: list[str] = []
+
+    def wait() -> None:
+        with pytest.raises(SourceChangedError) as caught:
+            read(source, 0, 10)
+        found.append(str(caught.value))
+
     with streaming() as (_, source):
-        reader = threading.Thread(target=lambda: found.append(read(source, 0, 10)))
+        reader = threading.Thread(target=wait)
         reader.start()
         time.sleep(0.02)  # it should wait by now; if it comes later, what it finds is the same
     reader.join(PATIENCE)
-    assert found == [b""]
+    assert found == ["the stream cannot be read: it was closed before its end"]
 
 
 def test_a_stream_that_breaks_is_an_error_and_no_end(tmp_path: Path) -> None:
@@ -209,6 +217,43 @@ def test_a_stream_that_breaks_is_an_error_and_no_end(tmp_path: Path) -> None:
             read(source, 0, 1)
     finally:
         os.close(descriptor)
+
+
+def test_a_stream_that_breaks_has_no_size() -> None:
+    """Everything that had come was read: nobody would read again, and so find out."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, StreamSource(ours.fileno()) as source:
+        theirs.sendall(b"half")
+        assert read(source, 0, 4) == b"half" and source.size is None
+        # What has a word unread when it is closed is reset.
+        ours.sendall(b"never read")
+        theirs.close()
+        with pytest.raises(SourceChangedError, match="reset by peer"):
+            eventually(lambda: source.size is not None)
+
+
+def test_a_stream_that_is_closed_has_no_size() -> None:
+    with streaming() as (writer, source):
+        os.write(writer, b"x")
+        assert read(source, 0, 1) == b"x"
+    with pytest.raises(SourceChangedError, match="closed before its end"):
+        _ = source.size
+
+
+def test_the_end_is_one_when_somebody_says_so() -> None:
+    ends: queue.Queue[Callable[[], None]] = queue.Queue()
+    woken = threading.Semaphore(0)
+    with streaming(wake=woken.release) as (writer, source):
+        source.at_end = ends.put
+        os.write(writer, b"x")
+        os.close(writer)
+        end = ends.get(timeout=PATIENCE)
+        assert source.size is None and source.available == 1
+        assert woken.acquire(timeout=PATIENCE)
+        end()
+        assert woken.acquire(timeout=PATIENCE)
+        assert source.size == 1
+    assert source.size == 1, "closing takes nothing back"
 
 
 def test_a_stream_is_read_by_a_process_with_many_files() -> None:

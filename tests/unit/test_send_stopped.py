@@ -1,0 +1,68 @@
+"""What is said of data whose transfer was stopped, and whether the end of a stream is its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from blast_client.send_stopped import SoFar, cancelled_by_sigterm, unless_stopped
+
+
+def ended(number: int | None) -> tuple[bool, bool]:
+    """Whether an end is one that comes with this signal, and whether it was noted."""
+    so_far, ends = SoFar("log", resumable=False), list[bool]()
+
+    async def transfer() -> None:
+        at_end = unless_stopped(so_far)
+        if number is not None:
+            os.kill(os.getpid(), number)
+        at_end(lambda: ends.append(True))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    try:
+        asyncio.run(cancelled_by_sigterm(transfer()))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        assert number is not None
+    return bool(ends), so_far.ended
+
+
+def test_an_end_is_one_where_nobody_has_stopped_the_transfer() -> None:
+    assert ended(None) == (True, True)
+    assert ended(signal.SIGTERM) == (False, False)
+    assert ended(signal.SIGINT) == (False, False)
+
+
+def test_the_end_of_a_stream_whose_transfer_is_over_is_nobodys() -> None:
+    so_far, ends = SoFar("log", resumable=False), list[bool]()
+
+    async def transfer() -> Callable[[Callable[[], None]], None]:
+        return unless_stopped(so_far)
+
+    at_end = asyncio.run(transfer())
+    at_end(lambda: ends.append(True))
+    assert not ends and not so_far.ended
+
+
+def test_sigterm_is_handled_as_before_when_the_work_is_done() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    asyncio.run(cancelled_by_sigterm(asyncio.sleep(0)))
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("so_far", "said"),
+    [
+        (SoFar("log", resumable=False), "stopped before anything was sent"),
+        (SoFar("log", resumable=False, whole={("a",): 0}), "nothing else is kept of log"),
+        (SoFar("log", resumable=False, whole={("a", "b"): 1}), "1 of the receivers have all of it; what cannot"),
+        (SoFar("log", resumable=False, whole={("a",): 0}, ended=True), "after the end of log: others may have it"),
+        (SoFar("log", resumable=True, whole={("a",): 0}), "goes on from here"),
+    ],
+)
+def test_what_is_said_is_so(so_far: SoFar, said: str) -> None:
+    assert said in so_far.sentence()
