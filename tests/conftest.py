@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
 RYU_ENVIRONMENT = Path(__file__).parent.parent / ".venv-ryu"
 SPARK_ENVIRONMENT = Path(__file__).parent.parent / ".venv-spark"
+_LONGEST_REASON = 300
+"""Characters of what is said in a line."""
 
 # Wall time says nothing on a shared machine, so there is no deadline; a failure in CI must be found again by everyone.
 hypothesis.settings.register_profile("dev", deadline=None)
@@ -224,18 +226,28 @@ def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-class SaysAtOnce:
-    """Says in one line what has failed, when it has: who is ended from outside comes to no summary."""
+class SaysInLines:
+    """Says in one line what has failed, when it has, and once more at the very end.
+
+    Who is ended from outside comes to no summary, and where a program reads along the summary holds what was compared,
+    all of it: of a long output often nothing but the end is seen.
+    """
 
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
         self.terminal = terminal
+        self.failed: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
             why = str(crash.message if crash else report.longrepr).partition("\n")[0]
+            self.failed.append(f"{report.nodeid} ({report.when}): {why[:_LONGEST_REASON]}")
             self.terminal.ensure_newline()
-            self.terminal.write_line(f"FAILED so far: {report.nodeid} ({report.when}): {why}")
+            self.terminal.write_line(f"FAILED so far: {self.failed[-1]}")
+
+    def pytest_unconfigure(self) -> None:
+        for line in self.failed:
+            self.terminal.write_line(f"FAILED: {line}")
 
 
 @pytest.hookimpl(trylast=True)
@@ -243,7 +255,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Where results come together, and nowhere else."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(SaysAtOnce(terminal))
+        config.pluginmanager.register(SaysInLines(terminal))
 
 
 @pytest.hookimpl(wrapper=True)
