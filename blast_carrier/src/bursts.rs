@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use blast_boundary::with_lent;
+use blast_boundary::with_all_lent;
 use blast_engine::{Cut, Ends, Fault, LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS, Pace, Schedule, Sent, Spot, Turn};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -97,9 +97,7 @@ impl Bursts {
     ) -> PyResult<Sent> {
         waiting(py, || {
             self.locked(|bursts| {
-                with_lent(light, |light| {
-                    with_lent(file, |file| with_lent(woken, |woken| work(bursts, Ends { light, file, woken })))
-                })???
+                with_all_lent([light, file, woken], |[light, file, woken]| work(bursts, Ends { light, file, woken }))?
             })
         })
     }

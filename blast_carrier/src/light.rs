@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use blast_boundary::with_lent;
-use blast_engine::{Expected, Fault, Run};
+use blast_boundary::with_all_lent;
+use blast_engine::{Expected, Fault, Run, Stay};
 use pyo3::prelude::*;
 
 use crate::assembly::Assembly;
@@ -32,20 +32,29 @@ impl Light {
         })
     }
 
-    /// As of `blast_engine::Light`, from this socket: the runs that have passed, how many segments were new, bytes that
-    /// came, whether that was all, and what is wrong with the socket.
+    /// As of `blast_engine::Light`, from this socket, as long as (until, segments) and (gathers, most) of a
+    /// `blast_engine::Stay` let it, and nothing can be read at the descriptors `woken`: the runs that have passed, how
+    /// many segments were new, bytes that came, whether that was all, when it was read last, and what is wrong with the
+    /// socket.
+    #[expect(clippy::too_many_arguments, reason = "one call for a whole turn")]
     fn read(
         &self,
         py: Python<'_>,
         socket: RawFd,
         assembly: &Bound<'_, Assembly>,
         stop: u64,
-    ) -> PyResult<(Vec<Run>, u64, u64, bool, Lost)> {
+        turn: (f64, u64),
+        gathering: (f64, f64),
+        woken: [RawFd; 2],
+    ) -> PyResult<(Vec<Run>, u64, u64, bool, f64, Lost)> {
+        let ((until, segments), (gathers, most)) = (turn, gathering);
         let came = assembly.get().with(py, |assembly, store| {
             let broken = |_| Fault::Program("an earlier panic has left this light half read".to_owned());
             let mut light = self.0.lock().map_err(broken)?;
-            with_lent(socket, |socket| light.read(socket, assembly, store, stop))?
+            with_all_lent([socket, woken[0], woken[1]], |[socket, woken @ ..]| {
+                light.read(socket, assembly, store, stop, Stay { until, segments, gathers, most, woken })
+            })?
         })?;
-        Ok((came.runs, came.new, came.bytes, came.emptied, number_of(came.lost)))
+        Ok((came.runs, came.new, came.bytes, came.emptied, came.read_at, number_of(came.lost)))
     }
 }

@@ -16,7 +16,7 @@ AUTO, PYTHON, COMPILED = "auto", "python", "compiled"
 ENGINES = (AUTO, PYTHON, COMPILED)
 
 _MODULE = "blast_carrier_native"
-_INTERFACE = 4
+_INTERFACE = 5
 """The calls that we know, as blast_carrier/src/lib.rs numbers them."""
 _BUILD = "install the package blast-carrier, or the wheel that scripts/build-carrier makes in a checkout of Blast"
 

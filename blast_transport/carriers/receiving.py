@@ -58,7 +58,8 @@ class ReceivingContext:
     """What a carrier is given: where blocks go, and how it reaches others.
 
     `interface_address` is ours on the light path, None without one. `wake` tells the session, from any thread, that
-    there are events.
+    there are events. `woken` gives two descriptors: there is something to read at one of them when the session has
+    something else to do.
     """
 
     assembly: BlockAssembly
@@ -66,16 +67,20 @@ class ReceivingContext:
     interface_address: str | None
     open_group: GroupOpener
     wake: Callable[[], None]
+    woken: Callable[[], tuple[int, int]]
 
 
 class ReceivingCarrier:
     """One leg's carrier at a receiver; what most have no use for does nothing here.
 
-    Its methods are the session's thread's, but for `join`, and wait for nobody. `descriptor` becomes readable when
-    there is `work`; None: it works by itself.
+    Its methods are the session's thread's, but for `join`, and wait for nobody, but for `work` as `stay` lets it.
+    `descriptor` becomes readable when there is `work`; None: it works by itself.
     """
 
     descriptor: int | None = None
+
+    def stay(self, until: float, segments: int) -> None:
+        """The next `work` may last until then, or until so many segments have come, unless the session is woken."""
 
     def work(self) -> None:
         """Take what has come, and let it gather before, as long as nobody waits for that. Raises StoreError."""

@@ -144,6 +144,13 @@ class ReceiverCore:
         return bool(self.outbox) or self.state is ReceiverState.COMMITTING
 
     @property
+    def until_credit(self) -> int:
+        """Segments that may come by light before a credit is due; at most 0 if one is as soon as anything comes."""
+        if not self._lit:
+            return 0
+        return (self._credited + self._credit_blocks) * self.hello.block_segments - self._passed[-1][1]
+
+    @property
     def leg_number(self) -> int:
         """Of the leg at which it is; 0 before the first."""
         return 0 if self._leg is None else self._leg.number

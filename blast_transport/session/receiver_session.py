@@ -67,6 +67,8 @@ _MOST_RANGES = 10_000
 _FAREWELL_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
 _ALIVE_SECONDS = 0.2
+_STAY_SECONDS = 0.01
+"""For which a carrier may read on, where nobody asks for anything: to be woken for each reading costs more than it."""
 _PATIENCE_SECONDS = 3.0
 """How long a sender that was lost may take to come again."""
 
@@ -252,7 +254,9 @@ class ReceiverSession:
 
     def _context(self) -> ReceivingContext:
         around = self._around
-        return ReceivingContext(self._assembly, around.connect, around.interface_address, around.open_group, self._wake)
+        return ReceivingContext(
+            self._assembly, around.connect, around.interface_address, around.open_group, self._wake, self._woken_at
+        )
 
     def _enter(self, leg: Leg, carrier: ReceivingCarrier) -> None:
         self._carriers[leg.number] = leg.traits, carrier
@@ -263,6 +267,9 @@ class ReceiverSession:
         if number in self._carriers:  # A message of the same moment may have put it away.
             _, carrier = self._carriers[number]
             carrier.permit(self._core.light_end)
+            if not (self._link.awaited or self._link.connection.wants_write):
+                now = time.monotonic()
+                carrier.stay(now + min(_STAY_SECONDS, self._timeout() or 0.0), self._core.until_credit)
             carrier.work()
             self._hear_carrier(carrier)
 
@@ -402,6 +409,9 @@ class ReceiverSession:
     def _wake(self) -> None:
         with suppress(OSError):
             self._wake_writer.send(b"\0")
+
+    def _woken_at(self) -> tuple[int, int]:
+        return self._wake_reader.fileno(), self._link.connection.socket.fileno()
 
     def _timeout(self) -> float | None:
         deadlines = [at for at in (self._core.deadline(), self._link.deadline()) if at is not None]

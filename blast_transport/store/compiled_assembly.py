@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from blast_transport.base.moderation import Stay
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.store.assembly import most_open
@@ -15,13 +16,15 @@ from blast_transport.store.compiled_store import CompiledStore, Run, ranges
 class LightTaken(NamedTuple):
     """What one call took: `runs` of segments have passed, so many were `new`, and `amount` bytes came.
 
-    `emptied`: that was all that had come. `broken`: the number of what is wrong with the socket.
+    `emptied`: that was all that had come. `read_at`: when it was read last. `broken`: the number of what is wrong with
+    the socket.
     """
 
     runs: list[Run]
     new: int
     amount: int
     emptied: bool
+    read_at: float
     broken: int | None
 
 
@@ -35,9 +38,11 @@ class TakenLight:
         self._assembly, self._do = assembly.native, store.do
         self._native = store.module.Light(source, session, segments=segments, size=size, joined=joined)
 
-    def read(self, descriptor: int, stop: int) -> LightTaken:
-        """Take what this socket has, but not for ever, and no segment from `stop` on. Raises StoreError."""
-        return LightTaken(*self._do(self._native.read, descriptor, self._assembly, stop))
+    def read(self, descriptor: int, stop: int, stay: Stay) -> LightTaken:
+        """Take what this socket has, and gets while it may `stay`, and no segment from `stop` on. Raises StoreError."""
+        turn, gathering = (stay.until, max(0, stay.segments)), (stay.gathers, stay.most)
+        read = self._do(self._native.read, descriptor, self._assembly, stop, turn, gathering, stay.woken)
+        return LightTaken(*read)
 
 
 class CompiledAssembly:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
+from blast_transport.base.moderation import Stay
 from blast_transport.base.report import Received
 from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
 from blast_transport.carriers.optical.compiled_light import CompiledLight
@@ -82,11 +83,11 @@ def test_light_into_a_file_is_read_by_the_engine_that_stores_it(
     """But for what is sealed, which Python opens."""
     content, amounts = random.Random(6).randbytes(SIZE), dict.fromkeys((CompiledLight, PythonLight), 0)
 
-    def counting(light: type[CompiledLight] | type[PythonLight]) -> Callable[[Any], int]:
+    def counting(light: type[CompiledLight] | type[PythonLight]) -> Callable[[Any, Stay | None], int]:
         read = light.read
 
-        def counted(self: Any) -> int:
-            amount = read(self)
+        def counted(self: Any, stay: Stay | None) -> int:
+            amount = read(self, stay)
             amounts[light] += amount
             return amount
 

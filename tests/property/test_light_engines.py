@@ -6,6 +6,8 @@ import os
 import select
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -41,6 +43,7 @@ SIZE, COUNT, MOST_BLOCKS = 10, 4, 30
 DATAGRAM = HEADER.size + SIZE
 SEGMENTS = COUNT * MOST_BLOCKS
 CONTENT = data_of(SEGMENTS * SIZE, SIZE, COUNT).content
+PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -231,15 +234,57 @@ def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.Monkey
         assert there.assembly.store.complete
 
 
+def receiving(there: Hearer, mouth: socket.socket, woken: socket.socket) -> OpticalReceiver:
+    """The carrier of a session that is woken there."""
+    said = to_parameters(OpticalParameters("239.7.7.7", 7001, *mouth.getsockname()))
+    at = (woken.fileno(), woken.fileno())
+    around = ReceivingContext(there.assembly, dial, LOOPBACK, lambda *_: there.socket, lambda: None, lambda: at)
+    carrier = OpticalReceiver(Leg(SESSION, 1, OPTICAL, 0, parameters=said), around)
+    carrier.permit(SEGMENTS)
+    return carrier
+
+
+@pytest.mark.parametrize("engine", [PYTHON, COMPILED])
+def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -> None:
+    """The compiled one reads on in one call; how often either is called is its own affair."""
+    with ExitStack() as undo:
+        there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
+        mouth, woken = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
+        carrier = receiving(there, mouth, woken)
+        passed, calls = list[tuple[int, int]](), 0
+
+        def shine() -> None:
+            for block in range(MOST_BLOCKS):
+                send(mouth, [there], Sent(block * COUNT, COUNT))
+                time.sleep(0.001)  # a slow sender
+
+        sender = threading.Thread(target=shine)
+        sender.start()
+        while sum(stop - first for first, stop in passed) < SEGMENTS:
+            assert select.select([there.socket], [], [], PATIENCE)[0]
+            carrier.stay(time.monotonic() + PATIENCE, SEGMENTS)
+            carrier.work()
+            passed += [run for arrived in carrier.events() for run in arrived.runs]
+            calls += 1
+        sender.join()
+        assert joined(passed) == [(0, SEGMENTS)]
+        assert engine == PYTHON or calls == 1
+        send(mouth, [there], Sent(0, COUNT))
+        delivered(mouth)
+        mouth.sendto(b"wake", woken.getsockname())
+        began = time.monotonic()
+        carrier.stay(began + PATIENCE, SEGMENTS)
+        carrier.work()
+        assert time.monotonic() < began + PATIENCE
+        assert there.assembly.duplicates == COUNT
+
+
 @pytest.mark.parametrize("engine", [PYTHON, COMPILED])
 def test_all_that_has_come_when_the_light_ends_is_read(engine: str) -> None:
     with ExitStack() as undo:
         there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
         mouth = undo.enter_context(bound_socket())
-        said = to_parameters(OpticalParameters("239.7.7.7", 7001, *mouth.getsockname()))
-        around = ReceivingContext(there.assembly, dial, LOOPBACK, lambda *_: there.socket, lambda: None)
-        carrier = OpticalReceiver(Leg(SESSION, 1, OPTICAL, 0, parameters=said), around)
-        carrier.permit(SEGMENTS)
+        carrier = receiving(there, mouth, mouth)
         for block in range(MOST_BLOCKS):
             send(mouth, [there], Sent(block * COUNT, COUNT))
         delivered(mouth)

@@ -86,6 +86,15 @@ def test_in_order_without_loss_says_only_how_far_it_is() -> None:
     assert core.over and core.deadline() is None
 
 
+def test_how_much_may_come_before_a_credit_is_due() -> None:
+    core = begun()
+    for segment in range(16):
+        assert core.until_credit == 16 - segment and said(core) == []
+        light(core, segment)
+    assert said(core) == [Credit(7, 4, 4, 4)] and core.until_credit == 16
+    assert begun(carrier=PIPELINE).until_credit == 0, "by a chain nothing is passed over"
+
+
 def test_jumps_are_asked_for_together_after_a_moment() -> None:
     core = begun()
     light(core, 0, 3)

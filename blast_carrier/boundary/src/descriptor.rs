@@ -15,10 +15,18 @@ pub fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
 
 /// Do something with what this descriptor has open, which its owner keeps open meanwhile. `EBADF` if nothing can be.
 pub fn with_lent<T>(descriptor: RawFd, work: impl FnOnce(BorrowedFd<'_>) -> T) -> io::Result<T> {
-    if descriptor < 0 {
+    with_all_lent([descriptor], |[one]| work(one))
+}
+
+/// The same of several.
+pub fn with_all_lent<T, const N: usize>(
+    descriptors: [RawFd; N],
+    work: impl FnOnce([BorrowedFd<'_>; N]) -> T,
+) -> io::Result<T> {
+    if descriptors.iter().any(|descriptor| *descriptor < 0) {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: it is used for no longer than the call lasts; that it stays open for so long is what its owner promises,
-    // and who breaks that gets an error of the system, or reads and writes something else of his.
-    Ok(work(unsafe { BorrowedFd::borrow_raw(descriptor) }))
+    // SAFETY: they are used for no longer than the call lasts; that they stay open for so long is what their owner
+    // promises, and who breaks that gets an error of the system, or reads and writes something else of his.
+    Ok(work(descriptors.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })))
 }

@@ -13,10 +13,10 @@ mod waiting;
 
 pub use burst::{cut_into, refuses_to_cut, send_each, send_joined};
 pub use datagrams::{Message, Scatter, receive_scattered};
-pub use descriptor::{duplicate, with_lent};
+pub use descriptor::{duplicate, with_all_lent, with_lent};
 pub use file::read_at;
 #[cfg(feature = "python")]
 pub use lent::{Lent, Room};
 pub use link::{peek, receive, send_file, send_more};
 pub use usage::Usage;
-pub use waiting::{monotonic, woken_within};
+pub use waiting::{monotonic, readable_within, woken_within};

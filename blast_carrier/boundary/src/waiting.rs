@@ -18,9 +18,16 @@ pub fn monotonic() -> f64 {
 
 /// Wait so long, or until there is something to read, or a signal; whether it was not the time that ended it.
 pub fn woken_within(woken: BorrowedFd<'_>, time: Duration) -> bool {
-    let mut entry = libc::pollfd { fd: woken.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    readable_within([woken], time) != Some([false])
+}
+
+/// At which of these there is something to read, or none if there is not for so long. `None`: a signal came.
+pub fn readable_within<const N: usize>(watched: [BorrowedFd<'_>; N], time: Duration) -> Option<[bool; N]> {
+    let mut entries = watched.map(|one| libc::pollfd { fd: one.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
     let limit = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() };
-    // SAFETY: the one entry is ours to write to, the limit is there to be read, and the mask of signals stays as it is.
-    unsafe { libc::ppoll(&raw mut entry, 1, &raw const limit, std::ptr::null()) != 0 }
+    let count = entries.len() as libc::nfds_t;
+    // SAFETY: the entries are ours to write to, the limit is there to be read, and the mask of signals stays as it is.
+    let found = unsafe { libc::ppoll(entries.as_mut_ptr(), count, &raw const limit, std::ptr::null()) };
+    (found >= 0).then(|| entries.map(|entry| entry.revents != 0))
 }

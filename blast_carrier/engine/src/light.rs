@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use blast_boundary::{Message, Scatter, receive_scattered};
+use blast_boundary::{Message, Scatter, monotonic, readable_within, receive_scattered};
 
 use crate::assembly::{Assembly, Piece, Row, close};
 use crate::block_map::{Run, append};
@@ -23,6 +23,23 @@ const BLOCKS_PER_READ: usize = 64;
 /// However many they were: who writes to a slow store is to say that he lives.
 const READS_FOR: Duration = Duration::from_millis(50);
 
+/// `_LEAST_SECONDS` of `base/moderation.py`.
+const SHORTEST_PAUSE: f64 = 0.0002;
+
+/// For how long one call may read on, by the clock that `monotonic` reads.
+///
+/// After the first reading it ends at `until`, when so many `segments` have passed or some were left out, and when there
+/// is something to read at one of `woken`. Before every other reading light gathers, until `gathers` seconds after the one
+/// before, but for `most` seconds at the most, as of `base/moderation.py`.
+#[derive(Clone, Copy, Debug)]
+pub struct Stay<'a> {
+    pub until: f64,
+    pub segments: u64,
+    pub gathers: f64,
+    pub most: f64,
+    pub woken: [BorrowedFd<'a>; 2],
+}
+
 /// What one call has brought.
 #[derive(Debug, Default)]
 pub struct Came {
@@ -34,6 +51,8 @@ pub struct Came {
     pub bytes: u64,
     /// Nothing more had come.
     pub emptied: bool,
+    /// When it was read last, or tried to.
+    pub read_at: f64,
     /// What is wrong with the socket, after all this had come.
     pub lost: Option<io::Error>,
 }
@@ -70,13 +89,14 @@ impl Light {
         Ok(Light { expected, scatter, block_segments, headers, payloads })
     }
 
-    /// Take what has come into `assembly`, but not for ever, and no segment from `stop` on.
+    /// Take what has come into `assembly`, and comes as long as the call may `stay`, but no segment from `stop` on.
     pub fn read(
         &mut self,
         socket: BorrowedFd<'_>,
         assembly: &mut Assembly,
         store: &FileStore,
         stop: u64,
+        stay: Stay<'_>,
     ) -> Result<Came, Fault> {
         if (assembly.count(), assembly.size()) != (self.block_segments as u64, self.expected.segment_size) {
             return Err(Fault::Program("light of other blocks than those of the assembly".to_owned()));
@@ -84,28 +104,45 @@ impl Light {
         let mut came = Came::default();
         let mut left = BLOCKS_PER_READ * self.block_segments;
         let began = Instant::now();
-        while left > 0 {
-            let (heads, bodies) = (&mut self.headers, &mut self.payloads);
-            match receive_scattered(socket, heads, bodies, self.scatter) {
-                Ok(messages) => {
-                    let spans = self.spans(&messages, assembly);
-                    self.take(&spans, assembly, store, stop, &mut came)?;
-                    // There was room for more.
-                    came.emptied = messages.len() * self.scatter.parts < ROWS * self.block_segments;
-                    if came.emptied || began.elapsed() >= READS_FOR {
-                        break;
-                    }
-                    left = left.saturating_sub(self.datagrams(&messages));
-                }
-                Err(error) if is_passing(&error) => left -= 1,
-                Err(error) => {
-                    came.lost = lost(error);
-                    came.emptied = true;
+        loop {
+            (came.read_at, came.emptied) = (monotonic(), false);
+            while left > 0 && began.elapsed() < READS_FOR {
+                self.read_once(socket, assembly, store, stop, (&mut came, &mut left))?;
+                if came.emptied {
                     break;
                 }
             }
+            if !came.emptied || came.lost.is_some() || !stay.goes_on(&came, socket) {
+                return Ok(came);
+            }
         }
-        Ok(came)
+    }
+
+    /// Take as many as are looked at together, of the datagrams that are `left` for this call.
+    fn read_once(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        assembly: &mut Assembly,
+        store: &FileStore,
+        stop: u64,
+        (came, left): (&mut Came, &mut usize),
+    ) -> Result<(), Fault> {
+        let (heads, bodies) = (&mut self.headers, &mut self.payloads);
+        match receive_scattered(socket, heads, bodies, self.scatter) {
+            Ok(messages) => {
+                let spans = self.spans(&messages, assembly);
+                self.take(&spans, assembly, store, stop, came)?;
+                // There was room for more.
+                came.emptied = messages.len() * self.scatter.parts < ROWS * self.block_segments;
+                *left = left.saturating_sub(self.datagrams(&messages));
+            }
+            Err(error) if is_passing(&error) => *left -= 1,
+            Err(error) => {
+                came.lost = lost(error);
+                came.emptied = true;
+            }
+        }
+        Ok(())
     }
 
     /// At least one for each message.
@@ -197,6 +234,28 @@ impl Light {
             (joined.count, joined.end, rest) = (joined.count + next.count, next.end, others);
         }
         (joined.end - joined.begin == self.block_segments * self.scatter.body).then_some((joined, rest))
+    }
+}
+
+impl Stay<'_> {
+    /// Wait for more to come, and let it gather; whether it is to be read in this call.
+    fn goes_on(&self, came: &Came, socket: BorrowedFd<'_>) -> bool {
+        let passed: u64 = came.runs.iter().map(|run| run.1 - run.0).sum();
+        if passed >= self.segments || came.runs.len() > 1 {
+            return false;
+        }
+        let left = self.until - monotonic();
+        if left <= 0.0 || readable_within(self.and(socket), Duration::from_secs_f64(left)) != Some([true, false, false])
+        {
+            return false;
+        }
+        let now = monotonic();
+        let pause = (came.read_at + self.gathers - now).min(self.most).min(self.until - now);
+        pause < SHORTEST_PAUSE || readable_within(self.woken, Duration::from_secs_f64(pause)) == Some([false, false])
+    }
+
+    fn and<'a>(&'a self, socket: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
+        [socket, self.woken[0], self.woken[1]]
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{env, process, thread};
 
-use blast_boundary::Message;
-use blast_engine::{Assembly, Came, Expected, Fault, FileStore, HEADER_BYTES, Light, Piece, Shape, cut, digest};
+use blast_boundary::{Message, monotonic};
+use blast_engine::{Assembly, Came, Expected, Fault, FileStore, HEADER_BYTES, Light, Piece, Shape, Stay, cut, digest};
 use proptest::prelude::*;
 
 const SEGMENT: usize = 10;
@@ -93,10 +93,15 @@ impl Way {
 
     fn next(&mut self, assembly: &mut Assembly, store: &FileStore, stop: u64) -> Result<Came, Fault> {
         self.ear.peek(&mut [0]).unwrap();
-        let came = self.light.read(self.ear.as_fd(), assembly, store, stop)?;
+        let came = self.light.read(self.ear.as_fd(), assembly, store, stop, at_once(&self.ear))?;
         assert!(came.lost.is_none());
         Ok(came)
     }
+}
+
+/// One reading, and whatever `woken` says.
+fn at_once(woken: &UdpSocket) -> Stay<'_> {
+    Stay { until: 0.0, segments: 0, gathers: 0.0, most: 0.0, woken: [woken.as_fd(); 2] }
 }
 
 fn new_of(came: &[Came]) -> u64 {
@@ -232,6 +237,72 @@ fn who_writes_to_a_slow_store_reads_less_at_a_time() {
     assert_eq!((new_of(&came), folder.data()), (64 * COUNT as u64, content));
 }
 
+/// What one call reads that may stay as long as this, while somebody else sends.
+fn stayed(stay: impl for<'a> Fn(&'a UdpSocket) -> Stay<'a>, send: impl Fn(&UdpSocket, &UdpSocket) + Sync) -> Came {
+    let folder = Folder::new();
+    let store = folder.store(Some(1000));
+    let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
+    let mut way = Way::new(true);
+    let [caller, woken] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    caller.connect(woken.local_addr().unwrap()).unwrap();
+    let mouth = way.mouth.try_clone().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| send(&mouth, &caller));
+        way.ear.peek(&mut [0]).unwrap();
+        way.light.read(way.ear.as_fd(), &mut assembly, &store, u64::MAX, stay(&woken)).unwrap()
+    })
+}
+
+fn send_slowly(mouth: &UdpSocket, blocks: &[usize]) {
+    let content = content(1000);
+    for number in blocks {
+        let all = datagrams(&content);
+        mouth.send(&all[number * COUNT..(number + 1) * COUNT].concat()).unwrap();
+        thread::sleep(Duration::from_millis(4));
+    }
+}
+
+/// For as good as ever, unless one of these is the case.
+fn for_long(woken: &UdpSocket) -> Stay<'_> {
+    Stay { until: monotonic() + 300.0, segments: u64::MAX, gathers: 0.001, most: 0.002, woken: [woken.as_fd(); 2] }
+}
+
+#[test]
+fn a_call_stays_until_enough_has_passed() {
+    let came =
+        stayed(|woken| Stay { segments: 20, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0, 1, 2, 3, 4]));
+    assert_eq!((came.runs, came.new, came.emptied), (vec![(0, 20)], 20, true));
+}
+
+#[test]
+fn a_call_ends_when_something_was_left_out() {
+    let came = stayed(for_long, |mouth, _| send_slowly(mouth, &[0, 1, 3]));
+    assert_eq!((came.runs, came.new), (vec![(0, 8), (12, 16)], 12));
+}
+
+#[test]
+fn a_call_ends_when_somebody_is_woken() {
+    let came = stayed(for_long, |mouth, caller| {
+        send_slowly(mouth, &[0]);
+        caller.send(&[0]).unwrap();
+    });
+    assert_eq!((came.runs, came.new), (vec![(0, 4)], 4));
+}
+
+#[test]
+fn a_call_ends_in_time() {
+    let until = monotonic() + 0.05;
+    let came = stayed(|woken| Stay { until, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
+    assert_eq!((came.runs, came.new), (vec![(0, 4)], 4));
+    assert!(monotonic() >= until);
+}
+
+#[test]
+fn a_call_that_may_not_stay_waits_for_nobody() {
+    let came = stayed(|woken| Stay { until: monotonic(), ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
+    assert_eq!((came.runs, came.new), (vec![(0, 4)], 4));
+}
+
 #[test]
 fn no_segment_behind_the_stop_is_taken() {
     let folder = Folder::new();
@@ -262,7 +333,7 @@ fn what_a_caller_cannot_mean_is_a_fault() {
     let expected = Expected { source, session: 1, segment_size: 20 };
     let mut other = Light::new(expected, 2, true).unwrap();
     let ear = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    assert!(matches!(other.read(ear.as_fd(), &mut assembly, &store, 8), Err(Fault::Program(_))));
+    assert!(matches!(other.read(ear.as_fd(), &mut assembly, &store, 8, at_once(&ear)), Err(Fault::Program(_))));
 }
 
 #[test]

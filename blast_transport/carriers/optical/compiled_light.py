@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
+from blast_transport.base.moderation import Stay
 from blast_transport.carriers.optical.light_intake import Light, PythonLight
 from blast_transport.carriers.optical.light_socket import Address, listen_to
 from blast_transport.carriers.receiving import Arrived
@@ -27,15 +28,17 @@ class CompiledLight:
 
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: CompiledAssembly) -> None:
         self.stop = 0
-        self.emptied = True
+        self.emptied, self.read_at = True, 0.0
         self._socket = sock
         self._taken = TakenLight(assembly, source, session, joined=listen_to(sock, source))
         self._runs: list[tuple[int, int]] = []
         self._new = 0
 
-    def read(self) -> int:
+    def read(self, stay: Stay | None = None) -> int:
         """As of a `Light`."""
-        runs, new, amount, self.emptied, broken = self._taken.read(self._socket.fileno(), self.stop)
+        descriptor = self._socket.fileno()
+        stay = stay or Stay(0.0, 0, 0.0, 0.0, (descriptor, descriptor))
+        runs, new, amount, self.emptied, self.read_at, broken = self._taken.read(descriptor, self.stop, stay)
         self._runs += runs
         self._new += new
         if broken is not None:

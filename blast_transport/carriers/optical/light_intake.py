@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from blast_transport.base.moderation import Stay
 from blast_transport.carriers.optical.light_socket import Address, LightSocket
 from blast_transport.carriers.receiving import Arrived
 from blast_transport.store.block_assembly import BlockAssembly, Piece
@@ -14,14 +16,15 @@ from blast_transport.store.block_assembly import BlockAssembly, Piece
 class Light(Protocol):
     """The light of one leg, on its way into an assembly. `stop`: no segment from there on is taken.
 
-    `emptied`: the last reading took all that had come.
+    `emptied`: the last reading took all that had come. `read_at`: when that was.
     """
 
     stop: int
     emptied: bool
+    read_at: float
 
-    def read(self) -> int:
-        """Take what has come, but not for ever; how many bytes. Raises StoreError."""
+    def read(self, stay: Stay | None = None) -> int:
+        """Take what has come, and comes while the call may `stay`; how many bytes. Raises StoreError."""
 
     def arrived(self, began: float) -> Arrived:
         """What came since the last call, of which the first was read when it `began`."""
@@ -68,10 +71,11 @@ class PythonLight(LightIntake):
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> None:
         super().__init__(assembly)
         self._socket = LightSocket(sock, source, session, assembly.store.layout)
-        self.emptied = True
+        self.emptied, self.read_at = True, 0.0
 
-    def read(self) -> int:
-        """As of a `Light`."""
+    def read(self, stay: Stay | None = None) -> int:
+        """As of a `Light`, once: who is called again by the session does the same."""
+        self.read_at = time.monotonic()
         size, self.emptied = self._socket.read(self.take)
         self._assembly.refuse(self._socket.take_refused())
         return size

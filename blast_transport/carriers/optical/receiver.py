@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.base.moderation import Moderation
+from blast_transport.base.moderation import Moderation, Stay
 from blast_transport.carriers.optical.compiled_light import open_light
 from blast_transport.carriers.optical.parameters import optical_parameters
 from blast_transport.carriers.receiving import Arrived, ReceivingCarrier, ReceivingContext
@@ -31,25 +31,31 @@ class OpticalReceiver(ReceivingCarrier):
         self.descriptor = sock.fileno()
         self._light = open_light(sock, (said.source, said.source_port), leg.session, around.assembly)
         self._moderation = Moderation(leg.credit * layout.block_size // 2, _GATHERING_SECONDS)
+        self._woken = around.woken
+        self._stay: Stay | None = None
         self._events: list[Arrived] = []
+
+    def stay(self, until: float, segments: int) -> None:
+        """As of a carrier."""
+        self._stay = self._moderation.stay(until, segments, self._woken())
 
     def work(self) -> None:
         """Let more come before what has come is read. Raises StoreError."""
         if (pause := self._moderation.pause(time.monotonic())) > 0:
             time.sleep(pause)
-        now = time.monotonic()
-        size = self._read(now)
-        self._moderation.read(size, now, left=not self._light.emptied)
+        stay, self._stay = self._stay, None
+        size = self._read(time.monotonic(), stay)
+        self._moderation.read(size, self._light.read_at, left=not self._light.emptied)
 
     def drain(self) -> None:
         """The light is over: all that has come is read. Raises StoreError."""
         for _ in range(_MOST_DRAINED):
-            self._read(time.monotonic())
+            self._read(time.monotonic(), None)
             if self._light.emptied:
                 return
 
-    def _read(self, began: float) -> int:
-        size = self._light.read()
+    def _read(self, began: float, stay: Stay | None) -> int:
+        size = self._light.read(stay)
         self._events.append(self._light.arrived(began))
         return size
 
