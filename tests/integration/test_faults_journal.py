@@ -20,7 +20,7 @@ from blast_controller.store.reader import JournalReader
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from mininet_topos.addresses import free_address
+from mininet_topos.addresses import ReservedAddresses
 from mininet_topos.lab import blast_controller
 from mininet_topos.process import LabProcess
 from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules, rule_ages
@@ -136,10 +136,18 @@ def _refusal(bench: FaultBench, request: MulticastRequest) -> str:
     return ""
 
 
-def test_a_second_controller_on_the_same_journal_does_not_start(bench: FaultBench, tmp_path: Path) -> None:
+@pytest.fixture
+def addresses() -> Iterator[ReservedAddresses]:
+    with closing(ReservedAddresses()) as held:
+        yield held
+
+
+def test_a_second_controller_on_the_same_journal_does_not_start(
+    bench: FaultBench, tmp_path: Path, addresses: ReservedAddresses
+) -> None:
     with bench.bystander():
         config = tmp_path / "second.toml"
-        config.write_text(_elsewhere(bench.lab)[0])
+        config.write_text(_elsewhere(bench.lab, addresses)[0])
         ended = subprocess.run(blast_controller(config), capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert ended.returncode == 1, ended.stderr
         assert "journal" in ended.stderr and str(bench.lab.controller_pid) in ended.stderr, ended.stderr
@@ -147,13 +155,13 @@ def test_a_second_controller_on_the_same_journal_does_not_start(bench: FaultBenc
 
 
 def test_a_second_controller_with_a_journal_of_its_own_is_refused_by_the_tors(
-    bench: FaultBench, tmp_path: Path
+    bench: FaultBench, tmp_path: Path, addresses: ReservedAddresses
 ) -> None:
     """TL1 knows no master: the second may open a session, finds circuits that are not its own, and touches none."""
     lab = bench.lab
     bench.lab.kill_controller()
     bench.restart_controller()
-    text, openflow = _elsewhere(lab)
+    text, openflow = _elsewhere(lab, addresses)
     config = tmp_path / "second.toml"
     config.write_text(text.replace("journal.sqlite", "second.sqlite").replace("recording.sqlite", "seen.sqlite"))
     with bench.bystander():
@@ -181,16 +189,11 @@ def test_a_second_controller_with_a_journal_of_its_own_is_refused_by_the_tors(
         assert_converged(bench.lab, bench.client)
 
 
-def _elsewhere(lab: Lab) -> tuple[str, str]:
+def _elsewhere(lab: Lab, addresses: ReservedAddresses) -> tuple[str, str]:
     """The lab's configuration for a controller that listens elsewhere, and where it takes ToRs."""
-    openflow = free_address()
-    text = (
-        lab.config.read_text()
-        .replace(lab.openflow, openflow)
-        .replace(lab.thrift, free_address())
-        .replace(lab.http, free_address())
-    )
-    return text, openflow
+    openflow, thrift, http = (addresses.take() for _ in range(3))
+    text = lab.config.read_text()
+    return text.replace(lab.openflow, openflow).replace(lab.thrift, thrift).replace(lab.http, http), openflow
 
 
 @contextmanager

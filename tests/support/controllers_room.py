@@ -12,7 +12,7 @@ from pathlib import Path
 
 from blast_api.ttypes import Grant, MulticastRequest
 from blast_client import Client, ControllerUnreachable, NotLeader
-from mininet_topos.addresses import free_address
+from mininet_topos.addresses import ReservedAddresses
 from mininet_topos.lab import Lab
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.etcd_server import EtcdServer
@@ -67,7 +67,7 @@ class Controller:
     """One of several, as a process."""
 
     def __init__(self, room: Room, number: int) -> None:
-        self.thrift, self.openflow = free_address(), free_address()
+        self.thrift, self.openflow = room.addresses.take(), room.addresses.take()
         self.to_etcd = WayToEtcd(room.etcd.ports)
         """All that it says to etcd, and hears of it, goes through here."""
         self.network: OwnNetwork | None = None
@@ -133,6 +133,7 @@ class Room:
     ) -> None:
         self.folder, self.lab, self.etcd, self.has_cables = folder, lab, etcd, has_cables
         self.prefix, self._lease = etcd.keys().prefix, lease
+        self.addresses = ReservedAddresses()
         self.controllers = [Controller(self, number) for number in range(2)]
         for datapath in lab.plan.datapaths:
             targets = [f"tcp:{controller.openflow}" for controller in self.controllers]
@@ -179,6 +180,7 @@ class Room:
         """End all controllers."""
         for controller in self.controllers:
             controller.close()
+        self.addresses.close()
 
     def start(self) -> None:
         for controller in self.controllers:
