@@ -4,10 +4,10 @@ than by Python, and of what is user time beside the digest at most a third is le
 Both engines send the same file out of memory, as fast as they can, over the loopback interface to a group that somebody
 has joined and nobody reads, each first in every second pair: whole blocks, pieces of them as at low rates, and with one
 segment of a hundred once more, as what light loses. Nobody waits for a pace here: what the compiled engine saves by
-waiting by itself is in `sender_cost.py` and `engine_at_rate.py`. Processor seconds are those of the calling thread, in which all of
-it happens, per GB (10^9 bytes) of the file. Its stages are measured alone in the same pair: reads into memory that is
-hot, BLAKE3 of what is hot, and super-packets to the same group. What counts is the median of the ratios of the pairs,
-with an interval of 90 % that assumes nothing of how they spread (by ranks).
+waiting by itself is in `sender_cost.py` and `engine_at_rate.py`. Processor seconds are those of the calling thread, in
+which all of it happens, per GB (10^9 bytes) of the file. Its stages are measured alone in the same pair: reads into
+memory that is hot, BLAKE3 of what is hot, and super-packets to the same group. What counts is the median of the ratios
+of the pairs, with an interval of 90 % that assumes nothing of how they spread (by ranks).
 
     .venv/bin/python benchmarks/light_sending_cost.py                 # 15 pairs of 500 MB each, a minute or two
     .venv/bin/python benchmarks/light_sending_cost.py --ways whole --repeats 5 --json

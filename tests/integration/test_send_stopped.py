@@ -130,15 +130,22 @@ def test_a_file_that_is_stopped_can_be_gone_on_with(
         assert there.files() == {file.name: file.read_bytes()}
 
 
+@contextmanager
+def sending_a_stream(there: Agent) -> Iterator[subprocess.Popen[str]]:
+    """A command that has sent all that has come on its standard input, which goes on."""
+    command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
+    with running(*command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("x" * (1 << 20))
+        process.stdin.flush()
+        while json.loads(process.stdout.readline())["slowest"] == 0:
+            continue
+        yield process
+
+
 def test_a_stream_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     with agent(tmp_path / "a") as there:
-        command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
-        with running(*command, stdin=subprocess.PIPE) as process:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write("x" * (1 << 20))
-            process.stdin.flush()
-            while json.loads(process.stdout.readline())["slowest"] == 0:
-                continue
+        with sending_a_stream(there) as process:
             assert there.files()
             code, said = stopped(process)
         assert code == INTERRUPTED and "nothing else is kept of log" in said
@@ -152,13 +159,8 @@ def test_a_stream_that_ends_because_all_of_its_pipe_is_stopped_is_not_whole(
 ) -> None:
     """As Ctrl-C stops the command before us as well: its end is there at once when we hear of the signal."""
     with agent(tmp_path / "a") as there:
-        command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
-        with running(*command, stdin=subprocess.PIPE) as process:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write("x" * (1 << 20))
-            process.stdin.flush()
-            while json.loads(process.stdout.readline())["slowest"] == 0:
-                continue
+        with sending_a_stream(there) as process:
+            assert process.stdin is not None
             process.send_signal(signal.SIGSTOP)
             process.send_signal(number)
             process.stdin.close()
