@@ -46,7 +46,8 @@ on hosts that have nothing but an SSH server and Python 3.11 (Figure 2 of the Ka
   blast send disk.img --to n2,n3,n4 --ssh --as /dev/sdb
 
 Exit status: 0 every receiver has it, 3 some have, 1 none has, 2 wrong use, 130 stopped by Ctrl-C (143 by SIGTERM):
-receivers keep what they have of a file for a day, and the same command goes on from there.
+receivers keep what they have of a file for a day, and the same command goes on from there. They keep nothing of a
+stream, whose end counts only if it came before the signal, as it does not where Ctrl-C stops all commands of a pipe.
 """
 
 
