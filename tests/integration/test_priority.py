@@ -42,7 +42,7 @@ LARGEST_SHARE_OF_CORE = 0.5
 """Of the file: digests are 0.03 % of it, and what a busy machine has lost comes once more; light would be all of it."""
 LARGEST_SHARE_LOST = 0.1
 """Of light's frames: a machine that stands still for a moment overruns a queue of a tenth of a second, and repairs that
-follow meet light there. Without precedence light would share the link with a flood of as much, or of four times that."""
+follow meet light there. Without precedence light would share the link with a flood of as much, or four times that."""
 
 
 @pytest.fixture(scope="module")

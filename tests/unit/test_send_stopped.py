@@ -21,8 +21,7 @@ def ended(number: int | None) -> tuple[bool, bool]:
         if number is not None:
             os.kill(os.getpid(), number)
         at_end(lambda: ends.append(True))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a turn of the loop, in which it is judged
 
     try:
         asyncio.run(cancelled_by_sigterm(transfer()))
@@ -50,7 +49,7 @@ def test_the_end_of_a_stream_whose_transfer_is_over_is_nobodys() -> None:
 
 def test_sigterm_is_handled_as_before_when_the_work_is_done() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    asyncio.run(cancelled_by_sigterm(asyncio.sleep(0)))
+    asyncio.run(cancelled_by_sigterm(asyncio.sleep(0)))  # no work at all
     assert signal.getsignal(signal.SIGTERM) is before
 
 
