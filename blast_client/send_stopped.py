@@ -82,7 +82,8 @@ async def cancelled_by_sigterm(work: Awaitable[T]) -> T:
 
     def cancel(_number: int, _frame: FrameType | None) -> None:
         task.cancel()
-        loop.call_soon_threadsafe(_look)
+        # A loop that waits has to look.
+        loop.call_soon_threadsafe(lambda: None)
 
     # Signals are the main thread's. A handler of the loop's own would be called in a later turn of it.
     if threading.current_thread() is not threading.main_thread():
@@ -92,7 +93,3 @@ async def cancelled_by_sigterm(work: Awaitable[T]) -> T:
         return await work
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _look() -> None:
-    """For a loop that waits, to see what was cancelled."""
