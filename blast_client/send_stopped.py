@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TypeVar
 
+from blast_transport.store.source import AtEnd
+
 INTERRUPTED, TERMINATED = 130, 143
 """Exit statuses, as a shell gives them to what SIGINT and SIGTERM end."""
 
@@ -53,7 +55,7 @@ class SoFar:
         return f"stopped; {some}what cannot be sent twice cannot be gone on with: nothing else is kept of {self.name}"
 
 
-def unless_stopped(so_far: SoFar) -> Callable[[Callable[[], None]], None]:
+def unless_stopped(so_far: SoFar) -> AtEnd:
     """For `StreamSource.at_end`: the end is one unless the running task has been cancelled before it. Any thread.
 
     Ctrl-C ends all commands of a pipe, and what the one before us had written by then is not the whole. Its end is seen

@@ -18,6 +18,9 @@ from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError, sentence
 
+AtEnd = Callable[[Callable[[], None]], None]
+"""Called when nothing more comes, with what makes that the end of the stream; any thread may call it, or nobody."""
+
 RING_BYTES = 64 << 20
 _READ_BYTES = 1 << 20
 
@@ -105,8 +108,8 @@ def opened_file(path: Path) -> Iterator[FileSource]:
 class StreamSource:
     """A stream, read ahead by a thread of its own. A context manager; `wake` is called when something has come.
 
-    `capacity` bytes are kept, so that what got lost can be sent again. When nothing more comes, `at_end` is called in
-    that thread with what makes this the end, for any thread to call: somebody may know that the stream was cut off.
+    `capacity` bytes are kept, so that what got lost can be sent again. That thread calls `at_end`: somebody may know
+    that the stream was cut off.
     """
 
     descriptor: int | None = None
@@ -114,7 +117,7 @@ class StreamSource:
 
     def __init__(self, stream: int, capacity: int = RING_BYTES, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
-        self.at_end: Callable[[Callable[[], None]], None] = _believed
+        self.at_end: AtEnd = _believed
         self._stream = stream
         self._ring = bytearray(capacity)
         self._lowest = self._released = self._end = 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 
 import pytest
 
 from blast_client.send_stopped import SoFar, cancelled_by_sigterm, unless_stopped
+from blast_transport.store.source import AtEnd
 
 
 def ended(number: int | None) -> tuple[bool, bool]:
@@ -39,7 +39,7 @@ def test_an_end_is_one_where_nobody_has_stopped_the_transfer() -> None:
 def test_the_end_of_a_stream_whose_transfer_is_over_is_nobodys() -> None:
     so_far, ends = SoFar("log", resumable=False), list[bool]()
 
-    async def transfer() -> Callable[[Callable[[], None]], None]:
+    async def transfer() -> AtEnd:
         return unless_stopped(so_far)
 
     at_end = asyncio.run(transfer())
