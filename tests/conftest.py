@@ -1,13 +1,11 @@
 """Guards for every test: the right `thrift`, and a stated reason where this machine cannot run a test."""
 
 import asyncio
-import functools
 import gc
-import importlib.util
 import os
 import shutil
 import signal
-import subprocess
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +15,14 @@ import hypothesis
 import pytest
 import thrift
 
+from tests.support.budgets import BudgetKeeper
+from tests.support.costs import CostCounter, ModuleFolders
 from tests.support.engines import BOTH, asking_for
 from tests.support.first_imports import import_share
-from tests.support.side_by_side import is_alone
-from tests.support.unsteady import faults
+from tests.support.groups import Groups, passed_groups
+from tests.support.levels import Level, draw_fewer_examples, select
+from tests.support.needs import NEEDS, ROOT, missing
+from tests.support.scheduler import group_of
 from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -30,10 +32,11 @@ if TYPE_CHECKING:
     from tests.support.etcd_server import Controllers, EtcdServer
 
 EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
-RYU_ENVIRONMENT = Path(__file__).parent.parent / ".venv-ryu"
-SPARK_ENVIRONMENT = Path(__file__).parent.parent / ".venv-spark"
+PASSED = pytest.StashKey[frozenset[str]]()
+PASSED_FILE = ROOT / ".tests-passed"
+FOLDER = pytest.StashKey[Path]()
 _LONGEST_REASON = 300
-"""Characters of what is said in a line."""
+"""Characters of a failure's reason in one line."""
 
 # Wall time says nothing on a shared machine, so there is no deadline; a failure in CI must be found again by everyone.
 hypothesis.settings.register_profile("dev", deadline=None)
@@ -48,86 +51,6 @@ def require_apache_thrift(module: ModuleType) -> None:
 
 
 require_apache_thrift(thrift)
-
-
-def _succeeds(*command: str) -> bool:
-    return (
-        shutil.which(command[0]) is not None
-        and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    )
-
-
-def _lab_lacks() -> str | None:
-    if os.geteuid() != 0:
-        return "needs root"
-    if not _succeeds("unshare", "--net", "true"):
-        return "needs the right to create network namespaces (a machine or a privileged container)"
-    if not _succeeds("ovs-vsctl", "--timeout=5", "get", "Open_vSwitch", ".", "datapath_types"):
-        return "needs a running Open vSwitch: scripts/setup lab"
-    if importlib.util.find_spec("mininet") is None:
-        return "needs Mininet: scripts/setup lab"
-    return None
-
-
-def _java_lacks() -> str | None:
-    return None if shutil.which("javac") and shutil.which("mvn") else "needs a JDK and Maven: scripts/setup test"
-
-
-def _ryu_lacks() -> str | None:
-    return None if RYU_ENVIRONMENT.is_dir() else "needs ryu in .venv-ryu: scripts/setup test"
-
-
-def _spark_lacks() -> str | None:
-    if not SPARK_ENVIRONMENT.is_dir():
-        return "needs Spark in .venv-spark: scripts/setup spark"
-    return None if shutil.which("java") else "needs Java: scripts/setup spark"
-
-
-def _torch_lacks() -> str | None:
-    return None if _succeeds("/usr/bin/python3", "-c", "import torch") else "needs PyTorch: scripts/setup long"
-
-
-def _rust_lacks() -> str | None:
-    scripts = Path(__file__).parent.parent / "scripts"
-    return None if _succeeds(str(scripts / "cargo"), "--version") else "needs Rust 1.85: scripts/setup test"
-
-
-def _compiled_lacks() -> str | None:
-    from blast_transport.base.engines import lacking
-
-    return lacking() or None
-
-
-def _browser_lacks() -> str | None:
-    from tests.support.browser import lacks
-
-    return lacks()
-
-
-def _prometheus_lacks() -> str | None:
-    tools = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
-    return None if all(map(shutil.which, tools)) else "needs Prometheus and Alertmanager: scripts/setup long"
-
-
-def _bare_lacks() -> str | None:
-    return None if os.geteuid() == 0 else "needs root"
-
-
-LACKS = {
-    marker: functools.cache(lacks)
-    for marker, lacks in {
-        "lab": _lab_lacks,
-        "bare": _bare_lacks,
-        "prometheus": _prometheus_lacks,
-        "java": _java_lacks,
-        "rust": _rust_lacks,
-        "compiled": _compiled_lacks,
-        "ryu": _ryu_lacks,
-        "spark": _spark_lacks,
-        "torch": _torch_lacks,
-        "browser": _browser_lacks,
-    }.items()
-}
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -148,34 +71,30 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `make test-long` asks for."""
-    parser.addoption("--long", action="store_true", help="run the tests that are marked long, and no others")
+    """Options of the levels (`levels.py`), the budgets (`budgets.py`) and the groups (`groups.py`)."""
+    group = parser.getgroup("blast", "levels and budgets")
+    group.addoption("--level", choices=[level.value for level in Level], default=Level.TEST.value, help="tests to run")
+    group.addoption("--resume", action="store_true", help="leave out the groups that passed in the last run")
+    group.addoption("--costs", type=Path, metavar="FILE", help="write the costs of each test to a file of JSON lines")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    _refuse_too_many_unsteady(items)
-    _leave_out_by_length(config, items)
-    items.sort(key=lambda item: is_alone(item.nodeid))
+    level = Level(config.option.level)
+    items[:], others = select(level, items)
+    config.hook.pytest_deselected(items=others)
+    if level is Level.TEST:
+        draw_fewer_examples(items)
     if not EVERY_TEST:
         for item in items:
             _skip_what_cannot_run(item)
 
 
-def _leave_out_by_length(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long tests, or all others."""
-    kept, left_out = [], []
-    for item in items:
-        wanted = (item.get_closest_marker("long") is not None) == config.option.long
-        (kept if wanted else left_out).append(item)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left_out)
-
-
-def _refuse_too_many_unsteady(items: list[pytest.Item]) -> None:
-    marks = {item.nodeid: item.get_closest_marker("unsteady") for item in items}
-    wrong = faults({test: str(mark.args[0] if mark.args else "") for test, mark in marks.items() if mark is not None})
-    if wrong:
-        raise pytest.UsageError(*wrong)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the groups that have passed already, where the run is to go on from there."""
+    if not (config.option.resume and collection_path.suffix == ".py"):
+        return None
+    file = collection_path.relative_to(config.rootpath).as_posix()
+    return (group_of(file) in config.stash[PASSED]) or None
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
@@ -199,13 +118,14 @@ def own_signals() -> None:
 
 
 @pytest.fixture(scope="session")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EtcdServer]":
+def etcd() -> "Iterator[EtcdServer]":
     """An etcd that nobody stops; whoever uses it takes a prefix of his own."""
-    from tests.support import etcd_server
+    from tests.support.etcd_server import EtcdServer
 
-    if reason := etcd_server.lacks():
+    if reason := missing("etcd"):
         pytest.skip(reason)
-    with etcd_server.EtcdServer(tmp_path_factory.mktemp("etcd")).running() as server:
+    # Not among the folders of modules, which go with their module.
+    with EtcdServer(Path(tempfile.mkdtemp(prefix="etcd-"))).running() as server:
         yield server
 
 
@@ -226,11 +146,10 @@ def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-class SaysInLines:
-    """Says in one line what has failed, when it has, and once more at the very end.
+class FailureLines:
+    """Prints a line for each failure when it happens, and once more at the very end.
 
-    Who is ended from outside comes to no summary, and where a program reads along the summary holds what was compared,
-    all of it: of a long output often nothing but the end is seen.
+    A run that is killed prints no summary, and of a long output often only the end is kept.
     """
 
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
@@ -250,12 +169,60 @@ class SaysInLines:
             self.terminal.write_line(f"FAILED: {line}")
 
 
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Give this process a temporary folder of its own, before anything is put into one."""
+    worker = getattr(config, "workerinput", None)
+    config.stash[FOLDER] = _temporary_folder(config, worker["workerid"] if worker else None)
+
+
+# The last one to be configured: the terminal's plugin is there.
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Where results come together, and nowhere else."""
+    """Declare the markers, and register what counts costs and collects reports."""
+    config.addinivalue_line("markers", "test_all: costs more than `make test` may; runs in make test-all")
+    config.addinivalue_line("markers", "component: the one test of a real component's promise; runs in make test")
+    for need in NEEDS:
+        config.addinivalue_line("markers", f"{need.name}: needs {need.help}")
+    config.stash[PASSED] = passed_groups(PASSED_FILE) if config.option.resume else frozenset()
+    is_worker = hasattr(config, "workerinput")
+    if not is_worker:
+        _collect_reports(config)
+    if is_worker or not config.option.numprocesses:
+        config.pluginmanager.register(CostCounter(config.stash[FOLDER]))
+        config.pluginmanager.register(ModuleFolders(config.stash[FOLDER] / "t"))
+
+
+def _temporary_folder(config: pytest.Config, worker: str | None) -> Path:
+    """Make the folder in which this process and its children keep their files; a worker's is in that of the run."""
+    folder = Path(tempfile.gettempdir(), worker) if worker else Path(tempfile.mkdtemp(prefix="blast-"))
+    folder.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    config.option.basetemp = str(folder / "t")
+    return folder
+
+
+def _collect_reports(config: pytest.Config) -> None:
     terminal = config.pluginmanager.getplugin("terminalreporter")
-    if terminal is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(SaysInLines(terminal))
+    if terminal is None:
+        return
+    level = Level(config.option.level)
+    config.pluginmanager.register(FailureLines(terminal))
+    config.pluginmanager.register(BudgetKeeper(level, config.stash[FOLDER], config.option.costs))
+    if level is Level.ALL:
+        if not config.option.resume:
+            PASSED_FILE.unlink(missing_ok=True)
+        config.pluginmanager.register(Groups(terminal, PASSED_FILE))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the run's temporary folder, unless failed tests have left files there to look at."""
+    folder = config.stash.get(FOLDER, None)
+    if folder is None or hasattr(config, "workerinput"):
+        return
+    if any(folder.rglob("test_*")):
+        print(f"Files of failed tests: {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -269,12 +236,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where every test must run, one that is left out has failed; an unsteady one says what it is known for."""
+    """Where every test must run, one that is left out has failed."""
     report = yield
     if _must_run(item) and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome, report.longrepr = "failed", f"left out where every test must run: {report.longrepr}"
-    if report.failed and (mark := item.get_closest_marker("unsteady")):
-        report.sections.append(("unsteady, and failed all the same", str(mark.args[0])))
     return report
 
 
@@ -283,14 +248,14 @@ def _must_run(item: pytest.Item) -> bool:
 
 
 def _skip_what_cannot_run(item: pytest.Item) -> None:
-    for marker, lacks in LACKS.items():
-        if item.get_closest_marker(marker) and (reason := lacks()):
+    for need in NEEDS:
+        if item.get_closest_marker(need.name) and (reason := missing(need.name)):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling":
-    """Give every other file to whichever worker is free, so that its fixtures are made once."""
-    from tests.support.side_by_side import SideBySide
+    """Give out whole files, by what they need: see `scheduler.py`."""
+    from tests.support.scheduler import NeedsScheduling
 
-    return SideBySide(config, log)
+    return NeedsScheduling(config, log)

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 10
-pytestmark = [pytest.mark.bare, pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.bare, pytest.mark.test_all, pytest.mark.timeout(3600)]
 
 
 def test_packages_and_guides_install_upgrade_and_remove_on_a_bare_system() -> None:

@@ -16,7 +16,7 @@ from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves, evalu
 from blast_sim.fabric.simulator import Simulator, program
 from blast_sim.fabric.trace import Kind, read_trace
 
-pytestmark = [pytest.mark.rust, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.rust, pytest.mark.test_all, pytest.mark.timeout(900)]
 
 Points = Sequence[tuple[float, float]]
 

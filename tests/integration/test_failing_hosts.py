@@ -73,7 +73,7 @@ def test_who_survives_has_the_file_and_the_next_transfer_finds_everybody():
     assert lab not in cleanup.found_labs()
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 def test_whoever_shares_a_slow_link_gets_its_copy_in_the_end():
     """Some of the connections get next to nothing for many seconds, while the others are served."""
     from transport_bed.bed import Plan

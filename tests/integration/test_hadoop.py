@@ -18,7 +18,7 @@ from tests.integration.test_java_client import BUILD_SECONDS, jar, maven  # noqa
 from tests.support.hadoop_cluster import SOURCES, Cluster, agent, cluster
 from tests.support.spark_cluster import BLAST
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(BUILD_SECONDS + 600)]
+pytestmark = [pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(BUILD_SECONDS + 600)]
 
 SIZE = 8 << 20
 TASKS = 2

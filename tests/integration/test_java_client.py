@@ -191,7 +191,7 @@ def test_the_packed_library_works_and_waits_without_threads(jar):
 # ------------------------------------------------------------------------------------------------- Spark's plugin
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 def test_the_plugins_own_tests(jar):
     check_own_tests(PLUGIN, 250)
 
@@ -206,7 +206,7 @@ def test_the_plugin_brings_no_class_that_spark_brings_too(jar):
 # --------------------------------------------------------------------------------------------------------- Hadoop
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 def test_hadoops_own_tests(jar):
     check_own_tests(HADOOP, 95)
 

@@ -36,7 +36,7 @@ def remains(lab: str) -> list[object]:
 
 
 @pytest.mark.timeout(1000)
-@pytest.mark.parametrize("racks", [8, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.parametrize("racks", [8, pytest.param(12, marks=pytest.mark.test_all)])
 def test_it_plays_to_its_end_and_writes_what_it_measured(tmp_path: Path, racks: int) -> None:
     out, svg = tmp_path / "demo.json", tmp_path / "demo.svg"
     command = [BLAST, "lab", "demo", "--requests", "5", "--iterations", "1", "--racks", str(racks)]

@@ -28,7 +28,7 @@ from tests.support.waiting import HANGING, eventually
 if TYPE_CHECKING:
     from mininet_topos.spark.room import SparkRoom
 
-pytestmark = [pytest.mark.lab, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.lab, pytest.mark.spark, pytest.mark.test_all]
 
 BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 SIZE = 1_000_000
@@ -107,7 +107,7 @@ def test_als_as_it_is_broadcasts_what_it_was_made_to(room: SparkRoom) -> None:
     assert 0 <= trial.idle < 1
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 @pytest.mark.java
 @pytest.mark.timeout(900)
 def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
@@ -132,7 +132,7 @@ def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
         assert not [*client.list_requests([PartState.PENDING, PartState.ACTIVE])]
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_ends_it_in_the_middle_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     options = ["--without-plugin", "--racks", "3", "--mb", "1", "--iterations", "1000"]

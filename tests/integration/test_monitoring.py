@@ -24,7 +24,7 @@ from tests.unit.test_http import Served, serving
 
 MONITORING = Path(__file__).resolve().parents[2] / "packaging" / "monitoring"
 PATIENCE = 60.0
-pytestmark = [pytest.mark.long, pytest.mark.prometheus]
+pytestmark = [pytest.mark.test_all, pytest.mark.prometheus]
 
 
 def free_port() -> int:

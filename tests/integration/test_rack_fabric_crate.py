@@ -15,7 +15,7 @@ PATIENCE = 1200
 
 
 @pytest.mark.rust
-@pytest.mark.long
+@pytest.mark.test_all
 @pytest.mark.timeout(PATIENCE + 60)
 def test_the_tests_of_the_crate() -> None:
     command = [str(ROOT / "scripts" / "cargo"), "test", "--workspace", "--locked", "--offline", "--quiet"]

@@ -13,7 +13,7 @@ import pytest
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.spark_cluster import agent_process, program
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.test_all]
 
 PATIENCE = 240.0
 """Seconds, which only keep a cluster that hangs from staying."""

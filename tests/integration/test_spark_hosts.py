@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.spark_cluster import agent_process, make_spark_home, program, standalone
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.test_all]
 
 
 def free_port() -> int:

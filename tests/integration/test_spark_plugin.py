@@ -18,7 +18,7 @@ from tests.support.spark_application import JAR, Job, gone, job
 from tests.support.spark_cluster import BLAST, PYTHON, ROOT, agent_process
 from tests.support.waiting import look_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(900)]
 
 SENT, TAKEN, JOINED = (f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined"))
 MEGABYTES = 20
@@ -153,7 +153,7 @@ def test_broadcast_before_there_were_executors_and_killed_it_leaves_nothing(
         gone(spool)
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 @pytest.mark.parametrize("version", ["3.5", "4.0"])
 def test_older_versions_of_spark(tmp_path: Path, settings: dict[str, object], version: str) -> None:
     with world(tmp_path, settings, str(ROOT / f".venv-spark-{version}" / "bin" / "python")) as made:

@@ -35,7 +35,7 @@ from tests.support.controllers_room import Room
 
 ROUNDS = int(os.environ.get("BLAST_FAULT_ROUNDS", "0"))
 SEED = int(os.environ.get("BLAST_FAULT_SEED", "1"))
-pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600 + 120 * ROUNDS)]
+pytestmark = [pytest.mark.lab, pytest.mark.test_all, pytest.mark.timeout(600 + 120 * ROUNDS)]
 PATIENCE = 180.0
 AGAIN = 0.02
 LEASE = 3

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM_PYTHON = "/usr/bin/python3"
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = [pytest.mark.torch, pytest.mark.test_all]
 
 
 def test_tensors_are_at_a_receiver_what_they_were() -> None:

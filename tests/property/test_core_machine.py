@@ -54,7 +54,7 @@ class ForLong(CoreAndDevices):
     """The same machine, on examples of its own."""
 
 
-TestForLong = pytest.mark.long(pytest.mark.timeout(2400)(ForLong.TestCase))
+TestForLong = pytest.mark.test_all(pytest.mark.timeout(2400)(ForLong.TestCase))
 TestForLong.settings = settings(max_examples=530, stateful_step_count=50, deadline=None)
 """Above 20,000 steps in all."""
 

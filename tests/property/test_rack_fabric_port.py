@@ -130,7 +130,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     }
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios())
 def test_the_simulator_does_what_the_paper_says(scenario: Scenario) -> None:

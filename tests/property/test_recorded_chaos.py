@@ -12,7 +12,7 @@ from blast_controller.core.controller import Core
 from blast_controller.moments.encoder import all_rows
 from blast_controller.recording import writer
 from blast_controller.recording.reader import Reader
-from tests.property.long_run import episode
+from tests.soak.core import episode
 from tests.support.recorded_machine import RecordedMachine, Tape
 
 MOMENTS = 1_000

@@ -10,7 +10,7 @@ import pytest
 
 from blast_controller.core.model.errors import CoreError
 from blast_controller.store.errors import StoreFault
-from tests.property.long_run import episode
+from tests.soak.core import episode
 from tests.support.seeded_bugs import BUGS, LEAKS
 
 EPISODES = 300
@@ -32,7 +32,7 @@ def found_on_devices(error: Exception) -> bool:
     return any(frame.name in LOOKS_AT_DEVICES for frame in traceback.extract_tb(error.__traceback__))
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BUGS)
 def test_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

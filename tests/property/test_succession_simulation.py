@@ -11,14 +11,14 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.property.succession_run import ROUNDS, course, is_found, play
+from tests.soak.controllers import ROUNDS, course, is_found, play
 from tests.support.succession.seeded_bugs import BUGS, doubt_forgotten, undurable_told
 
 EPISODES = 25
 ENOUGH = 250
 """Episodes within which seeded bugs are found; most need a few."""
 BY_HAND = (undurable_told, doubt_forgotten)
-"""They need hundreds: `python -m tests.property.succession_run --seeded-bug doubt_forgotten`, some ten minutes."""
+"""They need hundreds of episodes each, some ten minutes: `is_found("doubt_forgotten", 2500)`."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def process() -> Iterator[ProcessPoolExecutor]:
 @pytest.mark.parametrize("seed", range(EPISODES))
 def test_all_is_well_after_every_fault(process, seed):
     found = process.submit(play, 1_000_000 + seed).result()
-    assert found.failure is None, f"succession_run --trace --seed {1_000_000 + seed}"
+    assert found.failure is None, f"scripts/soak --only controllers --trace --seed {1_000_000 + seed}"
 
 
 def test_the_same_seed_is_the_same_course_of_events(process):
@@ -38,7 +38,7 @@ def test_the_same_seed_is_the_same_course_of_events(process):
     assert one == other and len(one) > ROUNDS
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [bug.__name__ for bug in BUGS if bug not in BY_HAND])
 def test_a_seeded_bug_is_found(process, name):

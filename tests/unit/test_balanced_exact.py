@@ -70,7 +70,7 @@ def test_each_of_all_trees_of_8_hosts_costs_too_much_to_help():
     assert search.rate == pytest.approx(OPTIMUM_OF_8, abs=5e-7)
 
 
-@pytest.mark.long
+@pytest.mark.test_all
 def test_a_programme_with_all_trees_of_8_hosts():
     assert brute_force(tight(8, 1)) == pytest.approx(exact(tight(8, 1)).rate, rel=1e-7)
 

@@ -292,7 +292,6 @@ mod tests {
     const BLOCKS: u64 = 2000;
     const SESSION: u32 = 77;
     const SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
-    const SESSIONS: u64 = 2500;
     const CALLS: usize = 500;
 
     /// xorshift64*, by Vigna (2016), and near which segment most of what comes is.
@@ -376,10 +375,12 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "ten million messages: make test-long"]
+    #[ignore = "ten million messages, or BLAST_SOAK_MESSAGES: make soak"]
     fn whatever_comes_nothing_panics_or_fails() {
         let (mut chance, mut held) = (Chance(2026, 0), 0);
-        for number in 0..SESSIONS {
+        let messages = env::var("BLAST_SOAK_MESSAGES").map_or(10_000_000, |text| text.parse().unwrap());
+        let sessions = (messages / (CALLS * ROWS) as u64).max(1);
+        for number in 0..sessions {
             let size = BLOCKS * 40 - chance.below(3 * SIZE) as u64;
             let store = store((number % 3 > 0).then_some(size), number);
             let mut assembly = Assembly::new(&store, SEGMENTS as u64, SIZE, 40).unwrap();
@@ -403,6 +404,6 @@ mod tests {
             held += store.books().unwrap().held().held();
         }
         // It was no test of refusals alone.
-        assert!(held > SESSIONS * BLOCKS / 10, "{held}");
+        assert!(held > sessions * BLOCKS / 10, "{held}");
     }
 }

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from blast_controller.ops.logging import FIELDS
 from blast_controller.store.etcd import ledger
-from tests.support.episodes import Counts
+from tests.soak.episodes import Counts
 from tests.support.succession.checks import AfterFaults, check_clients, check_devices, check_ends, check_late_writes
 from tests.support.succession.clients import Histories, Job, Reader
 from tests.support.succession.controller import Controller, simulated

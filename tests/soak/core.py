@@ -1,25 +1,23 @@
-"""The core's machine for a long time, without Hypothesis: `python -m tests.property.long_run --steps 1000000`.
+"""The core's state machine (`tests/support/core_machine.py`) without Hypothesis, which makes it ten times faster.
 
-A failure names the one command that shows it again; the phases of the table are those of reservations and parts.
+The phases of the table are those of reservations and parts.
 """
 
 from __future__ import annotations
 
 import signal
-import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.soak.episodes import Counts, Effort, played, table
 from tests.support.core_machine import ACTIONS, OFTEN, TROUBLES, CoreMachine
 from tests.support.dice import SeededDice
-from tests.support.episodes import Counts, arguments, played, table
 
 STEPS = 60
-MOST_SECONDS = 120
-"""What an episode may take; usually it is a tenth of a second."""
+MAX_SECONDS = 120
+"""After which an episode has hung; it usually takes a tenth of a second."""
 
 
 def episode(
@@ -61,7 +59,7 @@ class Played:
 def play(seed: int) -> Played:
     """An episode whose failure is kept for the report."""
     counts: Counts = Counter()
-    signal.alarm(MOST_SECONDS)
+    signal.alarm(MAX_SECONDS)
     try:
         episode(seed, counts)
     except Exception:  # noqa: BLE001 every failure is wanted, not only the first
@@ -71,20 +69,17 @@ def play(seed: int) -> Played:
     return Played(seed, counts)
 
 
-def main() -> int:
-    parser = arguments("tests.property.long_run", __doc__)
-    parser.add_argument("--steps", type=int, default=1_000_000)
-    options = parser.parse_args()
-    if options.trace:
-        episode(options.seed, Counter(), trace=True)
-        return 0
-    started, counts, done, failures = time.monotonic(), Counts(), 0, 0
-    for one in played(play, -(-options.steps // STEPS), options):
+def run(effort: Effort) -> int:
+    """Play episodes until so many steps are done, print what met what, and return the number of failures."""
+    counts, done, failures = Counts(), 0, 0
+    episodes = -(-effort.units // STEPS)
+    for one in played(play, range(effort.seed, effort.seed + episodes), effort):
         done, counts, failures = done + STEPS, counts + one.counts, failures + (one.failure is not None)
-    print(f"{done} steps in episodes of {STEPS}, {time.monotonic() - started:.0f} s, {failures} failures")
-    print(table(counts))
-    return 1 if failures else 0
+    print(f"core: {done} steps in episodes of {STEPS}, {failures} failures\n{table(counts)}")
+    return failures
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def trace(seed: int) -> int:
+    """Play one episode and print each action; its failure is raised."""
+    episode(seed, Counter(), trace=True)
+    return 0

@@ -1,24 +1,28 @@
-"""A long run of every decoder of what comes from outside: `python -m tests.fuzz [--inputs 1000000] [--coverage]`.
+"""Decoders of everything that comes from outside, on inputs half of which are mutations of valid ones.
 
-Prints what became of the inputs, and, with `--coverage`, which share of the decoders' branches they reach; ends with
-status 1 where that is below what is wanted. Seeds are fixed: a failure names its input and comes again.
+Seeds are fixed: a failure names its input and comes again. Once per run the branches that inputs reach are counted, on
+fewer inputs, because counting makes each of them several times slower.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import logging
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import coverage
 
+from tests.soak.episodes import Effort
+
 WANTED_PERCENT = 95.0
+_COUNTED = 40_000
 ROOT = Path(__file__).parent.parent.parent
 MODULES = (
     "blast_controller/config*.py",
@@ -78,27 +82,31 @@ DECODING = {
 """Of modules that encode as well, the functions that decode."""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="for each decoder")
-    parser.add_argument("--only", default="", help="decoders whose name has this in it")
-    parser.add_argument("--coverage", action="store_true", help="report the branches reached (several times slower)")
-    options = parser.parse_args()
+def run(effort: Effort) -> int:
+    """Give each decoder so many inputs, then count the branches reached; return how many modules are below the bar."""
     logging.disable(logging.WARNING)
-    if not options.coverage:
-        run_all(options.inputs, options.only)
-        return 0
-    with tempfile.TemporaryDirectory() as directory:
-        measured = coverage.Coverage(branch=True, include=[str(ROOT / m) for m in MODULES], data_file=None)
-        # Before anything of ours is imported, so that definitions count as reached.
-        with measured.collect():
-            run_all(options.inputs, options.only)
-        report = Path(directory, "coverage.json")
-        measured.json_report(outfile=str(report), pretty_print=False)
-        return 1 if print_coverage(json.loads(report.read_text())) else 0
+    run_all(effort.units, effort)
+    return len(print_coverage(_branches(min(effort.units, _COUNTED))))
 
 
-def run_all(count: int, only: str) -> None:
+def _branches(inputs: int) -> dict[str, Any]:
+    """Return coverage's report, of a process of its own: definitions count as reached only if it starts before them."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [sys.executable, "-m", "tests.soak.decoders", str(inputs), folder]
+        subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        report: dict[str, Any] = json.loads(Path(folder, "coverage.json").read_text())
+        return report
+
+
+def _count_branches(inputs: int, folder: str) -> None:
+    logging.disable(logging.WARNING)
+    measured = coverage.Coverage(branch=True, include=[str(ROOT / m) for m in MODULES], data_file=None)
+    with measured.collect():
+        run_all(inputs)
+    measured.json_report(outfile=str(Path(folder, "coverage.json")), pretty_print=False)
+
+
+def run_all(count: int, effort: Effort | None = None) -> None:
     """Fuzz one decoder after the other, and print a line for each as soon as it is done."""
     from tests.fuzz.test_config_fuzz import CONFIG
     from tests.fuzz.test_folder_fuzz import TABLES
@@ -111,10 +119,10 @@ def run_all(count: int, only: str) -> None:
 
     print(f"{'decoder':<16}{'inputs':>10}{'mutations':>11}{'seeds found':>13}{'CPU seconds':>13}  outcomes")
     for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL, MESSAGES, NETWORK, CAPACITIES, TABLES):
-        if only not in decoder.name:
+        if effort is not None and time.monotonic() > effort.deadline:
+            print(f"{decoder.name:<16} not fuzzed: the time is over")
             continue
-        print(f"fuzzing {decoder.name} with {count} inputs", file=sys.stderr, flush=True)
-        run = fuzz(decoder, count)
+        run = fuzz(decoder, count, effort.seed if effort else 0)
         found = ", ".join(f"{name}: {number}" for name, number in run.outcomes.most_common())
         line = f"{decoder.name:<16}{run.inputs:>10}{run.mutated:>11}{run.seeds:>13}{run.seconds:>13.1f}  {found}"
         print(line, flush=True)
@@ -157,4 +165,4 @@ def rows(report: dict[str, Any]) -> Iterator[tuple[str, int, int, float, str]]:
 KEYS = ("num_statements", "num_branches", "covered_lines", "covered_branches")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _count_branches(int(sys.argv[1]), sys.argv[2])

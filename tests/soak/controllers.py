@@ -1,12 +1,7 @@
-"""Many rounds of faults of several controllers: `python -m tests.property.succession_run --rounds 10000 --jobs 2`.
-
-A failure names the one command that shows it again; an episode has some rounds.
-"""
+"""Rounds of faults of several controllers on a virtual clock (`tests/support/succession`)."""
 
 from __future__ import annotations
 
-import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.episodes import Counts, arguments, played, table
+from tests.soak.episodes import Counts, Effort, played, table
 from tests.support.succession.faults import FAULTS, Fault
 from tests.support.succession.seeded_bugs import BUGS
 from tests.support.succession.simulation import Simulation
@@ -67,29 +62,20 @@ def is_found(name: str, episodes: int) -> bool:
         return any(play(seed, faults=faults).failure is not None for seed in range(episodes))
 
 
-def main() -> int:
-    parser = arguments("tests.property.succession_run", __doc__)
-    parser.add_argument("--rounds", type=int, default=10_000)
-    parser.add_argument("--seeded-bug", choices=[bug.__name__ for bug in BUGS], help="look whether this one is found")
-    options = parser.parse_args()
-    episodes = -(-options.rounds // ROUNDS)
-    if options.seeded_bug:
-        found = is_found(options.seeded_bug, episodes)
-        print(f"{options.seeded_bug}: {'found' if found else 'not found'}")
-        return 0 if found else 1
-    if options.trace:
-        traced = play(options.seed, say=lambda line: print(line, flush=True))
-        print(traced.failure or "no failure")
-        return 1 if traced.failure else 0
-    started, counts, rounds, granted, calls, failures = time.monotonic(), Counts(), 0, 0, 0, 0
-    for one in played(play, episodes, options):
+def run(effort: Effort) -> int:
+    """Play episodes until so many rounds are done, print what met what, and return the number of failures."""
+    counts, rounds, granted, calls, failures = Counts(), 0, 0, 0, 0
+    episodes = -(-effort.units // ROUNDS)
+    for one in played(play, range(effort.seed, effort.seed + episodes), effort):
         rounds, counts, failures = rounds + ROUNDS, counts + one.counts, failures + (one.failure is not None)
         granted, calls = granted + one.granted, calls + one.calls
-    took = time.monotonic() - started
-    print(f"{rounds} rounds of faults, {granted} grants, {calls} calls checked, {took:.0f} s, {failures} failures")
+    print(f"controllers: {rounds} rounds of faults, {granted} grants, {calls} calls checked, {failures} failures")
     print(table(counts))
-    return 1 if failures else 0
+    return failures
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def trace(seed: int) -> int:
+    """Play one episode, print all that happens, and return 1 if it fails."""
+    traced = play(seed, say=lambda line: print(line, flush=True))
+    print(traced.failure or "no failure")
+    return 1 if traced.failure else 0

@@ -1,0 +1,209 @@
+"""What a run of the tests may use, by counts that do not depend on the machine's speed, and who used it.
+
+Totals of what was started are added up over all tests; peaks of disk, memory and processes are read twice a second. A
+run that exceeds its budget fails, and names the tests. `--costs FILE` writes the costs of each test, among them its
+times, which decide nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.costs import folder_size
+from tests.support.levels import Level
+
+_SECONDS = 0.5
+_NAMED = 5
+_MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds of one run: totals over its tests, and peaks at any moment of it."""
+
+    processes: int
+    labs: int
+    examples: int
+    megabytes_left: int
+    peak_disk_mb: int
+    peak_memory_mb: int
+    peak_processes: int
+
+
+BUDGETS = {
+    Level.TEST: Budget(
+        processes=3_000,
+        labs=4,
+        examples=120_000,
+        megabytes_left=1_000,
+        peak_disk_mb=1_000,
+        peak_memory_mb=2_500,
+        peak_processes=600,
+    ),
+    Level.ALL: Budget(
+        processes=30_000,
+        labs=80,
+        examples=400_000,
+        megabytes_left=20_000,
+        peak_disk_mb=8_000,
+        peak_memory_mb=12_000,
+        peak_processes=2_000,
+    ),
+}
+
+
+@dataclass
+class Peak:
+    """The highest reading so far, and the tests that ran then."""
+
+    value: int = 0
+    tests: tuple[str, ...] = ()
+
+    def see(self, value: int, running: tuple[str, ...]) -> None:
+        """Keep the reading if it is the highest."""
+        if value > self.value:
+            self.value, self.tests = value, running
+
+
+@dataclass
+class Usage:
+    """What a run has used so far."""
+
+    totals: Counter[str] = field(default_factory=Counter)
+    most: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    peaks: dict[str, Peak] = field(default_factory=dict)
+
+    def add(self, test: str, costs: dict[str, float]) -> None:
+        """Add what one test used."""
+        counts = {
+            "processes": costs["processes"],
+            "labs": costs["labs"],
+            "examples": costs["examples"],
+            "megabytes_left": max(0.0, costs["bytes_left"]) / _MB,
+        }
+        for name, value in counts.items():
+            self.totals[name] += value  # type: ignore[assignment]
+            most = self.most.setdefault(name, [])
+            most.append((value, test))
+            most.sort(reverse=True)
+            del most[_NAMED:]
+
+    def see(self, readings: dict[str, int], running: tuple[str, ...]) -> None:
+        """Keep the peaks of these readings."""
+        for name, value in readings.items():
+            self.peaks.setdefault(name, Peak()).see(value, running)
+
+
+def excesses(usage: Usage, budget: Budget) -> list[str]:
+    """Return a sentence for each bound that the run exceeded, with the tests that used most."""
+    found = []
+    for name, most in usage.most.items():
+        limit, used = getattr(budget, name), usage.totals[name]
+        if used > limit:
+            tests = ", ".join(f"{test} ({value:,.0f})" for value, test in most)
+            found.append(f"{_said(name)}: {used:,.0f}, budget {limit:,}; most by {tests}")
+    for name, peak in usage.peaks.items():
+        limit = getattr(budget, name)
+        if peak.value > limit:
+            found.append(f"{_said(name)}: {peak.value:,}, budget {limit:,}, during {', '.join(peak.tests)}")
+    return found
+
+
+def summary(usage: Usage, budget: Budget) -> str:
+    """Return one line with everything used, each with its budget."""
+    used = {name: usage.totals[name] for name in usage.most} | {name: peak.value for name, peak in usage.peaks.items()}
+    return "; ".join(f"{_said(name)} {value:,.0f} of {getattr(budget, name):,}" for name, value in used.items())
+
+
+def _said(name: str) -> str:
+    return name.replace("_mb", " (MB)").replace("_", " ")
+
+
+class BudgetKeeper:
+    """A pytest plugin for the process that collects the reports."""
+
+    def __init__(self, level: Level, temporary: Path, costs: Path | None = None) -> None:
+        self.usage, self.budget, self.is_whole = Usage(), BUDGETS[level], False
+        self._temporary, self._costs = temporary, costs
+        self._running: dict[str, None] = {}
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        if costs is not None:
+            costs.unlink(missing_ok=True)
+
+    def pytest_sessionstart(self) -> None:
+        self._watcher.start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running[nodeid] = None
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._running.pop(nodeid, None)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        costs = getattr(report, "costs", None)
+        if costs is None:
+            return
+        self.usage.add(report.nodeid, costs)
+        if self._costs is not None:
+            with self._costs.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"test": report.nodeid, **costs}) + "\n")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._over.set()
+        self._watcher.join()
+        if excesses(self.usage, self.budget) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.usage.totals:
+            return
+        terminalreporter.write_line(f"Budgets: {summary(self.usage, self.budget)}")
+        for sentence in excesses(self.usage, self.budget):
+            terminalreporter.write_line(f"FAILED: over the budget of this level: {sentence}", red=True)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_SECONDS):
+            self.usage.see(self._readings(), tuple(self._running))
+
+    def _readings(self) -> dict[str, int]:
+        processes = list(descendants(os.getpid()))
+        return {
+            "peak_disk_mb": folder_size(self._temporary) // _MB,
+            "peak_memory_mb": sum(map(private_memory, [os.getpid(), *processes])) // _MB,
+            "peak_processes": len(processes),
+        }
+
+
+def descendants(root: int) -> Iterator[int]:
+    """Yield the live processes below one, those that a daemon has left behind not among them."""
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal():
+            with suppress(OSError, IndexError, ValueError):
+                parent = int(Path(entry.path, "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    waiting = children.get(root, [])
+    while waiting:
+        process = waiting.pop()
+        yield process
+        waiting += children.get(process, [])
+
+
+def private_memory(process: int) -> int:
+    """Return the bytes of a process that no file backs: what it adds to a machine where others run the same program."""
+    try:
+        _, resident, shared = Path(f"/proc/{process}/statm").read_text().split()[:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
