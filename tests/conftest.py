@@ -20,7 +20,7 @@ from tests.support.costs import CostCounter, ModuleFolders
 from tests.support.engines import BOTH, asking_for
 from tests.support.first_imports import import_share
 from tests.support.groups import Groups, passed_groups
-from tests.support.levels import Level, draw_fewer_examples, select
+from tests.support.levels import Level, draw_fewer_examples, select, shuffle
 from tests.support.needs import NEEDS, ROOT, missing
 from tests.support.scheduler import group_of
 from tests.support.virtual_time import VirtualTimeLoop
@@ -75,13 +75,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("blast", "levels and budgets")
     group.addoption("--level", choices=[level.value for level in Level], default=Level.TEST.value, help="tests to run")
     group.addoption("--resume", action="store_true", help="leave out the groups that passed in the last run")
+    group.addoption("--order-seed", type=int, metavar="SEED", help="run files, and the tests of each, in random order")
     group.addoption("--costs", type=Path, metavar="FILE", help="write the costs of each test to a file of JSON lines")
 
 
+# First, because pytest then brings tests together that share a fixture of their module.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the level, in the order that is asked for."""
     level = Level(config.option.level)
     items[:], others = select(level, items)
     config.hook.pytest_deselected(items=others)
+    if config.option.order_seed is not None:
+        shuffle(items, config.option.order_seed)
     if level is Level.TEST:
         draw_fewer_examples(items)
     if not EVERY_TEST:

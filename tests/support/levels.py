@@ -8,6 +8,7 @@ belongs to `all` in any case. The level `all` contains `test`. What gains by tim
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable
 from enum import Enum
 
@@ -42,6 +43,19 @@ def select(asked: Level, items: list[pytest.Item]) -> tuple[list[pytest.Item], l
         level = level_of(item.nodeid.partition("::")[0], (mark.name for mark in item.iter_markers()))
         (kept if asked is Level.ALL or level is Level.TEST else others).append(item)
     return kept, others
+
+
+def shuffle(items: list[pytest.Item], seed: int) -> None:
+    """Bring files, and the tests within each, into a random order that depends on the seed only."""
+    chance = random.Random(seed)
+    of_file: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        of_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    groups = list(of_file.values())
+    chance.shuffle(groups)
+    for group in groups:
+        chance.shuffle(group)
+    items[:] = [item for group in groups for item in group]
 
 
 def draw_fewer_examples(items: Iterable[pytest.Item]) -> None:
