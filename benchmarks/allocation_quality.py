@@ -1,4 +1,4 @@
-"""`blast_sim/measuring/allocation_quality.py` under the name that it has beside the other benchmarks."""
+"""Run `blast_sim/measuring/allocation_quality.py`, whose docstring has the claims."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""`blast_sim/measuring/allocation_speed.py` under the name that it has beside the other benchmarks."""
+"""Run `blast_sim/measuring/allocation_speed.py`, whose docstring has the claims."""
 
 from __future__ import annotations
-
-import sys
 
 from blast_sim.measuring.allocation_speed import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

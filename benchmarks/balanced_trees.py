@@ -1,21 +1,21 @@
-"""Claims: the exact balanced multicast takes at most 10 ms with 8 hosts (the paper: 20 minutes), 0.4 s with 64 and
-1.5 s with 128; it is never slower than the paper's heuristic (FPFR and a linear programme) solved by PuLP's own solver
-in the same run; it is proven to 1e-9 up to 32 hosts and to 1e-3 above; multicast to half of 32 hosts is within a
-thousandth of its bound in a second; no other method is ever above the exact one.
+"""Claims: the exact balanced multicast takes at most 10 ms with 8 hosts (the paper: 20 minutes), 0.4 s with 64 and 1.5
+s with 128; it is never slower than the paper's heuristic (FPFR and a linear program) with PuLP's own solver in the same
+run; it is proven to 1e-9 up to 32 hosts and to 1e-3 above; multicast to half of 32 hosts is within a thousandth of its
+bound in a second; no other method exceeds the exact one.
 
-Families by name and seed from `tests/support/balanced_families.py`. All times are wall time of one call in this
-process, of instances in memory; the first of all calls, which loads what is loaded once, is not counted. Each row tells
-the mean and the worst of its seeds; with 128 hosts the paper's method takes so long that it gets two of them. Only what
-does not depend on the machine decides the exit status: 1 where a gap is wider than claimed or a method is above the
-exact one.
+Families by name and seed from `tests/support/balanced_families.py`. Times are wall time of one call in this process;
+the first call, which loads modules, does not count. Each row has the mean and the worst of its seeds; with 128 hosts
+the paper's method is so slow that it gets two.
 
-    .venv/bin/python benchmarks/balanced_trees.py [--quick] [--parts time,subset,quality] [--json]
+    .venv/bin/python benchmarks/balanced_trees.py --quick
+    .venv/bin/python benchmarks/balanced_trees.py [--parts time,subset,quality] [--json]
+
+Exit status 1 where a gap is wider than claimed or a method exceeds the exact one; times do not decide.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 import machine
 import pulp
+from transport_bed import script
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -44,17 +45,14 @@ from blast_sim.base.text import table
 from tests.support.balanced_families import FAMILIES, to_half
 
 Row = dict[str, Any]
+Timed = tuple[Plan, float]
 T = TypeVar("T")
 
 BARS = {8: 0.010, 64: 0.4, 128: 1.5}
-"""Hosts, and the seconds that are claimed."""
-
+"""Hosts, and the claimed seconds."""
 PAPERS_SEEDS = {128: 2}
-"""Hosts, and the seeds that the paper's method gets where it does not get all."""
-
-SUBSET_BAR = 1.0
-ROUNDING = 1e-9
-
+"""Hosts, and the seeds of the paper's method if not all."""
+SUBSET_BAR, ROUNDING = 1.0, 1e-9
 TIMED = ("kappa=1", "Otight", "clustered")
 IN_HALVES = ("Otight", "sparse", "clustered")
 METHODS: dict[str, Callable[[Network], Plan]] = {
@@ -67,26 +65,30 @@ FEWER = (1, 2, 4, 8, 16)
 
 
 def progress(text: str) -> None:
-    """One line that overwrites itself."""
+    """Overwrite the line of progress."""
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
-    """What a call gives, and its seconds."""
+    """Return the result of a call, and its seconds."""
     began = time.perf_counter()
     found = call()
     return found, time.perf_counter() - began
 
 
 def gap(plan: Plan) -> float:
-    """Share of the bound that is not proven to be reached."""
+    """Return the share of the bound that is not proven to be reached."""
     assert plan.bound is not None
     return 1 - plan.rate / plan.bound
 
 
 def time_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
-    """The first claims: exact beside the paper's method, one row for each family and size."""
+    """Compare the exact method with the paper's, for each family and size."""
     exact(FAMILIES["kappa=1"](8, 0))
+    with warnings.catch_warnings():
+        # The next version of PuLP will not have this solver.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pulps_own = pulp.PULP_CBC_CMD(msg=False)
     for size in sizes:
         for family in TIMED:
             networks = [FAMILIES[family](size, seed) for seed in range(seeds)]
@@ -95,11 +97,11 @@ def time_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             papers = []
             for seed, network in enumerate(networks[: PAPERS_SEEDS.get(size, seeds)]):
                 progress(f"the paper's method, {family}, {size} hosts, seed {seed}")
-                papers.append(timed(partial(balanced, network, _pulps_own())))
+                papers.append(timed(partial(balanced, network, pulps_own)))
             yield {"hosts": size, "family": family, "seeds": seeds} | _compared(size, found, papers)
 
 
-def _compared(size: int, found: Sequence[tuple[Plan, float]], papers: Sequence[tuple[Plan, float]]) -> Row:
+def _compared(size: int, found: Sequence[Timed], papers: Sequence[Timed]) -> Row:
     worst, widest = max(seconds for _, seconds in found), max(gap(plan) for plan, _ in found)
     pairs = list(zip(papers, found, strict=False))
     shares = [theirs.rate / ours.rate for (theirs, _), (ours, _) in pairs]
@@ -112,44 +114,26 @@ def _compared(size: int, found: Sequence[tuple[Plan, float]], papers: Sequence[t
         "least_ratio": min(theirs / ours for (_, theirs), (_, ours) in pairs),
         "paper_least_share": min(shares),
         "worst_gap": widest,
-        "right": widest <= (1e-9 if size <= 32 else 1e-3) and not any(_above(share) for share in shares),
+        "right": widest <= (1e-9 if size <= 32 else 1e-3) and not any(_exceeds(share) for share in shares),
     }
 
 
-def _pulps_own() -> pulp.LpSolver:
-    with warnings.catch_warnings():
-        # The next version of PuLP will not bring it.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return pulp.PULP_CBC_CMD(msg=False)
-
-
 def subset_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Multicast to half of the hosts: time, and how far from the certificate."""
+    """Measure multicast to half of the hosts, and its distance from the bound."""
     subset(to_half(FAMILIES["sparse"](8, 0), 0))
     for size in sizes:
         for family in IN_HALVES:
-            found = []
-            for seed in range(seeds):
-                progress(f"subset, {family}, {size} hosts, seed {seed}")
-                network = to_half(FAMILIES[family](size, seed), seed)
-                found.append(timed(partial(subset, network)))
-            worst = max(seconds for _, seconds in found)
-            widest = max(gap(plan) for plan, _ in found)
-            yield {
-                "hosts": size,
-                "family": family,
-                "seeds": seeds,
-                "mean_s": statistics.fmean(seconds for _, seconds in found),
-                "worst_s": worst,
-                "bar_s": SUBSET_BAR,
-                "met": worst <= SUBSET_BAR,
-                "worst_gap": widest,
-                "right": widest <= 1e-3,
-            }
+            progress(f"subset, {family}, {size} hosts")
+            networks = [to_half(FAMILIES[family](size, seed), seed) for seed in range(seeds)]
+            found = [timed(partial(subset, network)) for network in networks]
+            worst, widest = max(seconds for _, seconds in found), max(gap(plan) for plan, _ in found)
+            row: Row = {"hosts": size, "family": family, "seeds": seeds}
+            row |= {"mean_s": statistics.fmean(seconds for _, seconds in found), "worst_s": worst, "bar_s": SUBSET_BAR}
+            yield row | {"met": worst <= SUBSET_BAR, "worst_gap": widest, "right": widest <= 1e-3}
 
 
 def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Every method as a share of the exact one, mean and least; and what few trees keep, mean."""
+    """Measure every method, and few trees, as shares of the exact rate."""
     for size in sizes:
         for family in FAMILIES:
             shares: dict[str, list[float]] = {name: [] for name in [*METHODS, *(f"{most} trees" for most in FEWER)]}
@@ -167,10 +151,10 @@ def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             row |= {name: statistics.fmean(shares[name]) for name in METHODS}
             row |= {"balanced, least": min(shares["balanced"]), "trees": statistics.fmean(trees)}
             row |= {f"{most} trees": statistics.fmean(shares[f"{most} trees"]) for most in FEWER}
-            yield row | {"right": not any(_above(share) for found in shares.values() for share in found)}
+            yield row | {"right": not any(_exceeds(share) for found in shares.values() for share in found)}
 
 
-def _above(share: float) -> bool:
+def _exceeds(share: float) -> bool:
     return share > 1 + ROUNDING
 
 
@@ -187,41 +171,26 @@ PARTS: dict[str, tuple[str, Callable[[bool], Iterator[Row]]]] = {
 }
 
 
-def show(title: str, rows: Sequence[Row]) -> None:
-    """A table of these rows."""
-    columns = list(rows[0])
-    print(f"\n{title}\n{table(columns, [[_cell(row[column]) for column in columns] for row in rows])}")
-
-
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "NO"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def parts(text: str) -> list[str]:
-    """The type of --parts."""
-    names = text.split(",")
-    if not set(names) <= set(PARTS):
-        raise argparse.ArgumentTypeError(f"parts are {', '.join(PARTS)}")
-    return names
-
-
 def main() -> int:
-    """Measure and print; 1 where a plan is not what is claimed of it."""
+    """Measure and print; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three seeds, and no more than 64 hosts")
-    parser.add_argument("--parts", type=parts, default=list(PARTS), help=f"(default: {','.join(PARTS)})")
+    parser.add_argument("--parts", type=script.some_of(PARTS), default=list(PARTS), help=f"of {','.join(PARTS)}")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     results: dict[str, list[Row]] = {name: list(PARTS[name][1](args.quick)) for name in args.parts}
     progress("")
-    if args.json:
-        print(json.dumps({"machine": machine.describe(), **results}, indent=2))
-    else:
-        print(machine.describe())
-        for name, rows in results.items():
-            show(PARTS[name][0], rows)
+    tables = [
+        f"\n{PARTS[name][0]}\n{table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])}"
+        for name, rows in results.items()
+    ]
+    machine.show(args.json, results, tables)
     return 0 if all(row["right"] for rows in results.values() for row in rows) else 1
 
 

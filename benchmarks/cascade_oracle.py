@@ -1,4 +1,4 @@
-"""The cheapest passive splitter tree by an integer program in PuLP: what the catalogue is measured against."""
+"""The cheapest passive splitter tree by an integer program in PuLP, as an oracle for the catalog."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pulp
 def cheapest_price(
     budget: float, pass_loss: float, supply: Mapping[tuple[int, float, float], int], leaves: int
 ) -> float | None:
-    """The least price of a passive tree, by an integer program over cumulative losses in PuLP; None if there is none.
+    """Return the least price of a passive tree, by an integer program over cumulative losses; None if there is none.
 
-    `supply` maps (ways, loss, price) to how many there are.
+    `supply` maps (fan-out, loss, price) to the number of splitters.
     """
     levels, waiting = set(), [0.0]
     while waiting:

@@ -1,4 +1,4 @@
-"""Processes of a benchmark: JSON lines out, asked for more by lines on standard input, ended by its end."""
+"""Processes of a benchmark, which print JSON lines, answer lines on standard input, and end with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -21,11 +21,11 @@ STOP_SECONDS = 5.0
 
 
 class ChildFailed(Exception):
-    """A process did not say what it should have. One sentence."""
+    """A process printed no line in time, or ended. One sentence."""
 
 
 class Child:
-    """A running process. What it writes to standard error goes to `log`."""
+    """A running process; its standard error goes to `log`."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
@@ -40,47 +40,46 @@ class Child:
         self._reader.start()
 
     def next(self, seconds: float) -> dict[str, Any]:
-        """Its next line. Raises ChildFailed when none comes in time."""
+        """Return its next line. Raises ChildFailed."""
         try:
             line = self._lines.get(timeout=seconds)
         except Empty:
-            raise ChildFailed(f"the {self.name} said nothing for {seconds:g} s; see {self._log}") from None
+            raise ChildFailed(f"the {self.name} printed nothing for {seconds:g} s; see {self._log}") from None
         if line is None:
-            raise ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}")
+            raise self._ended()
         said: dict[str, Any] = json.loads(line)
         return said
 
     def waiting(self) -> list[dict[str, Any]]:
-        """The lines that it has said and nobody has taken. Raises ChildFailed when it has ended."""
+        """Return the lines that are there. Raises ChildFailed if it has ended."""
         return [self.next(0.0) for _ in range(self._lines.qsize())]
 
     def rest(self) -> list[dict[str, Any]]:
-        """All that it has said and nobody has taken, now that it has ended."""
+        """Return the remaining lines of a process that has ended."""
         self._reader.join()
-        lines = iter(self._lines.get, None)
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in iter(self._lines.get, None)]
 
     def order(self, line: str) -> None:
-        """Give it a line. Raises ChildFailed when it has ended."""
+        """Write a line to its standard input. Raises ChildFailed if it has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}") from None
+            raise self._ended() from None
 
     def ask(self, seconds: float = 10.0) -> dict[str, Any]:
-        """Its answer to a line."""
+        """Return its answer to an empty line. Raises ChildFailed."""
         self.order("")
         return self.next(seconds)
 
     def cpu_seconds(self) -> float:
-        """Processor time that it has used, in user and kernel mode (proc(5))."""
+        """Return the processor time that it has used, user and system (proc(5))."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, seconds: float) -> None:
-        """Let it end by itself, now that there is nothing more for it to read. Raises ChildFailed."""
+        """Close its standard input and wait for its end. Raises ChildFailed."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -88,10 +87,10 @@ class Child:
         except subprocess.TimeoutExpired:
             raise ChildFailed(f"the {self.name} did not end within {seconds:g} s; see {self._log}") from None
         if status:
-            raise ChildFailed(f"the {self.name} ended with status {status}; see {self._log}")
+            raise self._ended()
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End it like a crash."""
         self._process.kill()
         self._process.wait()
 
@@ -106,6 +105,9 @@ class Child:
             self.kill()
         self._reader.join()
 
+    def _ended(self) -> ChildFailed:
+        return ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}")
+
     def _read(self, output: IO[str]) -> None:
         with output:
             for line in output:
@@ -114,14 +116,20 @@ class Child:
 
 
 def tell(line: dict[str, Any]) -> None:
-    """In a child: say something."""
+    """In a child: print a JSON line at once."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
-async def serve_counts(counts: DataclassInstance) -> None:
-    """In a child: answer each line on standard input by what has been counted, until there are no more."""
+async def orders() -> AsyncIterator[str]:
+    """In a child: yield the lines on standard input."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while await reader.readline():
+    while line := await reader.readline():
+        yield line.decode().strip()
+
+
+async def serve_counts(counts: DataclassInstance) -> None:
+    """In a child: answer each line on standard input with the counts."""
+    async for _ in orders():
         tell(asdict(counts))

@@ -1,7 +1,7 @@
 """Claim: `blast --version` and `blast --help` take at most 3 times as long as the interpreter that does nothing.
 
-Both are started in turn, so that a busy machine slows them equally; medians and their ratio. Times are told and decide
-nothing; that nothing heavy is loaded is a test. No root needed.
+They start in turn, so that a busy machine slows them equally; the result is medians and their ratio. Times do not
+decide the exit status; `tests/unit/test_command_start.py` checks that no heavy module is loaded.
 
     .venv/bin/python benchmarks/command_start.py --repeats 40
 """
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def seconds(command: list[str]) -> float:
-    """How long a command takes from its start to its end."""
+    """Return the time of a command from start to end."""
     started = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - started

@@ -1,22 +1,23 @@
-"""Claims: hundreds of iterative jobs share 50 optical splitters (Blast, section V-B), on one machine: the real daemon
-with its SQLite journal, 400 jobs in another process, devices emulated over real sockets, an optical switch that takes
-the paper's 14.172 ms to connect.
+"""Claims: hundreds of iterative jobs share 50 optical splitters (Blast, section V-B), on one machine: the real
+controller with its SQLite journal, 400 jobs in another process, devices emulated over real sockets, an optical switch
+with the paper's 14.172 ms.
 
     rate      40 requests a second in all, one every 10 s from each job, for 60 s: all are granted
     waiting   up to 36 a second, each with 1.25 s of light, the queue does not grow: waits p50 <= 0.1 s, p99 <= 2 s
     starving  no job waits for light longer than 30 s, at any of these rates
     leaks     afterwards no splitter, rack port, circuit or rule is held
 
-The paper counts 50 splitters / 40 a second = 1.25 s of light each, which leaves nothing for setting up and taking down:
-at that very rate the queue cannot but grow. So the rates below it are measured, too, and 40 a second with 1.2 s. In the
-open loop (see `concurrent_jobs_load.py`) the rate is kept whatever happens; in the closed one who waited asks later.
+The paper counts 50 splitters / 40 a second = 1.25 s of light each, which leaves no time for setup and teardown: at that
+rate the queue must grow. So lower rates are measured, too, and 40 a second with 1.2 s. In the open loop the rate does
+not depend on waits; in the closed loop a job computes after its light.
 
-A job is 3 to 5 racks, which one splitter 1:4 serves. With 250 racks of 4 optical ports (at 40 servers, 10,000 in all)
+A job has 3 to 5 racks, which one splitter 1:4 serves. With 250 racks of 4 optical ports (at 40 servers, 10,000 in all)
 jobs share racks; each has its own with `--racks 1300 --ports-per-rack 1 --jobs 300`.
 
+    .venv/bin/python benchmarks/concurrent_jobs.py
     .venv/bin/python benchmarks/concurrent_jobs.py --seconds 60 --case 40x1.25 --case closed
 
-Exit status 1 where a job has starved or something was left behind; times decide nothing.
+Exit status 1 where a job starved or something is still held; times do not decide.
 """
 
 from __future__ import annotations
@@ -40,18 +41,15 @@ from control_plane_rig import HERE, Rig, Size
 from blast_client import Client
 
 SPLITTERS = 50
-COMMITS = 100
 DRAIN_SECONDS = 90.0
-"""What a load may take beyond its time, until all are served and its figures are there."""
+"""The most that a load may take beyond its time."""
 DARK_SECONDS = 90.0
-"""How long it may take until the last tree that was kept warm is dark: a minute by default."""
-
-Row = dict[str, Any]
+"""The most until the last warm tree is torn down: a minute by default."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """So many requests a second, each with so much light, in the open or the closed loop; bars of the wait, in ms."""
+    """Requests per second, seconds of light of each, the loop, and bars of the wait in ms."""
 
     rate: float
     lit: float
@@ -70,36 +68,29 @@ CASES = {
 }
 
 
-def measure(case: Case, size: Size, jobs: int, seconds: float) -> Row:
-    """The figures of a case on a controller and a fabric of its own."""
+def measure(case: Case, size: Size, jobs: int, seconds: float) -> dict[str, Any]:
+    """Return the figures of a case on a controller and a fabric of its own."""
+    options = {"racks": size.racks, "splitters": size.splitters, "jobs": jobs, "rate": case.rate, "lit": case.lit}
+    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     with Rig(size) as rig, ExitStack() as undo:
         before = rig.tors.ask()["rules"], rig.switch.ask()["circuits"]
         cpu = rig.controller.cpu_seconds()
-        options = {
-            "racks": size.racks,
-            "splitters": size.splitters,
-            "jobs": jobs,
-            "rate": case.rate,
-            "lit": case.lit,
-            "loop": case.loop,
-            "seconds": seconds,
-        }
-        flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
         command = [sys.executable, str(HERE / "concurrent_jobs_load.py"), "--controller", rig.thrift, *flags]
+        command += ["--loop", case.loop, "--seconds", str(seconds)]
         figures = rig.child(undo, "jobs", command).next(seconds + DRAIN_SECONDS)
         figures["controller_cpu_share"] = round((rig.controller.cpu_seconds() - cpu) / figures["served_all_after_s"], 3)
-        figures["kept_warm"] = _kept_warm(rig)
-        _wait_dark(rig)
-        figures["left_behind"] = _held(rig)
+        with Client(rig.thrift) as client:
+            figures["left_behind"] = _held_when_dark(client)
         after = rig.tors.ask()["rules"], rig.switch.ask()["circuits"]
         figures["left_behind"] |= {"rules": after[0] - before[0], "circuits": after[1] - before[1]}
     return figures
 
 
-def _held(rig: Rig) -> dict[str, int]:
-    """What the controller says is held, and who still waits."""
-    with Client(rig.thrift) as client:
-        fabric = client.fabric()
+def _held_when_dark(client: Client) -> dict[str, int]:
+    """Wait until the warm trees are torn down, and return what the controller still holds."""
+    deadline = time.monotonic() + DARK_SECONDS
+    while (fabric := client.fabric()).lightTrees and time.monotonic() < deadline:
+        time.sleep(0.5)
     ports = [port for rack in fabric.racks for port in rack.opticalPorts]
     return {
         "trees": len(fabric.lightTrees),
@@ -109,26 +100,8 @@ def _held(rig: Rig) -> dict[str, int]:
     }
 
 
-def _kept_warm(rig: Rig) -> dict[str, int]:
-    """What the controller's keeping trees warm has come to."""
-    with Client(rig.thrift) as client:
-        warm = client.fabric().warm
-    if warm is None:
-        return {}
-    counts = {"light_given": warm.lightGiven, "found_lit": warm.foundLit}
-    return {**counts, "gave_way": warm.gaveWay, "taken_over": warm.takenOver, "trees": warm.trees}
-
-
-def _wait_dark(rig: Rig) -> None:
-    """Until the trees that are kept warm have gone, or too long."""
-    deadline = time.monotonic() + DARK_SECONDS
-    with Client(rig.thrift) as client:
-        while client.fabric().lightTrees and time.monotonic() < deadline:
-            time.sleep(0.5)
-
-
 def main() -> int:
-    """Measure and print; the exit status."""
+    """Measure and print; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", choices=CASES, help="this one (may be given several times)")
     parser.add_argument("--jobs", type=int, default=400)
@@ -143,16 +116,14 @@ def main() -> int:
     words = f"{size.words}; {args.jobs} jobs of 3 to 5 racks, {args.seconds:g} s"
     if not args.json:
         print(machine.describe(), words, sep="\n")
-    rows: dict[str, Row] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name in args.case or CASES:
         load_before = os.getloadavg()[0]
-        figures = measure(CASES[name], size, args.jobs, args.seconds)
+        row = measure(CASES[name], size, args.jobs, args.seconds)
         if bars := CASES[name].bars:
-            figures |= {
-                "bars_ms": bars,
-                "met": all(figures["wait_ms"].get(which, math.inf) <= bar for which, bar in bars.items()),
-            }
-        rows[name] = {**figures, "commit_ms": commits(COMMITS), "machine_load_before": round(load_before, 1)}
+            met = all(row["wait_ms"].get(which, math.inf) <= bar for which, bar in bars.items())
+            row |= {"bars_ms": bars, "met": met}
+        rows[name] = {**row, "commit_ms": commits(100), "machine_load_before": round(load_before, 1)}
         if not args.json:
             print(name, *(f"    {key} {json.dumps(value)}" for key, value in rows[name].items()), sep="\n", flush=True)
     if args.json:

@@ -1,10 +1,9 @@
-"""Iterative jobs that share the light of a controller, in a process of their own; one JSON line of figures at the end.
+"""The jobs of `concurrent_jobs.py`, in a process of their own; one JSON line of figures at the end.
 
-Every job has a group of racks that stays the same; in each iteration it asks for light, holds it for a while, gives it
-back and computes. In the open loop the moments at which a job is to ask do not depend on when it was served, and who is
-late asks as soon as it can; in the closed loop a job computes from the end of its light on. A wait counts from the
-moment at which the job was to ask, so that nobody who asks late makes the others look fast. All who were to ask within
-the time are served, however late.
+Every job has a fixed group of racks; in each iteration it requests light, holds it, finishes and computes. In the open
+loop the due times do not depend on waits, and a late job requests at once; in the closed loop a job computes from the
+end of its light on. A wait counts from the due time, so that late requests do not make others look fast. All iterations
+due within the time are served.
 """
 
 from __future__ import annotations
@@ -29,14 +28,16 @@ from blast_client.aio import AsyncClient
 
 LIGHT_BYTES_PER_SECOND = 1.25e9
 SPREAD = 0.1
-"""By which share computations are longer or shorter than their mean."""
-
+"""The share by which computations differ from their mean."""
 OPEN, CLOSED = "open", "closed"
+SMALLEST, LARGEST = 3, 5
+"""Racks of a job."""
+STARVED_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """Moments, in seconds since the load began: when the job was to ask, when it had light, when it gave it back."""
+    """Due time, grant and end, in seconds since the load began."""
 
     due: float
     granted: float
@@ -44,17 +45,17 @@ class Iteration:
 
     @property
     def wait(self) -> float:
-        """Seconds without light."""
+        """Seconds until the grant."""
         return self.granted - self.due
 
     def lit_within(self, seconds: float) -> float:
-        """How much of its light fell into the first `seconds`."""
+        """Return how much of its light is in the first `seconds`."""
         return max(0.0, min(seconds, self.ended) - min(seconds, self.granted))
 
 
 @dataclass
 class Job:
-    """A job on its hosts, the sender first: the iterations that had light, and how many did not get it in time."""
+    """A job on its hosts, the sender first: its granted iterations, and the number of starved ones."""
 
     hosts: Sequence[str]
     dice: random.Random
@@ -63,9 +64,9 @@ class Job:
 
 
 def draw_jobs(options: argparse.Namespace) -> list[Job]:
-    """All jobs: each on racks of its own where there are enough for that, else on any."""
+    """Return all jobs, on racks of their own if there are enough."""
     dice = random.Random(options.seed)
-    sizes = [dice.randint(options.smallest, options.largest) for _ in range(options.jobs)]
+    sizes = [dice.randint(SMALLEST, LARGEST) for _ in range(options.jobs)]
     racks = range(1, options.racks + 1)
     if sum(sizes) <= options.racks:
         deal = iter(dice.sample(racks, sum(sizes)))
@@ -79,16 +80,16 @@ def draw_jobs(options: argparse.Namespace) -> list[Job]:
 
 
 class Load:
-    """All jobs at work on one controller."""
+    """All jobs on one controller."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._jobs = draw_jobs(options)
         self._began = 0.0
-        self._waiting = self._most_waiting = 0
+        self._waiting = self._max_waiting = 0
 
     async def run(self) -> dict[str, Any]:
-        """Let them work; the figures. Everybody is connected before it begins."""
+        """Run all jobs, connected before the start; return the figures."""
         clients = [AsyncClient(self._options.controller) for _ in self._jobs]
         for client in clients:
             await client.ping()
@@ -107,20 +108,17 @@ class Load:
         due = job.dice.uniform(0, period)
         while due < options.seconds:
             await asyncio.sleep(due - self._now())
-            key = f"{name}-{len(job.done) + job.starved}"
-            await self._iterate(job, client, key, due)
-            if options.loop == OPEN:
-                due += period * job.dice.uniform(1 - SPREAD, 1 + SPREAD)
-            else:
-                due = self._now() + (period - options.lit) * job.dice.uniform(1 - SPREAD, 1 + SPREAD)
+            await self._iterate(job, client, f"{name}-{len(job.done) + job.starved}", due)
+            factor = job.dice.uniform(1 - SPREAD, 1 + SPREAD)
+            due = due + period * factor if options.loop == OPEN else self._now() + (period - options.lit) * factor
 
     async def _iterate(self, job: Job, client: AsyncClient, key: str, due: float) -> None:
         sender, *receivers = job.hosts
         size = round(self._options.lit * LIGHT_BYTES_PER_SECOND)
         self._waiting += 1
-        self._most_waiting = max(self._most_waiting, self._waiting)
+        self._max_waiting = max(self._max_waiting, self._waiting)
         try:
-            await client.request(MulticastRequest(key, sender, receivers, size), timeout=self._options.patience)
+            await client.request(MulticastRequest(key, sender, receivers, size), timeout=STARVED_SECONDS)
         except NotYet:
             job.starved += 1
             await client.withdraw(key)
@@ -137,20 +135,15 @@ class Load:
 
     def _figures(self, drained: float) -> dict[str, Any]:
         seconds, splitters = self._options.seconds, self._options.splitters
-        done = sorted((one for job in self._jobs for one in job.done), key=lambda one: one.due)
+        done = [one for job in self._jobs for one in job.done]
         starved = sum(job.starved for job in self._jobs)
         each = [len(job.done) for job in self._jobs]
-        half = [one for one in done if one.due >= seconds / 2]
         return {
             "asked_per_second": round((len(done) + starved) / seconds, 2),
             "granted_per_second": round(sum(one.granted < seconds for one in done) / seconds, 2),
             "wait_ms": figures([one.wait for one in done]),
-            "wait_ms_second_half": figures([one.wait for one in half]),
-            "wait_ms_by_racks": {
-                racks: figures([one.wait for job in self._jobs if len(job.hosts) == racks for one in job.done])
-                for racks in range(self._options.smallest, self._options.largest + 1)
-            },
-            "waiting": {"mean": round(sum(one.wait for one in done) / drained, 1), "most": self._most_waiting},
+            "wait_ms_second_half": figures([one.wait for one in done if one.due >= seconds / 2]),
+            "waiting": {"mean": round(sum(one.wait for one in done) / drained, 1), "most": self._max_waiting},
             "light_used": round(sum(one.lit_within(seconds) for one in done) / (splitters * seconds), 4),
             "served_all_after_s": round(drained, 2),
             "iterations_of_a_job": {"least": min(each), "mean": round(statistics.fmean(each), 2), "most": max(each)},
@@ -159,18 +152,15 @@ class Load:
 
 
 def main() -> None:
-    """Do what is asked and print the figures."""
+    """Run the load and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--racks", type=int, required=True, help="of the fabric")
     parser.add_argument("--splitters", type=int, required=True, help="of the fabric; each tree takes one")
     parser.add_argument("--jobs", type=int, required=True)
-    parser.add_argument("--smallest", type=int, default=3, help="racks of a job, at the least")
-    parser.add_argument("--largest", type=int, default=5)
     parser.add_argument("--loop", choices=(OPEN, CLOSED), default=OPEN)
     parser.add_argument("--rate", type=float, default=40.0, help="requests per second of all jobs together")
-    parser.add_argument("--lit", type=float, default=1.25, help="seconds that each keeps its light")
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds after which who waits counts as starved")
+    parser.add_argument("--lit", type=float, default=1.25, help="seconds of light of each")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     tell(asyncio.run(Load(parser.parse_args()).run()))

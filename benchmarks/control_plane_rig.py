@@ -1,4 +1,4 @@
-"""What the rows of `control_plane.py` run on: the real daemon, and devices emulated over real sockets."""
+"""The real controller with devices emulated over real sockets, for the benchmarks of the control plane."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from child import Child
 
@@ -18,14 +16,14 @@ from blast_client import Client
 
 HERE = Path(__file__).resolve().parent
 FIRST_OPTICAL_PORT = 49
-WAYS = 4
+FAN_OUT = 4
 START_SECONDS = 60.0
 CONTROLLER = (sys.executable, "-c", "from blast_client.command import main; raise SystemExit(main())")
 
 
 @dataclass(frozen=True)
 class Size:
-    """A machine room: racks of one host, 1:4 splitters, one optical switch that takes `connect_ms` to connect."""
+    """Racks of one host, splitters 1:4, and one optical switch that takes `connect_ms` to connect."""
 
     racks: int
     splitters: int
@@ -39,38 +37,37 @@ class Size:
     @property
     def switch_ports(self) -> int:
         """Ports of the optical switch, each with an input and an output."""
-        return self.racks * self.ports_per_rack + self.splitters * WAYS
+        return self.racks * self.ports_per_rack + self.splitters * FAN_OUT
 
     @property
     def words(self) -> str:
-        """In a few words."""
+        """A short description."""
         ports = f" of {self.ports_per_rack} optical ports" if self.ports_per_rack > 1 else ""
-        return f"{self.racks} racks{ports}, {self.splitters} splitters 1:{WAYS}, switch {self.connect_ms:g} ms"
+        return f"{self.racks} racks{ports}, {self.splitters} splitters 1:{FAN_OUT}, switch {self.connect_ms:g} ms"
 
 
 def host(rack: int) -> str:
-    """The host of a rack, which counts from 1."""
+    """Return the host of a rack (from 1)."""
     return f"h{rack}"
 
 
-class Rig:
-    """A controller with its devices, all in processes of their own; ended on exit, whatever happens.
+def tors_command(openflow: str, count: int, ports: str) -> list[str]:
+    """Return the command of emulated ToRs, which print a line when they are connected."""
+    words = ["--controller", openflow, "--count", str(count), "--optical-ports", ports]
+    return [sys.executable, str(HERE / "emulated_tors.py"), *words]
 
-    The journal lies in `journal_in`, by default where temporary files do.
+
+class Rig:
+    """A controller with its devices, each in a process of its own, ended on exit.
+
+    The journal is in `journal_in`, by default where temporary files are.
     """
 
-    def __init__(
-        self, size: Size, journal_in: Path | None = None, also: Iterable[str] = (), journal: Iterable[str] = ()
-    ) -> None:
-        """`also` are further addresses that the controller serves, by their names in its configuration; `journal` are
-        lines of that which say where its journal lies, other than in a file.
-        """
-        self._journal_lines = list(journal)
+    def __init__(self, size: Size, journal_in: Path | None = None) -> None:
         self.size = size
         self._journal_in = journal_in
         self._to_end = ExitStack()
-        self.addresses = dict.fromkeys(("thrift", "openflow", *also), "127.0.0.1:0")
-        """Where the controller is found, by the name of what it serves."""
+        self._addresses = dict.fromkeys(("thrift", "openflow"), "127.0.0.1:0")
 
     def __enter__(self) -> Rig:
         with ExitStack() as undo:
@@ -81,85 +78,67 @@ class Rig:
             self._tl1 = self.switch.next(START_SECONDS)["tl1"]
             self.start_controller()
             undo.callback(self._stop_controller)
-            self.tors = self.child(undo, "ToRs", self._tors_command())
+            ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
+            command = tors_command(self._addresses["openflow"], self.size.racks, ports)
+            self.tors = self.child(undo, "ToRs", command)
             self.tors.next(START_SECONDS)
             self.wait_devices()
             self._to_end = undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._to_end.close()
 
     @property
     def thrift(self) -> str:
-        """Where clients connect."""
-        return self.addresses["thrift"]
+        """The address for clients."""
+        return self._addresses["thrift"]
 
     @property
     def log(self) -> Path:
-        """What the processes have to say."""
+        """The log of all processes."""
         return self.directory / "log"
 
     def child(self, undo: ExitStack, name: str, command: list[str]) -> Child:
-        """A process that is stopped with `undo`."""
+        """Start a process that is stopped with `undo`."""
         child = Child(name, command, self.log)
         undo.callback(child.stop)
         return child
 
     def start_controller(self) -> None:
-        """Start it; the addresses are the same every time."""
+        """Start the controller, each time at the same addresses."""
         config = self.directory / "blast.toml"
         config.write_text(self._config())
         self.controller = Child("controller", [*CONTROLLER, "controller", "run", "--config", str(config)], self.log)
         ready = self.controller.next(START_SECONDS)
-        self.addresses = {name: ready[name] for name in self.addresses}
+        self._addresses = {name: ready[name] for name in self._addresses}
 
     def _stop_controller(self) -> None:
-        """The one that runs now."""
+        """Stop the current one."""
         self.controller.stop()
 
     def wait_devices(self) -> float:
-        """Wait until the controller has every device; the moment when it was so."""
-        deadline = time.monotonic() + START_SECONDS
-        with Client(self.thrift) as client:
-            while True:
-                fabric = client.fabric()
-                if all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches)):
-                    return time.monotonic()
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"not every device is connected; see {self.log}")
-                # Telling the whole fabric is work for the controller, which has enough of it now.
-                time.sleep(0.2)
+        """Wait until the controller has every device; return the time."""
+        await_devices(self.thrift)
+        return time.monotonic()
 
     def _switch_command(self) -> list[str]:
-        script = str(HERE / "emulated_switch.py")
-        size = ["--ports", str(self.size.switch_ports), "--connect-ms", str(self.size.connect_ms)]
-        return [sys.executable, script, *size, "--dialect", self.size.dialect, *(["--lit"] if self._lit else [])]
-
-    @property
-    def _lit(self) -> bool:
-        """Whether anybody looks for light."""
-        return self.size.light_check != "off"
-
-    def _tors_command(self) -> list[str]:
-        ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
-        count = ["--count", str(self.size.racks), "--optical-ports", ports]
-        script = str(HERE / "emulated_tors.py")
-        return [sys.executable, script, "--controller", self.addresses["openflow"], *count]
+        words = ["--ports", str(self.size.switch_ports), "--connect-ms", str(self.size.connect_ms)]
+        lit = ["--lit"] if self.size.light_check != "off" else []
+        return [sys.executable, str(HERE / "emulated_switch.py"), *words, "--dialect", self.size.dialect, *lit]
 
     def _config(self) -> str:
         size = self.size
         lines = [
             "[controller]",
-            *(f'{name} = "{address}"' for name, address in self.addresses.items()),
+            *(f'{name} = "{address}"' for name, address in self._addresses.items()),
             "lease_minimum_ms = 600_000",
-            # All clients come from one address here.
+            # All clients have one address here.
             "calls_per_second = 100_000",
             f"keep_warm_ms = {size.keep_warm_ms}",
             f"warm_reserve = {size.warm_reserve}",
-            *(self._journal_lines or ["[journal]", f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}"]),
+            "[journal]",
+            f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}",
             "[[optical_switch]]",
             'name = "ocs"',
             f'address = "{self._tl1}"',
@@ -172,9 +151,9 @@ class Rig:
             lines += ["[[rack]]", f'name = "r{rack}"', f'datapath = "{rack:016x}"', self._optical_ports(rack)]
             lines.append(f'hosts = [{{ name = "{host(rack)}", port = 1, ip = "10.{rack >> 8}.{rack & 255}.1" }}]')
         for number in range(size.splitters):
-            first = size.racks * size.ports_per_rack + number * WAYS + 1
+            first = size.racks * size.ports_per_rack + number * FAN_OUT + 1
             lines += ["[[splitter]]", f'name = "s{number + 1}"', 'optical_switch = "ocs"', f"input = {first}"]
-            lines.append(f"outputs = {list(range(first, first + WAYS))}")
+            lines.append(f"outputs = {list(range(first, first + FAN_OUT))}")
         return "\n".join(lines) + "\n"
 
     def _optical_ports(self, rack: int) -> str:
@@ -184,3 +163,17 @@ class Rig:
             for n in range(self.size.ports_per_rack)
         ]
         return f"optical_ports = [{', '.join(ports)}]"
+
+
+def await_devices(thrift: str) -> None:
+    """Wait until all devices of a controller are connected. Raises TimeoutError."""
+    deadline = time.monotonic() + START_SECONDS
+    with Client(thrift) as client:
+        while True:
+            fabric = client.fabric()
+            if all(one.connected for one in fabric.racks) and all(one.connected for one in fabric.opticalSwitches):
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not every device is connected to the controller after {START_SECONDS:g} s")
+            # The answer takes processor time from a controller that starts.
+            time.sleep(0.2)

@@ -1,7 +1,7 @@
-"""The optical switch of the control-plane benchmark: the TL1 agent in a process of its own, with no fibres behind it.
+"""An emulated optical switch: the TL1 agent in a process of its own, without fibers.
 
-A JSON line says where it listens; each line on standard input is answered by one JSON line of counts; the process ends
-with its standard input.
+A JSON line has its address; each line on standard input is answered by counts as JSON; the process ends with its
+standard input.
 
     python benchmarks/emulated_switch.py --ports 500 --connect-ms 14.172
 """
@@ -26,7 +26,7 @@ LIT_DBM = -5.0
 
 @dataclass
 class Counts:
-    """What the switch was told to change; `circuits` are set now."""
+    """Counts of changes; `circuits` are connected now."""
 
     commands: int = 0
     connected: int = 0
@@ -35,7 +35,7 @@ class Counts:
 
 
 def _everywhere(circuits: Sequence[Circuit]) -> dict[Port, float]:
-    """Light comes out wherever something is connected."""
+    """Return light at every connected output."""
     return {Port("out", circuit.output): LIT_DBM for circuit in circuits}
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ports", type=int, required=True)
     parser.add_argument("--connect-ms", type=float, default=0.0, help="time to answer a connect; below 0: the vendor's")
-    parser.add_argument("--lit", action="store_true", help="light comes out wherever something is connected")
+    parser.add_argument("--lit", action="store_true", help="light at every connected output")
     parser.add_argument("--dialect", choices=sorted(DIALECTS), default="glimmerglass")
     asyncio.run(_serve(parser.parse_args()))
 

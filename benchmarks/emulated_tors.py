@@ -1,8 +1,8 @@
-"""ToRs for the control-plane benchmark: many OpenFlow 1.3 connections from one asyncio process.
+"""Emulated ToRs: many OpenFlow 1.3 connections from one asyncio process.
 
-Each ToR answers what a controller asks of it and keeps its flow table as bytes, so that it can tell its rules after a
-controller has restarted; it forwards nothing. When all of them are connected a JSON line says so; each line on standard
-input is answered by one JSON line of counts; the process ends with its standard input.
+Each ToR answers the controller and keeps its flow table as bytes, also while the controller restarts; it forwards
+nothing. A JSON line is printed when all are connected; each line on standard input is answered by counts as JSON; the
+process ends with its standard input.
 
     python benchmarks/emulated_tors.py --controller 127.0.0.1:6653 --count 100 --optical-ports 49,50
 """
@@ -38,22 +38,16 @@ Place = tuple[int, int, bytes]
 
 @dataclass
 class Counts:
-    """What all ToRs together have seen; times on the monotonic clock, which every process of a machine shares.
-
-    A ToR is greeted when it has been asked for its ports, the last thing in the framework's handshake. `rules` are
-    those that they hold now.
-    """
+    """Counts of all ToRs together; times on the monotonic clock, which all processes of a machine share."""
 
     connected: int = 0
     last_connected_at: float = 0.0
-    last_greeted_at: float = 0.0
     flow_mods: int = 0
-    barriers: int = 0
     rules: int = 0
 
 
 class Tor:
-    """One ToR: its flow table outlives its connections."""
+    """A ToR; its flow table outlives its connections."""
 
     def __init__(self, datapath: int, ports: Sequence[int], counts: Counts) -> None:
         self._datapath = datapath
@@ -70,7 +64,7 @@ class Tor:
         }
 
     def answer(self, kind: int, xid: int, body: bytes) -> bytes:
-        """What goes back; nothing for a message that needs no answer."""
+        """Return the answer to a message; empty if there is none."""
         reply = self._answers.get(kind)
         return reply(xid, body) if reply else b""
 
@@ -78,7 +72,6 @@ class Tor:
         return message(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self._datapath, 0, 254, 0, 0, 0))
 
     def _barrier(self, xid: int, _body: bytes) -> bytes:
-        self._counts.barriers += 1
         return message(BARRIER_REPLY, xid)
 
     def _change_table(self, _xid: int, body: bytes) -> bytes:
@@ -98,13 +91,11 @@ class Tor:
 
     def _statistics(self, xid: int, body: bytes) -> bytes:
         (kind,) = struct.unpack_from("!H", body)
-        if kind == PORT_DESCRIPTIONS:
-            self._counts.last_greeted_at = time.monotonic()
         found = {FLOW_STATS: self._entries, AGGREGATE_STATS: self._total, PORT_DESCRIPTIONS: self._descriptions}[kind]()
         return message(MULTIPART_REPLY, xid, struct.pack("!HH4x", kind, 0) + found)
 
     def _entries(self) -> bytes:
-        """All of them: nobody but the controller writes here, so its cookie mask would let every one pass."""
+        """Return all entries: only the controller writes here, so they all match its cookie mask."""
         entries = []
         for (table, priority, match), (cookie, instructions) in self._rules.items():
             length = STATS_FIXED.size + len(match) + len(instructions)
@@ -130,7 +121,7 @@ class Line(asyncio.Protocol):
         self.lost = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The ToR speaks first, as switches do."""
+        """Send the greeting first, as switches do."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._counts.connected += 1
@@ -138,12 +129,12 @@ class Line(asyncio.Protocol):
         transport.write(message(HELLO, 0))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The ToR dials again."""
+        """Reconnect."""
         self._counts.connected -= 1
         self.lost.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every whole message; the answers of one piece go out together."""
+        """Answer every whole message, all together."""
         buffer, position, answers = self._received + data, 0, []
         while len(buffer) - position >= HEADER.size:
             _, kind, length, xid = HEADER.unpack_from(buffer, position)
@@ -157,7 +148,7 @@ class Line(asyncio.Protocol):
 
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:
-    """An OpenFlow 1.3 message."""
+    """Return an OpenFlow 1.3 message."""
     return HEADER.pack(VERSION, kind, HEADER.size + len(body), xid) + body
 
 

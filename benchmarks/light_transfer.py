@@ -1,7 +1,7 @@
 """Claims: light carries a file to seven racks at >= 0.9 of its rate with <= 1.05 copies on the sender's uplink and
 <= 1 % of the file in the packet core; naive unicast of the same file is within 5 % of what the access link allows.
 
-Run as root:
+As root:
 
     .venv/bin/python benchmarks/light_transfer.py --megabytes 20 --iterations 5
 """

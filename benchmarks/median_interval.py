@@ -1,4 +1,4 @@
-"""A median with an interval that assumes nothing of how the values spread."""
+"""A median with an interval by ranks, which assumes no distribution."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 
 def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[float, float, float]:
-    """(low, median, high): the ranks between which the median lies with `confidence`, from the binomial distribution.
+    """Return (low, median, high): the median is between low and high with `confidence`, by the binomial distribution.
 
-    Of fewer than five values no ranks do: these are then the least and the greatest.
+    For fewer than five values low and high are the least and the greatest.
     """
     ranked, count = sorted(values), len(values)
     rank, outside = 0, 0.0

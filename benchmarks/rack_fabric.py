@@ -3,11 +3,12 @@ CPU second of one leaf (one source, 4 local and 4 remote copies, 40 ms); with 16
 unicast 50 times the packets that BookSim2 delivers in a CPU second; 1 ms of a broadcast to 640 terminals at 99 Gb/s in
 20 s and 1 GB; the same bytes on a second run.
 
-BookSim2's figure, 91,000 flits of a crossbar of 16 ports (islip, two iterations, 16 virtual channels), was taken once
-on another machine of this kind: it is told as a ratio to that. CPU seconds are those of the program, its start among
-them. Only what does not depend on the machine decides the exit status: 1 where a second run gives other bytes.
+BookSim2's figure, 91,000 flits of a crossbar of 16 ports (islip, two iterations, 16 virtual channels), was measured
+once on another machine of this kind. CPU seconds are those of the program with its start.
 
     .venv/bin/python benchmarks/rack_fabric.py [--repeats 3] [--json]
+
+Exit status 1 where a second run gives other bytes; times do not decide.
 """
 
 from __future__ import annotations
@@ -36,60 +37,52 @@ LOCAL_AND_REMOTE = [[0, 1], [0, 2], [0, 3], [0, 4], [1, 0], [2, 0], [3, 0], [4, 
 
 
 @dataclass(frozen=True)
-class Bar:
-    """What is claimed: a least value, or a greatest one; None: nothing."""
-
-    unit: str
-    least: float | None = None
-    most: float | None = None
-
-    def met(self, value: float) -> bool | None:
-        """Whether the claim holds; None: there is none."""
-        if self.least is not None:
-            return value >= self.least
-        return None if self.most is None else value <= self.most
-
-
-@dataclass(frozen=True)
 class Run:
-    """What a run took, and gave."""
+    """The cost and the result of a run."""
 
     cpu_seconds: float
     memory_bytes: int
     results: dict[str, Any]
     digest: str
 
+    @property
+    def copies(self) -> float:
+        """Delivered copies per CPU second, in millions."""
+        return float(self.results["delivered_copies"]) / self.cpu_seconds / 1e6
 
-def one_leaf(spines: int) -> Scenario:
-    """One source, four copies in its leaf and four in others; without spines these are at a constant distance."""
+    @property
+    def packets(self) -> float:
+        """Packets per CPU second, in millions."""
+        counters = self.results["counters"]
+        return float(counters["payload_packets"] + counters["cached_packets"]) / self.cpu_seconds / 1e6
+
+
+def one_leaf() -> Scenario:
+    """Return four copies in a leaf and four in others, at a constant distance."""
     flow = {"source": [0, 0], "to": LOCAL_AND_REMOTE, "frame_bytes": 1522, "rate_gbps": 99}
-    return {"duration_ns": 40_000_000, "topology": {"leaves": 5, "spines": spines}, "flows": [flow]}
+    return {"duration_ns": 40_000_000, "topology": {"leaves": 5, "spines": 0}, "flows": [flow]}
 
 
 def saturated(ports: int = 16) -> Scenario:
-    """All ports of a leaf send to all others as fast as they can."""
-
-    def flow(port: int) -> dict[str, Any]:
-        others = [[0, other] for other in range(ports) if other != port]
-        return {"source": [0, port], "to": others, "spread": "uniform", "frame_bytes": 1522, "rate_gbps": 100}
-
+    """Return flows from all ports of a leaf to all others."""
+    flow = {"spread": "uniform", "frame_bytes": 1522, "rate_gbps": 100}
+    others = [[[0, other] for other in range(ports) if other != port] for port in range(ports)]
     return {
         "duration_ns": 5_000_000,
         "topology": {"leaves": 1, "spines": 0, "ethernet_ports": ports, "pcie_ports": 0},
-        "flows": [flow(port) for port in range(ports)],
+        "flows": [{"source": [0, port], "to": others[port], **flow} for port in range(ports)],
     }
 
 
 def broadcast() -> Scenario:
-    """One terminal to all others of four racks."""
+    """Return a broadcast from one terminal to all others of four racks."""
     flow = {"source": [0, 0], "to": "all", "tree": "rack", "frame_bytes": 1522, "rate_gbps": 99}
     return {"duration_ns": 1_000_000, "flows": [flow]}
 
 
 def run(scenario: Scenario) -> Run:
     """Simulate in a process of its own."""
-    command = [str(program()), "run", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([str(program()), "run", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(scenario).encode())
         process.stdin.close()
@@ -103,50 +96,35 @@ def run(scenario: Scenario) -> Run:
 
 
 def rows(repeats: int) -> Iterator[Row]:
-    """Each claim: medians of runs."""
-    million = 1e6
-    for name, scenario, delivered, bar in (
-        ("one leaf, constant delay to the others", one_leaf(0), _copies, Bar("M copies a CPU second", 2.0)),
-        ("one leaf, its packets over spines", one_leaf(32), _copies, Bar("M copies a CPU second")),
-        (
-            "16 ports saturated with unicast",
-            saturated(),
-            _packets,
-            Bar("M packets a CPU second", 50 * BOOKSIM_PACKETS / million),
-        ),
-    ):
-        runs = [run(scenario) for _ in range(repeats)]
-        yield _row(name, bar, statistics.median(delivered(each) / each.cpu_seconds for each in runs) / million, runs)
-    runs = [run(broadcast()) for _ in range(repeats)]
-    name = "1 ms of broadcast to 640 at 99 Gb/s"
-    yield _row(name, Bar("CPU seconds", most=20.0), statistics.median(each.cpu_seconds for each in runs), runs)
-    yield _row("the same", Bar("GB", most=1.0), max(each.memory_bytes for each in runs) / 1e9, runs)
+    """Yield a row for each claim, with medians of runs."""
+
+    def runs(scenario: Scenario) -> list[Run]:
+        return [run(scenario) for _ in range(repeats)]
+
+    found = runs(one_leaf())
+    copies = statistics.median(each.copies for each in found)
+    yield _row("one leaf, constant delay to the others", "M copies a CPU second", copies, found, least=2.0)
+    found = runs(saturated())
+    packets = statistics.median(each.packets for each in found)
+    least = 50 * BOOKSIM_PACKETS / 1e6
+    yield _row("16 ports saturated with unicast", "M packets a CPU second", packets, found, least=least)
+    found = runs(broadcast())
+    seconds = statistics.median(each.cpu_seconds for each in found)
+    yield _row("1 ms of broadcast to 640 at 99 Gb/s", "CPU seconds", seconds, found, most=20.0)
+    yield _row("the same", "GB", max(each.memory_bytes for each in found) / 1e9, found, most=1.0)
 
 
-def _copies(done: Run) -> float:
-    return float(done.results["delivered_copies"])
-
-
-def _packets(done: Run) -> float:
-    counters = done.results["counters"]
-    return float(counters["payload_packets"] + counters["cached_packets"])
-
-
-def _row(name: str, bar: Bar, value: float, runs: list[Run]) -> Row:
+def _row(  # noqa: PLR0913 - the columns
+    name: str, unit: str, value: float, runs: list[Run], *, least: float | None = None, most: float | None = None
+) -> Row:
+    bar = least if most is None else most
+    met = None if bar is None else value >= bar if most is None else value <= bar
     same = len({each.digest for each in runs}) == 1
-    claimed = bar.least if bar.most is None else bar.most
-    return {
-        "what": name,
-        "value": value,
-        "unit": bar.unit,
-        "bar": claimed,
-        "met": bar.met(value),
-        "same_bytes": same,
-    }
+    return {"what": name, "value": value, "unit": unit, "bar": bar, "met": met, "same_bytes": same}
 
 
 def main() -> bool:
-    """Measure and print; whether runs repeat to the byte."""
+    """Measure and print; return whether runs repeat to the byte."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3, choices=range(2, 100), metavar="N")
     parser.add_argument("--json", action="store_true")
@@ -156,11 +134,8 @@ def main() -> bool:
     except NoSimulator as error:
         parser.error(str(error))
     found = list(rows(args.repeats))
-    if args.json:
-        print(json.dumps({"machine": machine.describe(), "rows": found}, indent=2))
-    else:
-        print(machine.describe())
-        print(table(list(found[0]), [[_cell(value) for value in row.values()] for row in found]))
+    cells = [[_cell(value) for value in row.values()] for row in found]
+    machine.show(args.json, {"rows": found}, [table(list(found[0]), cells)])
     return all(row["same_bytes"] for row in found)
 
 

@@ -1,8 +1,8 @@
 """Claim: the rack fabric copies to all servers of up to 16 racks at the line rate in its lossy class, and at what the
 surrogates' private buffers allow in a lossless one. Writes blast_sim/fabric/replication.toml, from which the flow-level
-simulator has the rate of its method `rack-fabric`. The same on every machine; a minute.
+simulator takes the rate of its method `rack-fabric`. The same on every machine.
 
-    .venv/bin/python benchmarks/rack_fabric_replication.py [--out FILE]
+    .venv/bin/python benchmarks/rack_fabric_replication.py [--out FILE]      # a minute
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from blast_sim.fabric.replication import FILE, RACKS, row_of, scenario
 from blast_sim.fabric.simulator import NoSimulator, program
 
 
-def main() -> int:
+def main() -> None:
     """Simulate and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FILE)
@@ -37,8 +37,7 @@ def main() -> int:
             lines += ["", f"[[{word}]]", *(f"{key} = {value}" for key, value in row.items())]
     args.out.write_text("\n".join(lines) + "\n")
     print(args.out.read_text(), end="")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

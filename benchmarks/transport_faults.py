@@ -1,22 +1,21 @@
-"""Claims: whatever happens to one of seven receivers in mid-transfer, the others get the file byte for byte: at most
-0.5 s later when it is killed (-9), 2 s later when it is stopped (SIGSTOP: its kernel still accepts connections), and at
->= 0.9 of their rate when its store is throttled to a tenth. One that is stopped before it can answer at the start costs
-0.5 s, and two adjacent ones what one does. The report names exactly those that failed.
+"""Claims: when one of seven receivers fails during a transfer, the others get the file byte for byte: at most 0.5 s
+later when it is killed (-9), 2 s later when it is stopped (SIGSTOP: its kernel still accepts connections), and at >=
+0.9 of their rate when its store is throttled to a tenth. A receiver that is stopped before it answers costs 0.5 s, and
+two adjacent ones cost what one does. The report names exactly those that failed.
 
-With each carrier, at 400 Mbit/s, struck when half of the file has reached the first victim; also the last node of the
-pipeline and two adjacent ones. All of it in turn with transfers to which nothing happens. As root:
+With each transport, at 400 Mbit/s, when half of the file has reached the first victim; also the last node of the
+pipeline, and two adjacent ones. All cases take turns with transfers without a fault. The slow store is
+`transport_bed/programs/slow_store.c`, preloaded into that receiver. As root:
 
     .venv/bin/python benchmarks/transport_faults.py                                    # about a quarter of an hour
     .venv/bin/python benchmarks/transport_faults.py --megabytes 40 --repeats 1 --carriers pipeline --faults kill:4
 
-The throttled store is `transport_bed/programs/slow_store.c`, preloaded into that receiver. Exit status 1 if a
-receiver did not come to the end that it must; the bars are of times and rates, which are told and decide nothing.
+Exit status 1 if a receiver did not end as it must; times and rates do not decide.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import statistics
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ from transport_bed import script
 from transport_bed.bed import Bed, Plan
 from transport_bed.programs import compile_into
 from transport_bed.shape import Shape
-from transport_bed.struck import Struck, at_half, at_times, struck_transfer
+from transport_bed.struck import Struck, at_half, at_moments, signalling, struck_transfer
 from transport_bed.tools import TOOLS
 from transport_bed.tools.blast import Blast
 
@@ -39,19 +38,17 @@ SHAPE = Shape(400.0)
 FAULTS = "kill:4,kill:7,kill:4+5,stop:4,stop:4+5,silent:4,slow:4"
 CARRIERS = "optical,pipeline"
 BARS = {"kill": 0.5, "stop": 2.0, "silent": 0.5}
-"""Seconds added at most."""
-SLOW_BAR = 0.9
-THROTTLED_TO = 0.1
+"""The most seconds that a fault may add."""
+SLOW_BAR, THROTTLED_TO = 0.9, 0.1
 _LIMIT_SECONDS = 120.0
-"""Beyond what the slowest receiver needs."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens (`kill`, `stop`, `silent` from the start, `slow`, or `none`) to which receivers."""
+    """A kind of fault (`kill`, `stop`, `silent` from the start, `slow`, or `none`) and its victims."""
 
     kind: str
-    victims: tuple[int, ...]
+    victims: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -59,31 +56,24 @@ class Fault:
         return f"{self.kind}:{'+'.join(map(str, self.victims))}" if self.victims else self.kind
 
 
-NO_FAULT = Fault("none", ())
-
-
 def main() -> bool:
-    """Measure and print; whether every receiver came to the end that it must."""
+    """Measure and print; return whether every receiver ended as it must."""
     args = _arguments()
-    size = args.megabytes * 1_000_000
-    names = [(carrier, fault) for carrier in args.carriers for fault in (NO_FAULT, *args.faults)]
-    with script.bed_and_file(Plan(RECEIVERS, SHAPE), size) as (bed, source):
+    cases = [(carrier, fault) for carrier in args.carriers for fault in (Fault("none"), *args.faults)]
+    with script.bed_and_file(Plan(RECEIVERS, SHAPE), args.megabytes * 1_000_000) as (bed, source):
         library = compile_into(source.parent, "slow_store")
         measures: dict[str, Callable[[], Struck]] = {
             f"{carrier} {fault.name}": partial(_measure, carrier, fault, bed, source, library)
-            for carrier, fault in names
+            for carrier, fault in cases
         }
         results = script.in_turn(measures, args.repeats)
     rows: list[dict[str, Any]] = []
-    for carrier, fault in names:
+    for carrier, fault in cases:
         undisturbed = next((row["seconds"] for row in rows if row["carrier"] == carrier), None)
         rows.append(_row(carrier, fault, results[f"{carrier} {fault.name}"], undisturbed))
-    if args.json:
-        print(json.dumps({"machine": machine.describe(), "megabytes": args.megabytes, "rows": rows}, indent=2))
-    else:
-        print(machine.describe())
-        print(f"{RECEIVERS} receivers, {SHAPE.name}, {args.megabytes} MB, {args.repeats} repeats, medians (min-max)")
-        print("\n".join(_table(rows)))
+    head = f"{RECEIVERS} receivers, {SHAPE.name}, {args.megabytes} MB, {args.repeats} repeats, medians (min-max)"
+    columns = f"{'carrier':<10}{'fault':<10}{'others complete, s':>26}{'sender ends, s':>16}   against no fault"
+    machine.show(args.json, {"megabytes": args.megabytes, "rows": rows}, [head, columns, *map(_line, rows)])
     return not any(row["wrong"] for row in rows)
 
 
@@ -93,20 +83,20 @@ def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Pat
     assert SHAPE.udp_limit is not None
     slowest = SHAPE.udp_limit / 8 * THROTTLED_TO
     limit = _LIMIT_SECONDS + (source.stat().st_size / slowest if fault.kind == "slow" else 0.0)
-    strike = partial(struck_transfer, tool, bed, source, limit_seconds=limit, victims=fault.victims)
+    transfer = partial(struck_transfer, tool, bed, source, limit_seconds=limit, victims=fault.victims)
     match fault.kind:
         case "kill":
-            return strike(strike=at_half(fault.victims, signal.SIGKILL))
+            return transfer(strike=at_half(fault.victims, signal.SIGKILL))
         case "stop":
-            return strike(strike=at_half(fault.victims, signal.SIGSTOP))
+            return transfer(strike=at_half(fault.victims, signal.SIGSTOP))
         case "silent":
-            return strike(strike=at_times([(0.0, fault.victims)], signal.SIGSTOP))
+            return transfer(strike=at_moments([(0.0, fault.victims)], signalling(signal.SIGSTOP)))
         case "slow":
-            share = {"SLOW_BYTES_PER_SECOND": f"{slowest:.0f}"}
-            tool.environments = {victim: {"LD_PRELOAD": str(slow_store), **share} for victim in fault.victims}
-            return strike(all_victims_fail=False)
+            preload = {"LD_PRELOAD": str(slow_store), "SLOW_BYTES_PER_SECOND": f"{slowest:.0f}"}
+            tool.environments = dict.fromkeys(fault.victims, preload)
+            return transfer(all_victims_fail=False)
         case _:
-            return strike()
+            return transfer()
 
 
 def _row(carrier: str, fault: Fault, runs: Sequence[Struck], undisturbed: float | None) -> dict[str, Any]:
@@ -133,16 +123,11 @@ def _row(carrier: str, fault: Fault, runs: Sequence[Struck], undisturbed: float 
     return {**row, "added": added, "words": f"{added:+.2f} s, bar {bar:g}", "kept": not wrong and added <= bar}
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    lines = [f"{'carrier':<10}{'fault':<10}{'others have it, s':>26}{'sender ends, s':>16}   against no fault"]
-    for row in rows:
-        low, high = row["spread"]
-        times = f"{row['seconds']:.2f} ({low:.2f}-{high:.2f})"
-        kept = "" if row["kept"] else "  MISSED"
-        start = f"{row['carrier']:<10}{row['fault']:<10}{times:>26}{row['sender_seconds']:>16.2f}"
-        lines.append(f"{start}   {row['words']}{kept}")
-        lines += [f"    wrong: {sentence}" for sentence in row["wrong"]]
-    return lines
+def _line(row: dict[str, Any]) -> str:
+    low, high = row["spread"]
+    times = f"{row['seconds']:.2f} ({low:.2f}-{high:.2f})"
+    start = f"{row['carrier']:<10}{row['fault']:<10}{times:>26}{row['sender_seconds']:>16.2f}   {row['words']}"
+    return "\n    wrong: ".join([f"{start}{'' if row['kept'] else '  MISSED'}", *row["wrong"]])
 
 
 def _arguments() -> argparse.Namespace:
@@ -159,9 +144,8 @@ def _faults(text: str) -> list[Fault]:
         kind, _, hosts = part.partition(":")
         victims = tuple(int(host) for host in hosts.split("+") if host.isdecimal())
         if kind not in {*BARS, "slow"} or not victims or not set(victims) <= set(range(1, RECEIVERS + 1)):
-            raise argparse.ArgumentTypeError(
-                f"{part!r} is none of kill, stop, silent and slow, and :HOST of 1 to {RECEIVERS}"
-            )
+            known = f"kill, stop, silent or slow, and :HOST of 1 to {RECEIVERS}"
+            raise argparse.ArgumentTypeError(f"{part!r} is not {known}")
         faults.append(Fault(kind, victims))
     return faults
 

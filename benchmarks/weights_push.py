@@ -1,33 +1,29 @@
 """Claim: new weights are at seven workers in <= 1/3 of the time of gloo's broadcast, and of Ray's, on the same links.
 
-A sender and workers in network namespaces, each with one link of the given rate to a packet network that does not
-block, and one of the same rate to the optical switch of the lab. All ways push the same float32 layers, which lie in
-the sender's memory, into the memory of processes that run already, have their libraries and connections and have just
-been pushed a megabyte. The clock runs from the sender's call until the last worker has read every byte that it got and
-added up its CRC-32, which must be the sender's. By light the request to the controller (a real one, over Thrift), its
-decision, TL1, OpenFlow, and the switch's 14 ms are inside the clock. Ways take turns, every second round backwards, and
-a first round does not count; ratios are of the pairs of a round, with an interval of 90 % by ranks. All hosts share
-this machine's processors: the share that stayed idle is told, and where it is small, a ratio is one of processor time.
-Of gloo both forms are shown: one call, as Blast and Ray have, and a call for each layer of 16 MB, which its tree can
-overlap. Ray's time-out of pulls is raised: with its own ten seconds it sends everything twice on these links.
-As root, with nothing else running (half an hour each; 1000 MB want 16 GB of memory):
+A sender and workers in network namespaces, each with one link of the given rate to a packet network without blocking,
+and one to the lab's optical switch. All push the same float32 layers from the sender's memory into the memory of
+running processes, which have received a megabyte before. The clock runs from the sender's call until the last worker
+has read every byte and computed the CRC-32, which must be the sender's. By light, the request to the real controller,
+its decision, TL1, OpenFlow and the switch's 14 ms are inside the clock. The ways take turns; ratios are of the pairs of
+a round, with a 90 % interval by ranks. All hosts share the processors of this machine: where the idle share is small, a
+ratio is one of processor time. gloo has one call, as Blast and Ray have, or one for each layer of 16 MB, which its tree
+can overlap. Ray's timeout of pulls is raised: by default it sends everything twice on these links. As root, with
+nothing else running (half an hour each; 1000 MB need 16 GB of memory):
 
     apt-get install -y --no-install-recommends mininet python3-torch        # gloo, for Debian's own python3
     python3 -m venv ray && ray/bin/pip install ray numpy
     .venv/bin/python benchmarks/weights_push.py --ray ray
-    .venv/bin/python benchmarks/weights_push.py --ray ray --megabytes 1000 --repeats 1 --discard 0
-
     .venv/bin/python benchmarks/weights_push.py --ways light,pipeline,gloo --megabytes 32 --workers 3 --repeats 1
 
-Exit status 1 if a push failed or brought other bytes; the bars are of times, which are told and decide nothing.
+Exit status 1 if a push failed or delivered other bytes; times do not decide.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,30 +34,26 @@ from transport_bed import contents, script
 from transport_bed.bed import Plan
 from transport_bed.shape import Shape
 from weights_bed.granting import Granting
-from weights_bed.push import Pushed, pushed
-from weights_bed.ways import WAYS
-from weights_bed.ways.way import Setting
+from weights_bed.ways import WAYS, Pushed, Setting, pushed
 
 MEGABYTES, REPEATS, WORKERS, RATE_MBPS = 256, 5, 7, 200
 OURS, PEERS = ("light", "pipeline"), ("gloo", "gloo-layers", "ray")
 BAR = 1 / 3
 _START_SECONDS = 60.0
-_COPIES_OF_SENDER = 3
 
 
 def main() -> bool:
-    """Measure and print; whether every push brought what was sent."""
+    """Measure and print; return whether every push delivered what was sent."""
     args = _arguments()
     results = _measured(args)
     report = {
-        "machine": machine.describe(),
         "megabytes": args.megabytes,
         "workers": args.workers,
         "rate_mbps": args.rate_mbps,
         "rows": [_row(name, runs) for name, runs in results.items()],
         "ratios": _ratios(results),
     }
-    print(json.dumps(report, indent=2) if args.json else "\n".join(_text(report)))
+    machine.show(args.json, report, _text(report))
     return not any(run.failure for runs in results.values() for run in runs)
 
 
@@ -69,18 +61,17 @@ def _measured(args: argparse.Namespace) -> dict[str, list[Pushed]]:
     size, rate = args.megabytes * 1_000_000, args.rate_mbps
     # Half as much again as one copy after another.
     limit = _START_SECONDS + 1.5 * args.workers * size * 8 / (rate * 1e6)
-    # The file, the sender's arrays, and what an object store keeps of them.
-    contents.require_room(size, args.workers + _COPIES_OF_SENDER)
+    # With the file, the sender's arrays, and an object store.
+    contents.require_room(size, args.workers + 3)
     with script.bed_and_file(Plan(args.workers, Shape(rate)), size) as (bed, source), Granting(bed) as controller:
         setting = Setting(controller.thrift, args.torch, args.ray / "bin" / "python")
-        ways = {name: WAYS[name](setting) for name in args.ways}
-        measures = {name: partial(pushed, way, bed, source, limit) for name, way in ways.items()}
+        measures = {name: partial(pushed, WAYS[name](setting), bed, source, limit) for name in args.ways}
         return script.in_turn(measures, args.repeats, args.discard)
 
 
 def _row(name: str, runs: Sequence[Pushed]) -> dict[str, Any]:
     good = [run for run in runs if not run.failure]
-    row: dict[str, Any] = {"way": name, "title": WAYS[name].title, "runs": [run.to_json() for run in runs]}
+    row: dict[str, Any] = {"way": name, "title": WAYS[name].title, "runs": [asdict(run) for run in runs]}
     row["failures"] = [run.failure for run in runs if run.failure]
     if good:
         for what in ("seconds", "uplink_copies", "idle_share"):
@@ -89,7 +80,7 @@ def _row(name: str, runs: Sequence[Pushed]) -> dict[str, Any]:
 
 
 def _ratios(results: Mapping[str, Sequence[Pushed]]) -> list[dict[str, Any]]:
-    """Of ours to each peer, from the rounds in which neither failed."""
+    """Return the ratios of ours to each peer, from the rounds in which neither failed."""
     found = []
     for ours in filter(results.__contains__, OURS):
         for peer in filter(results.__contains__, PEERS):
@@ -104,7 +95,6 @@ def _ratios(results: Mapping[str, Sequence[Pushed]]) -> list[dict[str, Any]]:
 def _text(report: Mapping[str, Any]) -> list[str]:
     copy = report["megabytes"] * 8 / report["rate_mbps"]
     lines = [
-        report["machine"],
         f"{report['megabytes']} MB to {report['workers']} workers, every link {report['rate_mbps']:g} Mbit/s: one copy"
         f" on a link takes {copy:.2f} s",
         f"{'':<34}{'median':>9}{'least':>9}{'most':>9}   {'÷ one copy':>10}{'uplink ÷ size':>15}{'idle CPU':>10}",
@@ -131,19 +121,15 @@ def _verdict(ratio: Mapping[str, Any]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
     parser.add_argument("--workers", type=script.count, default=WORKERS, help=f"(default: {WORKERS})")
-    parser.add_argument(
-        "--rate-mbps", type=script.count, default=RATE_MBPS, help=f"of every link (default: {RATE_MBPS})"
-    )
+    rate = f"of every link (default: {RATE_MBPS})"
+    parser.add_argument("--rate-mbps", type=script.count, default=RATE_MBPS, help=rate)
     parser.add_argument("--discard", type=int, choices=(0, 1), default=1, help="rounds that do not count (default: 1)")
-    parser.add_argument(
-        "--ways", type=script.some_of(WAYS), default=list(WAYS), help=f"of {','.join(WAYS)} (default: all)"
-    )
-    parser.add_argument(
-        "--torch", type=Path, default=Path("/usr/bin/python3"), metavar="PYTHON", help="that has PyTorch (%(default)s)"
-    )
-    parser.add_argument(
-        "--ray", type=Path, default=Path("ray"), metavar="FOLDER", help="virtual environment with Ray (%(default)s)"
-    )
+    ways = f"of {','.join(WAYS)} (default: all)"
+    parser.add_argument("--ways", type=script.some_of(WAYS), default=list(WAYS), help=ways)
+    torch = "interpreter with PyTorch (default: %(default)s)"
+    parser.add_argument("--torch", type=Path, default=Path("/usr/bin/python3"), metavar="PYTHON", help=torch)
+    ray = "virtual environment with Ray (default: %(default)s)"
+    parser.add_argument("--ray", type=Path, default=Path("ray"), metavar="FOLDER", help=ray)
     args = parser.parse_args()
     args.ray = args.ray.absolute()
     setting = Setting("", args.torch, args.ray / "bin" / "python")

@@ -1,1 +1,1 @@
-"""Balanced multicasts for real: agents in emulated sites, a sender, and plans as the methods make them."""
+"""Balanced multicast on emulated sites: plans of the methods, agents, a sender, and peers."""

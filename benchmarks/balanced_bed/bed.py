@@ -1,27 +1,25 @@
 """Sites with agents, and transfers from any of them to all others.
 
-The clock is the sender's own, from its first word to the last confirmation: Python's start is not in it. Copies are
-compared byte for byte after it has stopped.
+The clock is the sender's own, without the start of Python. Copies are compared byte for byte after it has stopped.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from transport_bed import contents
 from transport_bed.failures import RunFailed
 
-from balanced_bed import cpu
 from balanced_bed.planning import Planned
 from mininet_topos.agents import BLAST, PORT, Agents
 from mininet_topos.sites.agents import FOLDER, agents_on
@@ -29,13 +27,15 @@ from mininet_topos.sites.plan import SitesPlan
 from mininet_topos.sites.sites import Sites
 
 _START_SECONDS = 30.0
-_PATIENCE = 4.0
-"""Times what was planned: who takes longer has failed."""
+_MAX_SLOWDOWN = 4.0
+"""A transfer that takes this many times the planned time has failed."""
+_CORES = os.cpu_count() or 1
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A moment of a transfer: seconds since it began, and the bytes that the slowest receiver has."""
+    """Progress: seconds since the start, and bytes of the slowest receiver."""
 
     seconds: float
     slowest: int
@@ -43,15 +43,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of a transfer. `cpu_share` is of all cores and everybody, `cpu_seconds` sender's and agents' own."""
+    """A transfer; `cpu_share` is of all cores and processes."""
 
     bytes: int
     seconds: float
     cpu_share: float
-    cpu_seconds: float
     complete: tuple[str, ...]
-    failed: tuple[str, ...]
-    seen: tuple[Seen, ...] = field(repr=False)
+    failed: tuple[str, ...] = ()
+    seen: tuple[Seen, ...] = field(default=(), repr=False)
     wrong: tuple[str, ...] = ()
 
     @property
@@ -61,39 +60,33 @@ class Sent:
 
 
 Way = Callable[[Path], list[str]]
-"""From a folder for what it has to write to the words that tell `blast send` how to go."""
+"""Returns the options of `blast send`, and writes the files that they name to a folder."""
 Strike = Callable[["Transfer"], None]
 
 
 def by(carrier: str) -> Way:
-    """With this carrier, which needs no more words."""
+    """Use a transport without a plan."""
     return lambda _folder: ["--via", carrier]
 
 
 def by_trees(plan: Planned) -> Way:
-    """Along these trees."""
-
-    def words(folder: Path) -> list[str]:
-        file = folder / "plan.json"
-        file.write_text(json.dumps(plan.trees))
-        return ["--via", "trees", "--trees", str(file)]
-
-    return words
+    """Use the trees of a plan."""
+    return lambda folder: ["--via", "trees", "--trees", _written(folder / "plan.json", plan.trees)]
 
 
 def by_network(network: dict[str, Any]) -> Way:
-    """Along the trees that the sender plans itself, and plans anew when the network changes."""
+    """Use trees that the sender plans, and replans when the network changes."""
+    words = ["--from", str(network["root"]), "--via", "trees", "--network"]
+    return lambda folder: [*words, _written(folder / "network.json", network)]
 
-    def words(folder: Path) -> list[str]:
-        file = folder / "network.json"
-        file.write_text(json.dumps(network))
-        return ["--via", "trees", "--network", str(file), "--from", str(network["root"])]
 
-    return words
+def _written(path: Path, content: dict[str, Any]) -> str:
+    path.write_text(json.dumps(content))
+    return str(path)
 
 
 class Bed:
-    """Built from a plan, up while a `with` block runs. Raises HostError, ProcessFault."""
+    """Sites with agents, up during a `with` block. Raises HostError, ProcessFault."""
 
     def __init__(self, plan: SitesPlan) -> None:
         self._plan = plan
@@ -108,13 +101,11 @@ class Bed:
             self._undo = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._undo.close()
 
     def send(self, root: str, way: Way, size: int, expected: float, strike: Strike | None = None) -> Sent:
-        """Bring a new file of so many bytes from `root` to all others, at `expected` bits per second if all is well.
+        """Send a new file from `root` to all others, at `expected` bits per second by plan.
 
         `strike` is called when the sender runs. Raises RunFailed, CannotRun.
         """
@@ -122,23 +113,20 @@ class Bed:
         self._count += 1
         source = self.folder / f"file{self._count}"
         contents.write_random(source, size)
+        others = ",".join(f"{host}={self.sites.address(host)}:{PORT}" for host in self.sites.hosts if host != root)
+        words = [BLAST, "send", str(source), "--json", "--to", others, "--folder", FOLDER]
+        words += ["--secret-file", str(self.agents.places.secret), *way(self.folder)]
         try:
-            transfer = Transfer(self, root, [*self._words(root, source), *way(self.folder)], source)
-            limit = _START_SECONDS + _PATIENCE * size * 8 / expected
-            return transfer.carried_out(strike, time.monotonic() + limit)
+            limit = _START_SECONDS + _MAX_SLOWDOWN * size * 8 / expected
+            return Transfer(self, root, words, source).carried_out(strike, time.monotonic() + limit)
         finally:
             source.unlink()
             for host in self.sites.hosts:
                 (self.agents.folder(host) / source.name).unlink(missing_ok=True)
 
-    def _words(self, root: str, source: Path) -> list[str]:
-        others = ",".join(f"{host}={self.sites.address(host)}:{PORT}" for host in self.sites.hosts if host != root)
-        words = [BLAST, "send", str(source), "--json", "--to", others, "--folder", FOLDER]
-        return [*words, "--secret-file", str(self.agents.places.secret)]
-
 
 class Transfer:
-    """One that is under way."""
+    """A transfer that runs."""
 
     def __init__(self, bed: Bed, root: str, words: Sequence[str], source: Path) -> None:
         self.bed, self.root, self.source = bed, root, source
@@ -152,57 +140,48 @@ class Transfer:
 
     def carried_out(self, strike: Strike | None, deadline: float) -> Sent:
         """Start the sender, and wait for its end. Raises RunFailed."""
-        pids = list(self.bed.agents.pids.values())
-        before, machine = cpu.of_processes(pids), cpu.of_machine()
-        with self._errors.open("wb") as said:
-            sender = self.bed.sites.popen(self.root, self._words, stdout=subprocess.PIPE, stderr=said, text=True)
+        busy = machine_cpu()
+        with self._errors.open("wb") as errors:
+            sender = self.bed.sites.popen(self.root, self._words, stdout=subprocess.PIPE, stderr=errors, text=True)
         reader = threading.Thread(target=self._read, args=(sender,), daemon=True)
         reader.start()
-        pids.append(sender.pid)
         self._began = time.monotonic()
         try:
             if strike is not None:
                 strike(self)
-            ours = self._end_of(sender, pids, deadline)
+            while self._next(deadline):
+                pass
+            sender.wait()
         finally:
             sender.kill()
             sender.wait()
             reader.join()
-        share = (cpu.of_machine() - machine) / (time.monotonic() - self._began) / cpu.CORES
+        share = cores_share(busy, time.monotonic() - self._began)
         if "transfers" not in self._last:
-            raise RunFailed(f"the sender said no more than {self._said()}")
-        return self._result(self._last["transfers"][0], share, ours - before)
+            raise RunFailed(f"the sender printed only {self._last_words()}")
+        return self._result(self._last["transfers"][0], share)
 
     def await_slowest(self, count: float) -> float:
-        """When the slowest receiver has so many bytes: seconds since the beginning. Raises RunFailed."""
+        """Return the seconds after which the slowest receiver had so many bytes. Raises RunFailed."""
         while not self._seen or self._seen[-1].slowest < count:
-            if self._next(time.monotonic() + _START_SECONDS) is None:
-                raise RunFailed(f"the transfer was over before it was struck: {self._said()}")
+            if not self._next(time.monotonic() + _START_SECONDS):
+                raise RunFailed(f"the transfer was over before it was struck: {self._last_words()}")
         return self._seen[-1].seconds
 
-    def _end_of(self, sender: subprocess.Popen[str], pids: list[int], deadline: float) -> float:
-        """Wait for it; the processor seconds at the last of its words."""
-        ours = cpu.of_processes(pids)
-        while self._next(deadline) is not None:
-            ours = cpu.of_processes(pids)
-        sender.wait()
-        return ours
-
-    def _said(self) -> str:
+    def _last_words(self) -> str:
         return self._errors.read_text(errors="replace").strip() or json.dumps(self._last)
 
-    def _next(self, deadline: float) -> dict[str, Any] | None:
+    def _next(self, deadline: float) -> bool:
         try:
             found = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise RunFailed("the transfer was not done in time") from None
         if found is None:
-            return None
-        moment, said = found
-        self._last = said
-        if said.get("event") == "progress":
-            self._seen.append(Seen(moment - self._began, said["slowest"]))
-        return said
+            return False
+        moment, self._last = found
+        if self._last.get("event") == "progress":
+            self._seen.append(Seen(moment - self._began, self._last["slowest"]))
+        return True
 
     def _read(self, sender: subprocess.Popen[str]) -> None:
         assert sender.stdout is not None
@@ -211,13 +190,21 @@ class Transfer:
                 self._lines.put((time.monotonic(), json.loads(line)))
         self._lines.put(None)
 
-    def _result(self, report: dict[str, Any], share: float, ours: float) -> Sent:
+    def _result(self, report: dict[str, Any], share: float) -> Sent:
         complete = tuple(each["name"] for each in report["receivers"] if each["complete"])
         failed = tuple(each["name"] for each in report["receivers"] if not each["complete"])
-        wrong = tuple(self._wrong(complete))
-        return Sent(self.size, report["seconds"], share, ours, complete, failed, tuple(self._seen), wrong)
+        copies = {host: self.bed.agents.folder(host) / self.source.name for host in complete}
+        wrong = [host for host, copy in copies.items() if not contents.same(self.source, copy)]
+        faults = tuple(f"{host} has another file than was sent" for host in wrong)
+        return Sent(self.size, report["seconds"], share, complete, failed, tuple(self._seen), faults)
 
-    def _wrong(self, complete: Sequence[str]) -> Iterator[str]:
-        for host in complete:
-            if not contents.same(self.source, self.bed.agents.folder(host) / self.source.name):
-                yield f"{host} has another file than was sent"
+
+def machine_cpu() -> float:
+    """Return the busy seconds of all processors, with packets that no process pays for."""
+    user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + sum(interrupts[:2])) / _TICKS
+
+
+def cores_share(before: float, seconds: float) -> float:
+    """Return the share of all cores that was busy since `machine_cpu` returned `before`."""
+    return (machine_cpu() - before) / seconds / _CORES

@@ -1,4 +1,4 @@
-"""What a method plans for a network, as the sender is told it, and the rate that is to be expected of it."""
+"""The plan of a method for a network, and its expected rate."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ METHODS = ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
 
 @dataclass(frozen=True)
 class Planned:
-    """`trees` as `blast trees --json` prints them; `rate` is what they should reach, in bits of data per second."""
+    """Trees as `blast trees --json` prints them, and their rate in bits of data per second."""
 
     rate: float
     trees: dict[str, Any]
 
 
 def planned(network: Network, method: str) -> Planned:
-    """The plan of a method, and of its trees those that a transfer uses. Those of `fpfr` are sent at the rates that it
-    assumes: nobody shapes them to what fits."""
+    """Return the plan of a method with the trees that a transfer uses.
+
+    Trees of `fpfr` are sent at the rates that it assumes: nothing shapes them to the rates that fit.
+    """
     plan = answer_of(network, method, None).plan
     told = fpfr(network) if method == "fpfr" else without_thin(network, plan)
     return Planned(plan.rate, as_json(network, told))
 
 
 def planned_clusters(count: int, nodes: int, scale: float) -> Planned:
-    """The optimum of the preset `clusters` with its rates so many times as high, as trees over single hosts."""
+    """Return the optimum of the preset `clusters`, its rates times `scale`, as trees over single hosts."""
     clusters, network = testbeds.clusters(count, nodes), testbeds.das(count, nodes).numbered()
     plan = exact(network)
     trees = host_trees(clusters, clusters[0].members[0].name, network, plan)
@@ -46,7 +48,7 @@ def planned_clusters(count: int, nodes: int, scale: float) -> Planned:
 
 
 def interior(plan: Planned, root: str) -> str:
-    """The host, not the root, that passes on most of the data."""
+    """Return the host, not the root, that forwards most of the data."""
     passed: dict[str, float] = {}
     for tree in plan.trees["trees"]:
         for sender, _ in tree["edges"]:
@@ -55,7 +57,7 @@ def interior(plan: Planned, root: str) -> str:
 
 
 def dearest_path(plan: SitesPlan, root: str) -> tuple[Pair, SitesPlan, float]:
-    """The path whose loss of half its rate costs most, the sites without that half, and the optimum that is left."""
+    """Return the path whose half rate costs most, the sites with that half rate, and their optimum."""
     used = {
         (start, end) for tree in planned(plan.network(root), "exact").trees["trees"] for start, end in tree["edges"]
     }

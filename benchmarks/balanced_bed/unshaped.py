@@ -1,4 +1,4 @@
-"""A transfer over trees that nobody shapes (`programs/unshaped_trees.py`)."""
+"""A transfer over plain TCP trees without shaping (`programs/unshaped_trees.py`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any
 
 from transport_bed.failures import RunFailed
 
-from balanced_bed import cpu
-from balanced_bed.bed import Bed, Sent
+from balanced_bed.bed import Bed, Sent, cores_share, machine_cpu
 from balanced_bed.planning import Planned
 
 _PROGRAM = Path(__file__).parent / "programs" / "unshaped_trees.py"
@@ -24,13 +23,12 @@ _LIMIT_SECONDS = 600.0
 _FAILED = "failed"
 
 Words = queue.SimpleQueue[tuple[float, str, str]]
-"""When, who, what."""
+"""Time, host, word."""
 
 
 def send_unshaped(bed: Bed, root: str, plan: Planned, size: int) -> Sent:
-    """Bring so many bytes from `root` to all others, who throw them away. Raises RunFailed."""
-    sites = bed.sites
-    job = bed.folder / "job.json"
+    """Send so many bytes from `root` to all others, which discard them. Raises RunFailed."""
+    sites, job = bed.sites, bed.folder / "job.json"
     trees = [{child: parent for parent, child in tree["edges"]} for tree in plan.trees["trees"]]
     addresses = {host: sites.address(host) for host in sites.hosts}
     job.write_text(json.dumps({"root": root, "bytes": size, "addresses": addresses, "trees": trees}))
@@ -40,12 +38,11 @@ def send_unshaped(bed: Bed, root: str, plan: Planned, size: int) -> Sent:
         for host in others:
             stack.enter_context(_program(bed, host, job, words))
         _await("listening", set(others), words)
-        machine = cpu.of_machine()
+        before = machine_cpu()
         stack.enter_context(_program(bed, root, job, words))
         began = _await("begun", {root}, words)
         seconds = _await("done", {root, *others}, words) - began
-        share = (cpu.of_machine() - machine) / seconds / cpu.CORES
-        return Sent(size, seconds, share, 0.0, tuple(others), (), ())
+        return Sent(size, seconds, cores_share(before, seconds), tuple(others))
 
 
 @contextmanager
@@ -72,13 +69,13 @@ def _read(process: subprocess.Popen[Any], host: str, words: Words) -> None:
 
 
 def _await(word: str, hosts: set[str], words: Words) -> float:
-    """When the last of these hosts said it. Raises RunFailed, also when any host has failed."""
+    """Return the time when the last of these hosts printed the word. Raises RunFailed, also when a host fails."""
     moment, missing = 0.0, set(hosts)
     while missing:
         try:
             moment, host, said = words.get(timeout=_LIMIT_SECONDS)
         except queue.Empty:
-            raise RunFailed(f"unshaped trees at {', '.join(sorted(missing))} did not come to {word!r}") from None
+            raise RunFailed(f"unshaped trees at {', '.join(sorted(missing))} did not print {word!r}") from None
         if said == _FAILED:
             raise RunFailed(f"unshaped trees at {host} failed before all were {word!r}")
         if said == word:

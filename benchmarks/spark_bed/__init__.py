@@ -1,1 +1,1 @@
-"""What benchmarks/spark_broadcast.py has Spark do."""
+"""Spark jobs that broadcast, for `benchmarks/spark_broadcast.py` and the tests of the lab."""

@@ -1,8 +1,7 @@
-"""The job of benchmarks/spark_faults.py: broadcasts when it is asked to, each read and added up by every executor.
+"""A Spark job that broadcasts on order; every executor reads each broadcast and computes its CRC-32.
 
-Run by Spark in the network of the driver's host. Its only argument is a named pipe. A line there is JSON: how many
-`times` to broadcast how many `bytes`; the answer, on standard output, what that took and whether all was read as it
-was. Before the first it says which application it is, and it ends with the pipe.
+Its argument is a named pipe with JSON lines: how many `times` to broadcast how many `bytes`. For each it prints the
+seconds, and whether all executors read what was sent; before, it prints the id of the application.
 """
 
 from __future__ import annotations
@@ -18,29 +17,28 @@ from typing import Any
 import numpy as np
 from pyspark import SparkContext
 
-_POLL_SECONDS = 0.02
-
 
 def main(pipe: Path) -> None:
-    """Do it."""
+    """Broadcast until the pipe ends."""
     context = SparkContext()
     count = int(context.getConf().get("spark.cores.max"))
     tasks = context.parallelize(range(count), count)
-    tasks.mapPartitions(_nothing).collect()
-    _say({"application": context.applicationId})
+    tasks.mapPartitions(lambda some: some).collect()
+    print(json.dumps({"application": context.applicationId}), flush=True)
     with pipe.open() as orders:
         for number, line in enumerate(orders):
-            _await_executors(context, count)
-            _say(_done(context, tasks, number, json.loads(line)))
+            # The driver counts as one.
+            while context._jsc.sc().getExecutorMemoryStatus().size() <= count:
+                time.sleep(0.02)
+            print(json.dumps(_done(context, tasks, number, json.loads(line))), flush=True)
     context.stop()
 
 
-def _done(context: SparkContext, tasks: Any, number: int, order: dict[str, Any]) -> dict[str, Any]:
+def _done(context: Any, tasks: Any, number: int, order: dict[str, Any]) -> dict[str, Any]:
     dice = np.random.default_rng(number)
     seconds, equal = 0.0, True
     for _ in range(order["times"]):
         value = dice.integers(0, 256, order["bytes"], np.uint8)
-        expected = zlib.crc32(value)
         began = time.monotonic()
         broadcast = context.broadcast(value)
 
@@ -49,23 +47,9 @@ def _done(context: SparkContext, tasks: Any, number: int, order: dict[str, Any])
 
         found = tasks.mapPartitions(read).collect()
         seconds += time.monotonic() - began
-        equal = equal and found == [expected] * tasks.getNumPartitions()
+        equal = equal and found == [zlib.crc32(value)] * tasks.getNumPartitions()
         broadcast.destroy()
     return {"seconds": seconds, "equal": equal}
-
-
-def _await_executors(context: Any, count: int) -> None:
-    """The driver counts as one."""
-    while context._jsc.sc().getExecutorMemoryStatus().size() <= count:
-        time.sleep(_POLL_SECONDS)
-
-
-def _nothing(some: Iterator[int]) -> Iterator[int]:
-    return some
-
-
-def _say(what: dict[str, Any]) -> None:
-    print(json.dumps(what), flush=True)
 
 
 if __name__ == "__main__":

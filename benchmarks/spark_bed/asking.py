@@ -1,77 +1,75 @@
-"""A Spark job that runs on and broadcasts when it is asked to, as `asked_job.py` does."""
+"""A running Spark job that broadcasts on order (`asked_job.py`), and the transports of broadcasts with the plugin."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mininet_topos.errors import ProcessFault
 from mininet_topos.spark.room import SparkRoom
-from spark_bed.ways import ways_of_plugin
 
 _JOB = Path(__file__).parent / "asked_job.py"
-_POLL_SECONDS = 0.02
-_PATIENCE_SECONDS = 600.0
-"""A job that does not answer for so long hangs."""
+_LIMIT_SECONDS = 600.0
+
+
+def ways_of_plugin(event_file: Path) -> list[str]:
+    """Return the transports of each broadcast: "optical", "pipeline+optical", or "spark" for one without Blast."""
+    lines = event_file.read_text().splitlines()
+    return [str(json.loads(line)["way"]) for line in lines if "org.blast.spark.BroadcastSent" in line[:60]]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the broadcasts of one order took together, and whether every task read what was sent."""
+    """The seconds of all broadcasts of an order, and whether every task read what was sent."""
 
     seconds: float
     equal: bool
 
 
 class AskedJob:
-    """One, up while the `with` block runs. Raises `ProcessFault` where it ends by itself or hangs."""
+    """A job that is up during a `with` block. Raises ProcessFault when it ends by itself or hangs."""
 
     def __init__(self, room: SparkRoom, name: str, conf: Mapping[str, str]) -> None:
         self._room, self._heard = room, 0
         self.ways: list[str] = []
-        self.application = ""
         self._pipe = room.cluster.folder / f"{name}.orders"
         os.mkfifo(self._pipe, 0o600)
-        # To open it for writing alone would wait for the reader.
+        # Opening it only for writing would wait for the reader.
         self._orders = os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
         self._process = room.cluster.start(_JOB, [str(self._pipe)], conf)
 
     def __enter__(self) -> AskedJob:
         try:
-            self.application = self._next()["application"]
+            self._next()
         except BaseException:
             self._process.stop()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         os.close(self._orders)
-        if error is None:
-            self._process.wait(_PATIENCE_SECONDS)
+        if kind is None:
+            self._process.wait(_LIMIT_SECONDS)
             self.ways = ways_of_plugin(self._room.cluster.event_file(self._process))
         self._process.stop()
         self._pipe.unlink()
 
-    def ask(self, times: int, size: int, meanwhile: Callable[[AskedJob], None] = lambda _: None) -> Answer:
-        """Have it broadcast so many `times` so many bytes; `meanwhile` is called once it has been asked."""
+    def ask(self, times: int, size: int) -> Answer:
+        """Have it broadcast so many `times` so many bytes."""
         os.write(self._orders, f"{json.dumps({'times': times, 'bytes': size})}\n".encode())
-        meanwhile(self)
         return Answer(**self._next())
 
     def _next(self) -> dict[str, Any]:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _LIMIT_SECONDS
         while len(said := self._said()) <= self._heard:
             if self._process.status is not None or time.monotonic() > deadline:
                 raise ProcessFault(f"{_JOB.name} gives no answer: {self._process.words.last()}")
-            time.sleep(_POLL_SECONDS)
+            time.sleep(0.02)
         self._heard += 1
         answer: dict[str, Any] = json.loads(said[self._heard - 1])
         return answer

@@ -1,7 +1,7 @@
-"""The job that benchmarks/spark_broadcast.py measures: broadcasts, each read and added up by every executor.
+"""The job of `benchmarks/spark_broadcast.py`: broadcasts that every executor reads, with their CRC-32.
 
-Run by Spark in the network of the driver's host. Its only argument is JSON: how many `executors`, how many
-`broadcasts` of how many `bytes`, and, for the explicit way, who and where the `agents` are. It prints a JSON line each.
+Its argument is JSON: the number of `executors` and `broadcasts`, their `bytes`, and, for `explicit` broadcasts by
+`blast_broadcast`, the `agents`. It prints a JSON line for each broadcast.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from blast_transport.credentials.material import SharedSecret, read_secret
 
 
 def main(asked: dict[str, Any]) -> None:
-    """Do it."""
+    """Broadcast."""
     context = SparkContext()
     executors = context.parallelize(range(asked["executors"]), asked["executors"]).barrier()
-    executors.mapPartitions(_nothing).collect()
+    executors.mapPartitions(lambda some: some).collect()
     for number in range(asked["broadcasts"]):
         value = np.random.default_rng(number).integers(0, 256, asked["bytes"], np.uint8)
         expected = zlib.crc32(value)
-        before, began = _left_the_host(), time.time()
+        before, began = _sent_bytes(), time.time()
         broadcast = _explicit(context, value, asked) if asked["explicit"] else context.broadcast(value)
 
         def read(_: Iterator[int], broadcast: Any = broadcast) -> Iterator[tuple[int, float, str]]:
@@ -38,45 +38,32 @@ def main(asked: dict[str, Any]) -> None:
             yield found, time.time(), BarrierTaskContext.get().getTaskInfos()[0].address
 
         seen = executors.mapPartitions(read).collect()
-        print(
-            json.dumps(
-                {
-                    "seconds": max(end for _, end, _ in seen) - began,
-                    "equal": [found for found, _, _ in seen] == [expected] * asked["executors"],
-                    "uplink_bytes": _left_the_host() - before,
-                    "way": _way(broadcast) if asked["explicit"] else "",
-                }
-            ),
-            flush=True,
-        )
+        result = {
+            "seconds": max(end for _, end, _ in seen) - began,
+            "equal": [found for found, _, _ in seen] == [expected] * asked["executors"],
+            "uplink_bytes": _sent_bytes() - before,
+            "way": _transport_of(broadcast) if asked["explicit"] else "",
+        }
+        print(json.dumps(result), flush=True)
         broadcast.destroy()
     context.stop()
 
 
-def _nothing(some: Iterator[int]) -> Iterator[int]:
-    return some
+def _explicit(context: Any, value: Any, asked: dict[str, Any]) -> Any:
+    secret = SharedSecret(read_secret(Path(asked["secret"])))
+    settings = RoundSettings(controller=asked["controller"], sender=asked["host"], credentials=secret)
+    return blast_broadcast(context, value, settings=SparkSettings(agents=asked["agents"], round=settings))
 
 
-def _explicit(context: SparkContext, value: Any, asked: dict[str, Any]) -> Any:
-    way = RoundSettings(
-        controller=asked["controller"],
-        sender=asked["host"],
-        credentials=SharedSecret(read_secret(Path(asked["secret"]))),
-    )
-    return blast_broadcast(context, value, settings=SparkSettings(agents=asked["agents"], round=way))
-
-
-def _way(broadcast: Any) -> str:
-    """By what it went, as it says."""
+def _transport_of(broadcast: Any) -> str:
     if broadcast.reason is not None:
         return f"spark ({broadcast.reason.value})"
     return "+".join(broadcast.outcome.carriers)
 
 
-def _left_the_host() -> int:
-    """Bytes that have left this network namespace by now, over all its links."""
-    lines = Path("/proc/self/net/dev").read_text().splitlines()[2:]
-    links = (line.split(":") for line in lines)
+def _sent_bytes() -> int:
+    """Return the bytes that have left this network namespace over all its links."""
+    links = (line.split(":") for line in Path("/proc/self/net/dev").read_text().splitlines()[2:])
     return sum(int(counts.split()[8]) for name, counts in links if name.strip() != "lo")
 
 

@@ -1,5 +1,5 @@
-"""Where transports are measured: a bed of network namespaces, the tools that are compared, one clock for all of them.
+"""A bed of network namespaces on which transports and tools carry the same file, timed by one clock.
 
-`bed` builds the hosts, a packet network and light; `run` is one transfer on it; `tools/` knows how each tool is run,
-one file each; `programs/` are small ones of our own that run on the hosts.
+`bed` builds the hosts, a packet network and light; `run` is one transfer on it; `tools/` starts each tool; `programs/`
+are small programs that run on the hosts.
 """

@@ -1,10 +1,9 @@
 """A sender and receivers in network namespaces, joined by a packet network and by light.
 
 Host 0 sends, hosts 1..N receive. Each has `eth0` (10.77.0.<host + 1>) on the packet network, which is a kernel bridge,
-or one for each rack and one between them; and `light` (10.78.0.<host + 1>) on the project's emulated optics: host 0's
-fibre goes through the optical switch into one splitter 1:N, whose legs go through the switch to the receivers. All of
-it lies in namespaces that are held by processes with the mark of a lab, so that `blast lab down` finds it even when
-its owner was killed.
+or one for each rack and one between them; and `light` (10.78.0.<host + 1>) on the project's emulated optics: the fiber
+of host 0 goes through the optical switch into one splitter 1:N, whose outputs go through the switch to the receivers.
+The processes that hold the namespaces have the mark of a lab, so that `blast lab down` finds them after a crash.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from mininet_topos import cleanup, registry
 from mininet_topos.errors import PlanError
@@ -24,6 +23,8 @@ from mininet_topos.names import MARK
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
 from mininet_topos.optical_fabric import OpticalFabric, Splitter
+from transport_bed.failures import CannotRun
+from transport_bed.programs import HERE
 from transport_bed.shape import MTU, UNSHAPED, Shape
 
 PACKETS = "eth0"
@@ -38,11 +39,9 @@ _FORWARDING, _DISABLED = 3, 0
 
 @dataclass(frozen=True)
 class Plan:
-    """What to build: `receivers` hosts beside the sender, `racks` of hosts (numbers from 0) or one network for all.
+    """A bed: `receivers` hosts beside the sender, in `racks` (of host numbers) or on one network.
 
-    Racks are joined by links of the shape `uplinks`. Without `light` hosts have the packet network only. `pinned`: the
-    programs of host h run on the processor h of the machine and nowhere else. `congestion_control` of its TCP is the
-    machine's own, or this one. Raises PlanError.
+    Racks are joined by links of the shape `uplinks`. Raises PlanError.
     """
 
     receivers: int
@@ -50,8 +49,6 @@ class Plan:
     racks: tuple[tuple[int, ...], ...] = ()
     uplinks: Shape = UNSHAPED
     light: bool = True
-    pinned: bool = False
-    congestion_control: str = ""
 
     def __post_init__(self) -> None:
         most, why = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MOST_RECEIVERS, "the addresses")
@@ -59,18 +56,16 @@ class Plan:
             raise PlanError(f"a bed has 1 to {most} receivers because of {why}, not {self.receivers}")
         if self.racks and sorted(host for rack in self.racks for host in rack) != list(self.hosts):
             raise PlanError("every host must be in exactly one rack")
-        if self.pinned and not set(self.hosts) <= os.sched_getaffinity(0):
-            raise PlanError(f"there is no processor of its own for each of {len(self.hosts)} hosts")
 
     @property
     def hosts(self) -> range:
-        """The sender and the receivers."""
+        """All hosts."""
         return range(self.receivers + 1)
 
 
 @dataclass(frozen=True)
 class Switch:
-    """Its ports 1..`ports` are netdevs in the network namespace of the process `namespace`; host h is at port h + 1."""
+    """The optical switch: ports 1..`ports` in the namespace of the process `namespace`; host h is at port h + 1."""
 
     namespace: int
     ports: int
@@ -78,7 +73,7 @@ class Switch:
 
 
 class Bed:
-    """A plan, built; everything is removed on exit, whatever happened. Raises HostError."""
+    """A built plan; it is removed on exit. Raises HostError."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -103,85 +98,78 @@ class Bed:
             self._undo = undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._undo.close()
 
     @property
     def lab(self) -> str:
-        """The id that everything here is marked with."""
+        """The id in the mark of all processes."""
         return self._names.lab
 
     @property
     def environment(self) -> dict[str, str]:
-        """For processes of this bed."""
+        """The environment for processes of this bed."""
         return {**os.environ, MARK: self.lab}
 
     def packet_address(self, host: int) -> str:
-        """Its address on the packet network."""
+        """Return its address on the packet network."""
         return f"10.77.0.{host + 1}"
 
     def light_address(self, host: int) -> str:
-        """Its address on the light path."""
+        """Return its address on the optical network."""
         return f"10.78.0.{host + 1}"
 
     def pid(self, host: int) -> int:
-        """The process that holds a host's namespace."""
+        """Return the process that holds the namespace of a host."""
         return self._holders[host].pid
 
     def on(self, host: int, command: Sequence[str]) -> list[str]:
-        """The command that runs `command` on a host, in the same process."""
-        pin = ["taskset", "--cpu-list", str(host)] if self.plan.pinned else []
-        return ["mnexec", "-a", str(self.pid(host)), *pin, *command]
+        """Return the command that becomes `command` on a host."""
+        return ["mnexec", "-a", str(self.pid(host)), *command]
 
     def grant_light(self) -> None:
         """Connect host 0 to the splitter."""
         self._fabric.apply([], [(1, self.switch.splitter.input)])
 
     def withdraw_light(self) -> None:
-        """Disconnect it: what host 0 sends by light is lost from now on."""
+        """Disconnect host 0 from the splitter."""
         self._fabric.apply([(1, self.switch.splitter.input)], [])
 
     def cut(self, hosts: Collection[int]) -> None:
-        """From now on no frame passes between these hosts and the packet network, and neither side is told."""
+        """Drop all frames between these hosts and the packet network; neither side is notified."""
         self._set_ports(hosts, _DISABLED)
 
     def mend(self, hosts: Collection[int]) -> None:
-        """The opposite."""
+        """Undo `cut`."""
         self._set_ports(hosts, _FORWARDING)
 
     def _set_ports(self, hosts: Collection[int], state: int) -> None:
-        # The bridge keeps what it has learnt, so that it does not flood what is for a host that was cut off.
+        # The bridge keeps its table, so that it does not flood frames for a host that was cut off.
         batch("bridge", [f"link set dev packet{host} state {state}" for host in hosts], self._middle.pid)
 
     @property
     def switch(self) -> Switch:
-        """The optical switch, for who will rule it in place of `grant_light`."""
+        """The optical switch, for a controller that takes the place of `grant_light`."""
         feed = len(self.plan.hosts) + 1
-        legs = tuple(range(feed + 1, feed + 1 + self.plan.receivers))
-        return Switch(self._middle.pid, legs[-1], Splitter("s1", feed, legs))
+        outputs = tuple(range(feed + 1, feed + 1 + self.plan.receivers))
+        return Switch(self._middle.pid, outputs[-1], Splitter("s1", feed, outputs))
 
     def received_bytes(self, host: int) -> int:
-        """What has arrived at a host's interfaces, with all headers, since the bed was built."""
+        """Return the bytes that a host has received, with all headers, since the bed was built."""
         return self._counted(host, (PACKETS, LIGHT), _RECEIVED)
 
-    def packet_bytes(self, host: int) -> int:
-        """What has left a host for the packet network, with all headers, since the bed was built."""
-        return self._counted(host, (PACKETS,), _SENT)
-
     def sent_bytes(self, host: int) -> int:
-        """What has left a host, by light and packets, with all headers, since the bed was built."""
+        """Return the bytes that a host has sent, by light and by packets."""
         return self._counted(host, (PACKETS, LIGHT), _SENT)
 
     def _counted(self, host: int, interfaces: Sequence[str], column: int) -> int:
-        # A process's view of its namespace, which can be had without going there (proc(5)).
+        # The namespace as its process sees it (proc(5)).
         lines = Path(f"/proc/{self.pid(host)}/net/dev").read_text().splitlines()
         counters = {name.strip(): figures.split() for name, _, figures in (line.partition(":") for line in lines)}
         return sum(int(counters[interface][column]) for interface in interfaces if interface in counters)
 
     def core_bytes(self) -> list[tuple[int, int]]:
-        """For each rack, the bytes that its link to the core has carried up and down."""
+        """Return for each rack the bytes that its link to the core has carried up and down."""
         links = {link["ifname"]: link["stats64"] for link in json.loads(query(_STATISTICS, "", self._middle.pid))}
         return [
             (links[f"core{rack}"]["rx"]["bytes"], links[f"core{rack}"]["tx"]["bytes"])
@@ -223,44 +211,41 @@ class Bed:
         batch("tc", shaped, self._middle.pid)
 
     def _lay_light(self) -> None:
-        """The switch's ports: host h at h + 1, the splitter's feed behind them, then its legs."""
+        """Connect the ports of the switch: host h at h + 1, then the input of the splitter, then its outputs."""
         splitter = self.switch.splitter
-        feed, legs = splitter.input, splitter.outputs
+        feed, outputs = splitter.input, splitter.outputs
         middle, names = f"netns {self._middle.pid}", self._names
-        fibres = [
+        fibers = [
             veth_pair(LIGHT, names.ocs_port(host + 1), MTU, f"netns {self.pid(host)}", middle)
             for host in self.plan.hosts
         ]
-        glass = [veth_pair(names.ocs_port(n), names.splitter_side(n), MTU, middle, middle) for n in (feed, *legs)]
-        batch("ip", [*fibres, *glass])
-        ends = [names.ocs_port(n) for n in range(1, legs[-1] + 1)]
-        ends += [names.splitter_side(n) for n in (feed, *legs)]
+        glass = [veth_pair(names.ocs_port(n), names.splitter_side(n), MTU, middle, middle) for n in (feed, *outputs)]
+        batch("ip", [*fibers, *glass])
+        ends = [names.ocs_port(n) for n in range(1, outputs[-1] + 1)]
+        ends += [names.splitter_side(n) for n in (feed, *outputs)]
         batch("ip", [f"link set {end} up" for end in ends], self._middle.pid)
-        self._fabric = OpticalFabric(names, legs[-1], [splitter], lambda lines: batch("tc", lines, self._middle.pid))
+        self._fabric = OpticalFabric(names, outputs[-1], [splitter], lambda lines: batch("tc", lines, self._middle.pid))
         self._fabric.prepare()
-        self._fabric.apply([], [(leg, host + 1) for leg, host in zip(legs, self.plan.hosts[1:], strict=True)])
+        self._fabric.apply([], [(output, host + 1) for output, host in zip(outputs, self.plan.hosts[1:], strict=True)])
         to_receivers = [names.ocs_port(host + 1) for host in self.plan.hosts[1:]]
         batch("tc", [line for port in to_receivers for line in self.plan.shape.lines(port)], self._middle.pid)
 
     def _bring_up(self, host: int) -> None:
         pid = self.pid(host)
         run_in_network_of(pid, _quiet_and_trusting)
-        if name := self.plan.congestion_control:
-            run_in_network_of(pid, lambda: _CONGESTION_CONTROL.write_text(name))
         lines = ["link set lo up", f"link set {PACKETS} up"]
         lines.append(f"address add {self.packet_address(host)}/24 brd + dev {PACKETS}")
         interfaces = [PACKETS]
         if self.plan.light:
             lines += [f"link set {LIGHT} up", f"address add {self.light_address(host)}/24 dev {LIGHT}"]
             interfaces.append(LIGHT)
-        # The peers' multicasts go by packets; ours name their interface.
+        # The peers multicast by packets; ours name their interface.
         lines.append(f"route replace 224.0.0.0/4 dev {PACKETS}")
         batch("ip", lines, pid)
         batch("tc", [line for interface in interfaces for line in self.plan.shape.lines(interface)], pid)
 
 
 _RECEIVED, _SENT = 0, 8
-_CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _STATISTICS = ("ip", "-json", "-statistics", "link", "show")
 
 
@@ -276,7 +261,36 @@ def _let_go(holder: subprocess.Popen[bytes]) -> None:
 
 
 def _await_namespace(holder: subprocess.Popen[bytes]) -> None:
-    """Wait until the holder has left ours: `mnexec` becomes `sleep` when it has."""
+    """Wait until the holder has left our namespace: then `mnexec` has become `sleep`."""
     while Path(f"/proc/{holder.pid}/comm").read_text().strip() != "sleep":
         if holder.poll() is not None:
             raise PlanError(f"the process that holds a namespace ended with status {holder.returncode}")
+
+
+@contextmanager
+def apart(bed: Bed, pairs: Iterable[tuple[int, int]], one_way_ms: float) -> Iterator[None]:
+    """Delay all packets between these pairs of hosts, both ways, on a bed without racks. Raises CannotRun, HostError.
+
+    Ingress of a host's port redirects packets for a distant host to one device, which returns them to the bridge later.
+    """
+    middle, device = bed.switch.namespace, "far"
+    command = ["mnexec", "-a", str(middle), sys.executable, str(HERE / "delay_relay.py"), device, str(one_way_ms)]
+    with subprocess.Popen(command, env=bed.environment, stdout=subprocess.PIPE, start_new_session=True) as relay:
+        try:
+            assert relay.stdout is not None
+            if relay.stdout.readline() != b"ready\n":
+                raise CannotRun("the relay that adds distance did not start: it needs /dev/net/tun")
+            # The bridge must not learn at that port, which frames of all hosts leave, and must not flood to it.
+            plug = f"link set {device} type bridge_slave learning off flood off mcast_flood off bcast_flood off"
+            batch("ip", [f"link set {device} master rack0", plug, f"link set {device} up"], middle)
+            both = [way for one, other in pairs for way in ((one, other), (other, one))]
+            lines = [f"qdisc add dev packet{host} ingress" for host in sorted({sender for sender, _ in both})]
+            lines += [
+                f"filter add dev packet{sender} parent ffff: protocol ip prio 1 u32 match ip dst "
+                f"{bed.packet_address(receiver)}/32 action mirred egress redirect dev {device}"
+                for sender, receiver in both
+            ]
+            batch("tc", lines, middle)
+            yield
+        finally:
+            relay.terminate()

@@ -1,4 +1,4 @@
-"""Who fails when in section IV-G of the Kascade paper, brought to a chain of another length and a shorter transfer."""
+"""The failures of section IV-G of the Kascade paper, for a chain of any length and a transfer of any duration."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from dataclasses import dataclass
 
 PAPER_NODES = 100
 PAPER_SECONDS = 5e9 / 80e6
-"""How long the paper's transfer took without failures: 5 GB at 80 MB/s."""
+"""The duration of the paper's transfer without failures: 5 GB at 80 MB/s."""
 LONG_ENOUGH = 40.0
 """Seconds of a transfer in which the paper's last failure, at 28 s, has its effect before the end."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """As in the paper: which nodes (from 1, the sender) fail how many seconds after the start."""
+    """The nodes (from 1, the sender) that fail, with the seconds after the start, as in the paper."""
 
     name: str
     failures: tuple[tuple[float, tuple[int, ...]], ...]
 
     def moments(self, nodes: int, seconds: float) -> list[tuple[float, list[int]]]:
-        """Who fails when in a chain of `nodes` during a transfer that takes so many `seconds` without failures.
+        """Return the failures in a chain of `nodes` during a transfer that takes `seconds` without failures.
 
-        In each further hundred of nodes the same fail at the same moments, so that the shares stay; in a shorter chain
-        those beyond its end do not exist. The seconds are the paper's own while the transfer is `LONG_ENOUGH`, and
-        shorter in proportion otherwise.
+        The same nodes fail in each further hundred; in a shorter chain those beyond its end do not exist.
         """
         scale = time_scale(seconds)
         hundreds = range(0, nodes, PAPER_NODES)
@@ -35,7 +33,7 @@ class Scenario:
 
 
 def time_scale(seconds: float) -> float:
-    """By which the paper's seconds are multiplied in a transfer that takes so many without failures."""
+    """Return the factor of the paper's times: 1 for a transfer that is `LONG_ENOUGH`, less for a shorter one."""
     return min(1.0, seconds / LONG_ENOUGH)
 
 
@@ -52,5 +50,3 @@ SCENARIOS = (
         for nodes, step in ((_TWO, 10.0), (_FIVE, 4.0), (_TEN, 2.0))
     ),
 )
-LEAST_GAP = 2.0
-"""Seconds between two failures that come one after the other, where they are nearest."""

@@ -1,16 +1,14 @@
-"""Results of rounds in a file of JSON lines, so that a measurement of hours goes on where it was ended.
+"""Results in a file of JSON lines, so that a measurement of hours can be interrupted and resumed.
 
-The first line says what was measured, each one after it is a result. A line that was not finished counts for nothing.
+The first line has the settings, each further line a result. An unfinished last line is ignored.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from transport_bed.failures import CannotRun
 
@@ -18,9 +16,9 @@ Result = dict[str, Any]
 
 
 class KeptRounds:
-    """One result of each case and round, in `path` (None: in memory only). Raises CannotRun, OSError.
+    """A result for each case and round, in `path` or, if it is None, in memory only. Raises CannotRun, OSError.
 
-    `settings` is what makes results comparable: a file of others is refused.
+    Results compare only under the same `settings`: a file of others is refused.
     """
 
     def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
@@ -44,41 +42,29 @@ class KeptRounds:
         rewritten.rename(path)
 
     def has(self, number: int, case: str) -> bool:
-        """Whether this was measured."""
+        """Return whether there is a result."""
         return (number, case) in self._results
 
     def add(self, number: int, case: str, result: Result) -> None:
-        """Keep it at once."""
+        """Keep a result at once."""
         self._results[number, case] = result
         if self._path is not None:
             with self._path.open("a") as file:
                 file.write(json.dumps({"round": number, "case": case, "result": result}) + "\n")
 
     def of(self, case: str, rounds: int) -> list[Result]:
-        """What there is of the first `rounds` rounds, in their order."""
+        """Return the results of the first rounds, in order."""
         return [self._results[number, case] for number in range(rounds) if self.has(number, case)]
 
-
-def in_turn(measures: Mapping[str, Callable[[], Result]], rounds: int, kept: KeptRounds, bar: tqdm[Any]) -> None:
-    """Measure all that is missing, round by round; every second one goes backwards, as in `script.in_turn`."""
-    for number in range(rounds):
-        for case in list(measures)[:: -1 if number % 2 else 1]:
-            if not kept.has(number, case):
-                bar.set_postfix_str(f"{case}, round {number + 1}")
-                kept.add(number, case, measures[case]())
-                bar.update()
-
-
-def missing(cases: Mapping[str, object], rounds: int, kept: KeptRounds) -> int:
-    """How many are to be measured still."""
-    return sum(not kept.has(number, case) for number in range(rounds) for case in cases)
+    def missing(self, cases: Iterable[str], rounds: int) -> int:
+        """Return how many results are not there yet."""
+        return sum(not self.has(number, case) for case in cases for number in range(rounds))
 
 
 def _finished_lines(path: Path, first: str) -> list[str]:
-    """Those of a file, or `first` where there are none. Raises CannotRun for what is no text."""
+    """Return the lines of a file, or `first` if there are none. Raises CannotRun."""
     try:
-        content = path.read_bytes()
-        *lines, unfinished = content.decode().split("\n")
+        *lines, unfinished = path.read_bytes().decode().split("\n")
     except FileNotFoundError:
         return [first]
     except UnicodeDecodeError:

@@ -1,29 +1,36 @@
-"""One transfer by one command, from nothing but a remote shell on every host: what starting took, and what the rest.
+"""One transfer by one command that also starts the receivers: start-up and transfer apart, with processor time.
 
-The clock starts with the command and stops when the last receiver has its whole copy, which is then compared byte by
-byte. Start-up is over when the first byte of the file has come to any receiver.
+Start-up ends with the first byte of the file at any receiver; the clock stops with the last complete copy.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from transport_bed.bed import Bed
 from transport_bed.failures import RunFailed
-from transport_bed.first_piece import FirstPiece
-from transport_bed.processor import Processor
 from transport_bed.run import Run, opened
 from transport_bed.tools.tool import Tool
+
+_PIECE = 64 << 10
+"""Less than any tool writes first, more than the notes that some keep beside the copy."""
+_BLOCK = 512
+"""The unit of st_blocks (stat(2)); a tool may set the length of a file before it writes."""
+_NICE, _IDLE = (1,), (3, 4)
+"""Columns of /proc/stat (proc(5)): low-priority work; idle, and waiting for a disk."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out; `failure` is empty when every receiver has the file, and `late` says that time was up.
+    """A transfer; `failure` is empty when every receiver has the file, and `late` says that the time was up.
 
-    `processor_seconds` are those of the transfer behind start-up; `others_share` is what of the machine's time went to
-    who had no part in it. None where the kernel does not tell them.
+    `processor_seconds` are those after start-up; `others_share` is the share of the machine that other programs used.
+    Both are None where the kernel has no control groups of version 2.
     """
 
     seconds: float
@@ -34,20 +41,17 @@ class Measured:
     late: bool = False
 
 
-_LONGEST_REASON = 200
-
-
-def measured(  # noqa: PLR0913, PLR0917 - what, where, and until when
+def measured(  # noqa: PLR0913, PLR0917 - tool, place, and limit
     tool: Tool, bed: Bed, source: Path, programs: Path, limit_seconds: float, parent: Path
 ) -> Measured:
-    """Carry the file once, copies to below `parent`."""
+    """Carry the file once, with copies below `parent`."""
     with Processor() as processor, opened(bed, source, programs, parent) as run:
         try:
             tool.prepare(run)
             return _carried(tool, run, processor, limit_seconds)
         except RunFailed as failure:
             late = run.started > 0 and time.monotonic() > run.deadline
-            return Measured(limit_seconds, limit_seconds, None, None, str(failure)[:_LONGEST_REASON], late)
+            return Measured(limit_seconds, limit_seconds, None, None, str(failure)[:200], late)
 
 
 def _carried(tool: Tool, run: Run, processor: Processor, limit_seconds: float) -> Measured:
@@ -59,6 +63,149 @@ def _carried(tool: Tool, run: Run, processor: Processor, limit_seconds: float) -
     used, others = processor.seconds, processor.others_share
     starting = max(0.0, first.began(ended, run.size) - started)
     paid = used - begun[0] if used is not None and begun and begun[0] is not None else None
-    broken = sorted(set(run.receivers).difference(run.intact(run.receivers)))
-    names = ", ".join(f"h{receiver}" for receiver in broken)
-    return Measured(ended - started, starting, paid, others, names and f"another file than was sent at {names}")
+    return Measured(ended - started, starting, paid, others, run.fault())
+
+
+class FirstPiece:
+    """Watches folders for the first piece of the file; `called` is called once when it is there."""
+
+    def __init__(self, folders: Sequence[Path], size: int, called: Callable[[], None]) -> None:
+        self.moment: float | None = None
+        """The time (time.monotonic) of the first piece."""
+        self.seen = 0
+        """Bytes of the longest copy at that time: some tools write late."""
+        self._folders, self._least, self._called = folders, min(size, _PIECE), called
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="first piece", daemon=True)
+
+    def __enter__(self) -> FirstPiece:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.02):
+            self.seen = max(map(_written, self._folders))
+            if self.seen >= self._least:
+                self.moment = time.monotonic()
+                self._called()
+                return
+
+    def began(self, ended: float, size: int) -> float:
+        """Return the time of the first byte, for which the first piece came at the rate of the rest."""
+        if self.moment is None:
+            return ended
+        rest = size - self.seen
+        return self.moment - (ended - self.moment) * self.seen / rest if rest > 0 else self.moment
+
+
+def _written(folder: Path) -> int:
+    """Return the bytes of the largest file."""
+    sizes = [0]
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                sizes.append(entry.stat(follow_symlinks=False).st_blocks * _BLOCK)
+            except FileNotFoundError:
+                continue
+    return max(sizes)
+
+
+class Idle:
+    """Idle shares of all processors, from 0 to 1, since it was made."""
+
+    def __init__(self) -> None:
+        self._before = _times()
+
+    @property
+    def share(self) -> float:
+        """The share of idle time."""
+        return self._share(_IDLE)
+
+    @property
+    def available(self) -> float:
+        """The share of idle time and of time that low-priority work would have given up."""
+        return self._share(_NICE + _IDLE)
+
+    def _share(self, columns: Sequence[int]) -> float:
+        passed = [now - before for now, before in zip(_times(), self._before, strict=True)]
+        return sum(passed[column] for column in columns) / max(1, sum(passed))
+
+
+def _times() -> list[int]:
+    # The time of guests is in the first columns already.
+    return [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+
+
+class Processor:
+    """Processor time of all processes that start in the block, by a control group of version 2 (cgroups(7)).
+
+    This process joins the group, so that its children are born there; its own time is subtracted.
+    """
+
+    def __init__(self) -> None:
+        self._home = _own_group()
+        self._group = None if self._home is None else self._home / f"blast-transport-{os.getpid()}"
+
+    def __enter__(self) -> Processor:
+        if self._group is not None:
+            try:
+                self._group.mkdir(exist_ok=True)
+                _move_into(self._group)
+            except OSError:
+                self._leave()
+                self._group = None
+        self._began, self._idle, self._used_before = time.monotonic(), Idle(), self._used()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of all processors so far; None without a group."""
+        used = self._used()
+        return None if used is None else used - time.process_time()
+
+    @property
+    def others_share(self) -> float | None:
+        """The share of the machine that other processes have used; None without a group."""
+        used = self._used()
+        if used is None or self._used_before is None:
+            return None
+        own = (used - self._used_before) / ((time.monotonic() - self._began) * (os.cpu_count() or 1))
+        return max(0.0, 1 - self._idle.share - own)
+
+    def _used(self) -> float | None:
+        if self._group is None:
+            return None
+        told = dict(line.split() for line in (self._group / "cpu.stat").read_text().splitlines())
+        return int(told["usage_usec"]) / 1e6
+
+    def _leave(self) -> None:
+        """Remove the group as soon as all its processes have ended."""
+        if self._group is None or self._home is None or not self._group.exists():
+            return
+        _move_into(self._home)
+        deadline = time.monotonic() + 2.0
+        while time.monotonic() < deadline:
+            try:
+                self._group.rmdir()
+                return
+            except OSError:
+                time.sleep(0.01)
+
+
+def _own_group() -> Path | None:
+    mounts = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
+    root = next((Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"), None)
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
+    return None if root is None or own is None else root / own
+
+
+def _move_into(group: Path) -> None:
+    (group / "cgroup.procs").write_text(str(os.getpid()))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import queue
-import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,21 @@ _GRACE_SECONDS = 2.0
 
 
 class Program:
-    """A running command. Its standard output and error go to `log`; the lines of the former are also kept here."""
+    """A running command. Its output goes to `log`; the lines of standard output are also kept here."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a process consists of
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a process
         self, bed: Bed, host: int, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]
     ) -> None:
         self.name, self.host = name, host
         self._log = log
         self._lines: queue.SimpleQueue[tuple[float, str] | None] = queue.SimpleQueue()
-        with log.open("ab") as said:
+        with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 bed.on(host, command),
                 env={**bed.environment, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 start_new_session=True,
             )
         self._reader = threading.Thread(target=self._read, name=f"read-{name}", daemon=True)
@@ -52,30 +52,25 @@ class Program:
         return self._process.poll()
 
     def next_line(self, deadline: float) -> tuple[float, str]:
-        """When its next line came (time.monotonic), and the line. Raises RunFailed when none comes in time."""
+        """Return the time (time.monotonic) of its next line, and the line. Raises RunFailed."""
         try:
-            said = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            found = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise RunFailed(f"{self.name} said nothing in time{self._last_words()}") from None
-        if said is None:
+            raise RunFailed(f"{self.name} printed nothing in time{self._last_words()}") from None
+        if found is None:
             self._lines.put(None)
             raise RunFailed(f"{self.name} ended with status {self._process.wait()}{self._last_words()}")
-        return said
+        return found
 
     def await_line(self, text: str, deadline: float) -> float:
-        """When it said the line `text`. Raises RunFailed."""
+        """Return the time of the line `text`. Raises RunFailed."""
         while True:
             moment, line = self.next_line(deadline)
             if line == text:
                 return moment
 
-    def await_event(self, event: str, deadline: float) -> float:
-        """When it said a JSON line whose `event` is this one. Raises RunFailed, also when it says `failed` instead."""
-        moment, _ = self.await_said(event, deadline)
-        return moment
-
     def await_said(self, event: str, deadline: float) -> tuple[float, dict[str, Any]]:
-        """As `await_event`, and all that the line says."""
+        """Return the time and the JSON line with this `event`. Raises RunFailed, also for `failed` instead."""
         while True:
             moment, line = self.next_line(deadline)
             said = _parsed(line)
@@ -84,8 +79,12 @@ class Program:
             if said.get("event") == "failed":
                 raise RunFailed(f"{self.name} failed: {said.get('reason')}")
 
+    def await_event(self, event: str, deadline: float) -> float:
+        """Return the time of the JSON line with this `event`. Raises RunFailed."""
+        return self.await_said(event, deadline)[0]
+
     def last_json(self) -> dict[str, Any]:
-        """The last JSON line of a program that has ended; nothing if it said none."""
+        """Return the last JSON line of a program that has ended."""
         self._reader.join()
         last: dict[str, Any] = {}
         while (said := self._lines.get()) is not None:
@@ -94,7 +93,7 @@ class Program:
         return last
 
     def await_end(self, deadline: float) -> float:
-        """When it ended. Raises RunFailed."""
+        """Return the time of its end. Raises RunFailed."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -112,21 +111,20 @@ class Program:
         self._process.send_signal(number)
 
     def require_success(self) -> None:
-        """Raises RunFailed unless it has ended with status 0."""
+        """Raise RunFailed unless it has ended with status 0."""
         if self._process.poll() != 0:
             raise RunFailed(f"{self.name} ended with status {self._process.returncode}{self._last_words()}")
 
     def end(self) -> None:
-        """End it and what it has started."""
+        """End it and its children."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.pid, number)
-                # Of a stopped process only the kernel hears anything.
+                # A stopped process receives no signal before it continues.
                 os.killpg(self.pid, signal.SIGCONT)
+                self._process.wait(_GRACE_SECONDS)
             except ProcessLookupError:
                 break
-            try:
-                self._process.wait(_GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 continue
             break
@@ -136,9 +134,8 @@ class Program:
         self._reader.join(_GRACE_SECONDS)
 
     def _read(self) -> None:
-        output = self._process.stdout
-        assert output is not None
-        with output, self._log.open("ab") as log:
+        assert self._process.stdout is not None
+        with self._process.stdout as output, self._log.open("ab") as log:
             for line in output:
                 self._lines.put((time.monotonic(), line.decode(errors="replace").rstrip("\n")))
                 log.write(line)
@@ -150,34 +147,26 @@ class Program:
 
 
 def await_received(programs: Iterable[Program], deadline: float) -> tuple[float, float]:
-    """When the first byte came to any of them, and when the last one had all: both by their `received`.
-
-    Raises RunFailed.
-    """
+    """Return the times of the first byte at any of them and of the last complete copy. Raises RunFailed."""
     heard = [program.await_said("received", deadline) for program in programs]
     return min(moment - said["seconds"] for moment, said in heard), max(moment for moment, _ in heard)
 
 
 def await_exits(programs: Sequence[Program], deadline: float) -> None:
-    """Wait until all have ended with status 0. Raises RunFailed."""
+    """Wait until all have ended with status 0. Raises RunFailed as soon as one fails."""
     waiting = {os.pidfd_open(program.pid): program for program in programs if program.status is None}
-    ended = [program for program in programs if program not in waiting.values()]
     try:
         while waiting:
-            poller = select.poll()
-            for handle in waiting:
-                poller.register(handle, select.POLLIN)
-            ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            ready = wait(list(waiting), max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise RunFailed(f"{next(iter(waiting.values())).name} was not done in time")
-            for handle, _ in ready:
+            for handle in [handle for handle in waiting if handle in ready]:
                 os.close(handle)
-                ended.append(waiting.pop(handle))
-                ended[-1].require_success()
+                waiting.pop(handle).require_success()
     finally:
         for handle in waiting:
             os.close(handle)
-    for program in ended:
+    for program in programs:
         program.require_success()
 
 

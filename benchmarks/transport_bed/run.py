@@ -1,7 +1,6 @@
-"""One transfer by one tool, on the one clock: from the sender's start to the last receiver's complete file.
+"""One transfer by one tool, on one clock: from the start of the sender to the last complete copy.
 
-Receivers and daemons are started before and waited for. What arrived is compared byte by byte after the clock has
-stopped, then deleted.
+Receivers and daemons start before. The copies are compared byte by byte after the clock has stopped, then deleted.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from transport_bed.program import Program
 from transport_bed.tools.tool import Tool
 
 _PREPARATION_SECONDS = 60.0
-_NOTHING: Mapping[str, str] = {}
 _LOOK_SECONDS = 0.001
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one transfer took, and what the tool had to say. `failure` is empty when all receivers have the file."""
+    """The seconds of a transfer, and the report of the tool. `failure` is empty when all receivers have the file."""
 
     seconds: float
     failure: str
@@ -36,7 +35,7 @@ class Outcome:
 
 @dataclass
 class Run:
-    """What a tool is given: hosts, the file, where copies go, and until when (time.monotonic) it must be done."""
+    """The hosts, the file, the folder of the copies, and the deadline (time.monotonic) of a transfer."""
 
     bed: Bed
     source: Path
@@ -47,14 +46,14 @@ class Run:
     programs: list[Program] = field(default_factory=list)
 
     def begin(self, limit_seconds: float) -> float:
-        """Start the clock; what it shows."""
+        """Start the clock and return its time."""
         self.started = time.monotonic()
         self.deadline = self.started + limit_seconds
         return self.started
 
     @property
-    def receivers(self) -> range:
-        """Their hosts."""
+    def receivers(self) -> Sequence[int]:
+        """The hosts that receive."""
         return self.bed.plan.hosts[1:]
 
     @property
@@ -63,17 +62,17 @@ class Run:
         return self.source.stat().st_size
 
     def directory(self, receiver: int) -> Path:
-        """Where a receiver puts files."""
+        """Return the folder of a receiver."""
         return self.folder / str(receiver)
 
     def output(self, receiver: int) -> Path:
-        """Where its copy must be in the end."""
+        """Return the path of its copy."""
         return self.directory(receiver) / self.source.name
 
     def start(
         self, host: int, name: str, command: Sequence[str | Path], environment: Mapping[str, str] = _NOTHING
     ) -> Program:
-        """Start a program on a host, with more in its environment than others have; it is ended with the run."""
+        """Start a program on a host; it ends with the run."""
         words, log = [str(word) for word in command], self.folder / f"{name}-{host}.log"
         program = Program(self.bed, host, f"{name} on h{host}", words, log, environment)
         self.programs.append(program)
@@ -83,27 +82,39 @@ class Run:
         """Start a program on the sender's host."""
         return self.start(SENDER, name, command)
 
+    def start_receivers(self, name: str, command: Sequence[str | Path], *, ready: str) -> list[Program]:
+        """Start a program on every receiver, with the path of its copy as the last word; wait for the line `ready`."""
+        started = [self.start(receiver, name, [*command, self.output(receiver)]) for receiver in self.receivers]
+        for program in started:
+            program.await_line(ready, self.deadline)
+        return started
+
     def await_outputs(self, sender: Program) -> float:
-        """When every receiver had its copy, which the tool gives its name when it is whole. Raises RunFailed."""
+        """Return the time when every receiver had its copy, which is named when complete. Raises RunFailed."""
         missing = list(self.receivers)
         while missing := [receiver for receiver in missing if not self.output(receiver).exists()]:
             if sender.status:
                 sender.require_success()
             if time.monotonic() > self.deadline:
-                raise RunFailed(f"{', '.join(f'h{receiver}' for receiver in missing)} had no file in time")
+                raise RunFailed(f"{hosts(missing)} had no file in time")
             time.sleep(_LOOK_SECONDS)
         return time.monotonic()
 
     def await_bytes(self, host: int, count: float) -> None:
-        """Wait until so many bytes have arrived at a host, by light and packets. Raises RunFailed."""
+        """Wait until a host has received this number of bytes. Raises RunFailed."""
         while self.bed.received_bytes(host) < count:
             if time.monotonic() > self.deadline:
                 raise RunFailed(f"h{host} had received only {self.bed.received_bytes(host)} bytes in time")
             time.sleep(_LOOK_SECONDS)
 
     def intact(self, receivers: Collection[int]) -> list[int]:
-        """Those of the receivers whose copy is the same as the file."""
+        """Return the receivers whose copy is the same as the file."""
         return [receiver for receiver in receivers if contents.same(self.source, self.output(receiver))]
+
+    def fault(self) -> str:
+        """Return a sentence that names the receivers with a wrong copy, or nothing."""
+        broken = sorted(set(self.receivers).difference(self.intact(self.receivers)))
+        return f"another file than was sent at {hosts(broken)}" if broken else ""
 
     def end(self) -> None:
         """End all programs and delete all copies."""
@@ -112,9 +123,14 @@ class Run:
         shutil.rmtree(self.folder)
 
 
+def hosts(numbers: Collection[int]) -> str:
+    """Return the names of hosts."""
+    return ", ".join(f"h{number}" for number in numbers)
+
+
 @contextmanager
 def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: Path | None = None) -> Iterator[Run]:
-    """A run with time to prepare it; programs end and copies go with it. They lie in `parent`, or beside `source`."""
+    """Make a run whose copies are in `parent`, or beside `source`; end its programs and delete them."""
     folder = (parent or source.parent) / "run"
     folder.mkdir()
     run = Run(bed, source, folder, programs_folder or folder, time.monotonic() + _PREPARATION_SECONDS)
@@ -126,22 +142,13 @@ def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: 
         run.end()
 
 
-def transfer(  # noqa: PLR0913, PLR0917 - what, where, and until when
-    tool: Tool,
-    bed: Bed,
-    source: Path,
-    programs_folder: Path,
-    limit_seconds: float,
-    parent: Path | None = None,
-) -> Outcome:
-    """Carry the file once, copies to below `parent`; a tool that does not manage it within the limit has failed."""
-    with opened(bed, source, programs_folder, parent) as run:
+def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
+    """Carry the file once; a tool that takes longer than the limit has failed."""
+    with opened(bed, source, programs_folder) as run:
         try:
             tool.prepare(run)
             started = run.begin(limit_seconds)
             ended, notes = tool.send(run)
         except RunFailed as failure:
             return Outcome(limit_seconds, str(failure), {})
-        broken = set(run.receivers).difference(run.intact(run.receivers)) if tool.carries else ()
-        names = ", ".join(f"h{receiver}" for receiver in sorted(broken))
-        return Outcome(ended - started, names and f"another file than was sent at {names}", notes)
+        return Outcome(ended - started, run.fault() if tool.carries else "", notes)

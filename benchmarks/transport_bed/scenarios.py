@@ -1,50 +1,47 @@
-"""The Kascade paper's scenarios (section IV), on a bed: what is built, which tools can work there, in which order."""
+"""The scenarios of the Kascade paper (section IV) on a bed, and their rows."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
-from transport_bed.bed import SENDER, Bed, Plan
-from transport_bed.distance import apart
+from transport_bed.bed import SENDER, Bed, Plan, apart
+from transport_bed.measured import Measured
 from transport_bed.shape import UNSHAPED, Shape
-from transport_bed.tools.blast_send import BlastSend
-from transport_bed.tools.clustered import NaiveByClush, UdpcastByClush
-from transport_bed.tools.open_mpi import OpenMpi
-from transport_bed.tools.served import Served
-from transport_bed.tools.taktuk import TakTukChain, TakTukTree
+from transport_bed.tools.blast import BlastSend
+from transport_bed.tools.peers import NaiveByClush, OpenMpi, Served, TakTukChain, TakTukTree, UdpcastByClush
 
+Row = dict[str, Any]
 HOSTS_PER_RACK = 10
-SHAPE = Shape(16.0)
+SHAPE, LONG_SHAPE = Shape(16.0), Shape(400.0)
 UPLINKS = Shape(64.0)
-"""A rack's link to the core carries what four of its ten hosts can send."""
-LONG_SHAPE = Shape(400.0)
-ONE_WAY_MS = 8.0
+"""The link of a rack to the core: four times that of a host."""
 
 OURS = BlastSend.name
 COMMANDS: dict[str, type[Served]] = {
     tool.name: tool for tool in (BlastSend, UdpcastByClush, TakTukChain, TakTukTree, OpenMpi, NaiveByClush)
 }
-"""What is compared, each as one command that starts everything itself."""
-PEERS = tuple(name for name in COMMANDS if name != OURS)
+"""The tools, each one command that starts its receivers too."""
 
 
 def in_order(receivers: int, _seed: int) -> list[int]:
-    """Along the racks, which is the natural order of the names."""
+    """Return the receivers rack by rack, which is the natural order of their names."""
     return list(range(1, receivers + 1))
 
 
 def in_random_order(receivers: int, seed: int) -> list[int]:
-    """Another one for every seed; the same for every tool."""
+    """Return the receivers in an order that depends on the seed, and not on the tool."""
     return random.Random(f"{receivers} {seed}").sample(range(1, receivers + 1), receivers)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """`section` of the paper; what is built for so many receivers; the order of receivers in the run of this number."""
+    """A section of the paper: the plan for a number of receivers, and their order in the run of a number."""
 
     name: str
     section: str
@@ -53,19 +50,19 @@ class Scenario:
     plan: Callable[[int], Plan]
     order: Callable[[int, int], Sequence[int]] = in_order
     unable: Mapping[str, str] = field(default_factory=dict)
-    """Tools that cannot work here, and why."""
+    """Tools that cannot run here, and why."""
     to_disk: bool = False
     one_way_ms: float = 0.0
-    """Between any two hosts but the sender and the first receiver, which are at one site."""
+    """Delay between any two hosts but the sender and the first receiver, which are at one site."""
 
     @property
     def rate_mbps(self) -> float | None:
-        """Of a host's link."""
+        """The rate of the link of a host."""
         return self.plan(self.receivers[0]).shape.rate_mbps
 
     @contextmanager
     def distances(self, bed: Bed) -> Iterator[None]:
-        """What the bed needs for `one_way_ms`."""
+        """Add `one_way_ms` to a bed."""
         pairs = [pair for pair in combinations(bed.plan.hosts, 2) if pair != (SENDER, 1)]
         if not self.one_way_ms or not pairs:
             yield
@@ -75,35 +72,81 @@ class Scenario:
 
 
 def racks(receivers: int) -> Plan:
-    """Hosts in racks of `HOSTS_PER_RACK`, the sender in the first."""
+    """Return a plan with racks of `HOSTS_PER_RACK`, the sender in the first."""
     hosts = range(receivers + 1)
     grouped = tuple(tuple(hosts[start : start + HOSTS_PER_RACK]) for start in range(0, len(hosts), HOSTS_PER_RACK))
     return Plan(receivers, SHAPE, grouped, UPLINKS, light=False)
 
 
 def one_network(shape: Shape) -> Callable[[int], Plan]:
-    """All hosts on one network."""
+    """Return plans with all hosts on one network."""
     return lambda receivers: Plan(receivers, shape, light=False)
 
 
-SCALE = (5, 10, 25, 50, 75, 100)
-_ROUTED = {UdpcastByClush.name: "its multicast does not pass a router by itself; the paper leaves it out here as well"}
+_SCALE = (5, 10, 25, 50, 75, 100)
+_ROUTED = {UdpcastByClush.name: "its multicast does not pass a router by itself; the paper leaves it out, too"}
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
-        Scenario("ordered", "IV-A", SCALE, 20, racks),
+        Scenario("ordered", "IV-A", _SCALE, 20, racks),
         Scenario("fast", "IV-B", (1, 2, 4, 7, 10, 14), 500, one_network(UNSHAPED)),
-        Scenario("random", "IV-C", SCALE, 20, racks, in_random_order),
-        Scenario("disk", "IV-D", SCALE, 20, racks, to_disk=True),
-        Scenario(
-            "sites",
-            "IV-E",
-            (1, 2, 3, 4, 5, 6),
-            200,
-            one_network(LONG_SHAPE),
-            unable=_ROUTED,
-            one_way_ms=ONE_WAY_MS,
-        ),
-        Scenario("small", "IV-F", SCALE, 50, one_network(UNSHAPED)),
+        Scenario("random", "IV-C", _SCALE, 20, racks, in_random_order),
+        Scenario("disk", "IV-D", _SCALE, 20, racks, to_disk=True),
+        Scenario("sites", "IV-E", (1, 2, 3, 4, 5, 6), 200, one_network(LONG_SHAPE), unable=_ROUTED, one_way_ms=8.0),
+        Scenario("small", "IV-F", _SCALE, 50, one_network(UNSHAPED)),
     )
 }
+
+
+def row_of(scenario: Scenario, receivers: int, tool: str, settings: Row, runs: Iterable[Measured]) -> Row:
+    """Return the row of these runs; `settings` are `bytes`, `limit_seconds` and `repeats`."""
+    runs = list(runs)
+    whole = [run for run in runs if not run.failure]
+    return {
+        "scenario": scenario.name,
+        "section": scenario.section,
+        "tool": tool,
+        "title": COMMANDS[tool].title,
+        "receivers": receivers,
+        "rate_mbps": scenario.rate_mbps,
+        **settings,
+        "seconds": [round(run.seconds, 4) for run in whole],
+        "start_seconds": [round(run.start_seconds, 4) for run in whole],
+        "processor_seconds": [round(run.processor_seconds, 4) for run in whole if run.processor_seconds is not None],
+        "others_share": [round(run.others_share, 3) for run in whole if run.others_share is not None],
+        "failures": [run.failure for run in runs if run.failure and not run.late],
+        "late": sum(run.late for run in runs),
+        "left_out": "",
+    }
+
+
+def is_given_up(runs: Sequence[Measured]) -> bool:
+    """Return whether more runs are pointless: one was late, or all have failed."""
+    return any(run.late for run in runs) or (len(runs) > 1 and all(run.failure for run in runs))
+
+
+def too_slow(rows: Iterable[Row], scenario: str, tool: str, receivers: int) -> str:
+    """Return why a tool is not tried: it was late with fewer receivers. Empty if it was not."""
+    late = [row for row in rows if row["late"] and (row["scenario"], row["tool"]) == (scenario, tool)]
+    fewer = [row for row in late if row["receivers"] < receivers]
+    if not fewer:
+        return ""
+    first = min(fewer, key=lambda row: row["receivers"])
+    return f"not done in {first['limit_seconds']:g} s with {first['receivers']} receivers already"
+
+
+def line(row: Row) -> str:
+    """Return a line of a table."""
+    start = f"{row['scenario']:<8}{row['receivers']:>4} receivers  {row['title']:<28}"
+    failed = f"   {len(row['failures'])} failed: {row['failures'][-1]}" if row["failures"] else ""
+    if row["left_out"]:
+        return f"{start}left out: {row['left_out']}"
+    if row["late"]:
+        return f"{start}not done in {row['limit_seconds']:g} s{failed}"
+    if not row["seconds"]:
+        return f"{start}{'-':>8}{failed}"
+    starting = statistics.mean(row["start_seconds"])
+    carrying = statistics.mean(row["seconds"]) - starting
+    share = f"{row['bytes'] * 8e-6 / carrying / row['rate_mbps']:>8.3f} of the link" if row["rate_mbps"] else ""
+    rate = f"{row['bytes'] / 1e6 / carrying:>9.2f} MB/s"
+    return f"{start}{starting:>8.2f} s start-up +{carrying:>8.2f} s{rate}{share}{failed}"

@@ -1,4 +1,4 @@
-"""What the scripts of single claims share: options, rounds in turn, ending with a sentence."""
+"""Options, rounds in turn, and the exit status of the scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -18,35 +18,34 @@ from transport_bed.bed import Bed, Plan
 from transport_bed.failures import CannotRun
 
 DONE, MISSED, WRONG_INPUT, ENDED = 0, 1, 2, 143
-_DISCARDED_ROUNDS = 1
-_MOST = 1_000_000
+_MAX_COUNT = 1_000_000
 
 Result = TypeVar("Result")
 
 
 def parser(text: str | None, megabytes: int, repeats: int) -> argparse.ArgumentParser:
-    """Options that all have."""
+    """Return a parser with the options that all scripts have."""
     result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("--megabytes", type=count, default=megabytes, help=f"of the file (default: {megabytes})")
-    result.add_argument("--repeats", type=count, default=repeats, help=f"that count, after one (default: {repeats})")
+    result.add_argument("--megabytes", type=count, default=megabytes, help=f"size of the file (default: {megabytes})")
+    result.add_argument("--repeats", type=count, default=repeats, help=f"rounds that count (default: {repeats})")
     result.add_argument("--json", action="store_true")
     return result
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on, for an option."""
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {_MOST}")
+    """Parse a whole number from 1 on."""
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _MAX_COUNT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {_MAX_COUNT}")
     return int(text)
 
 
 def counts(text: str) -> list[int]:
-    """Such numbers with commas between them."""
+    """Parse such numbers, with commas between them."""
     return [count(one) for one in text.split(",")]
 
 
 def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Names with commas between them, for an option; in the order of `names`."""
+    """Return a parser of names with commas between them, which returns them in the order of `names`."""
     known = list(names)
 
     def some(text: str) -> list[str]:
@@ -59,7 +58,7 @@ def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 @contextmanager
 def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
-    """A bed, and a file for it in a folder of its own in memory. Raises CannotRun, LabError."""
+    """Build a bed, and a file for it in memory. Raises CannotRun, LabError."""
     contents.require_room(size, plan.receivers + 1)
     with contents.workshop() as folder, Bed(plan) as bed:
         source = folder / "source"
@@ -67,29 +66,38 @@ def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
         yield bed, source
 
 
-def in_turn(
-    measures: Mapping[str, Callable[[], Result]], repeats: int, discarded: int = _DISCARDED_ROUNDS
-) -> dict[str, list[Result]]:
-    """Call all of them in turn, again and again; the results, without those of the first `discarded` rounds.
+def turns(names: Iterable[str], rounds: int, begin: int = 0) -> Iterator[tuple[int, str]]:
+    """Yield the number of each round and each name; every second round goes backwards, as order may matter.
 
-    Every second round goes backwards: who comes after whom, and what that one left to be written back, is not always
-    the same.
+    A line on standard error shows the progress, from `begin` on.
     """
-    results: dict[str, list[Result]] = {name: [] for name in measures}
-    rounds = range(repeats + discarded)
-    with tqdm(total=len(rounds) * len(measures), unit="run", disable=None, file=sys.stderr) as bar:
-        for number in rounds:
-            for name, measure in list(measures.items())[:: -1 if number % 2 else 1]:
+    ordered = list(names)
+    with tqdm(total=rounds * len(ordered), initial=begin, unit="run", disable=None, file=sys.stderr) as bar:
+        for number in range(rounds):
+            for name in ordered[:: -1 if number % 2 else 1]:
                 bar.set_postfix_str(f"{name}, round {number}")
-                result = measure()
-                if number >= discarded:
-                    results[name].append(result)
+                yield number, name
                 bar.update()
+
+
+def in_turn(measures: Mapping[str, Callable[[], Result]], repeats: int, discarded: int = 1) -> dict[str, list[Result]]:
+    """Call all of them in turn; return the results without those of the first `discarded` rounds."""
+    results: dict[str, list[Result]] = {name: [] for name in measures}
+    for number, name in turns(measures, repeats + discarded):
+        result = measures[name]()
+        if number >= discarded:
+            results[name].append(result)
     return results
 
 
+def report(bar: tqdm[Any], text: str) -> None:
+    """Show the next run in a line of progress."""
+    bar.set_postfix_str(text)
+    bar.update()
+
+
 def run(main: Callable[[], bool]) -> None:
-    """End with the status that says whether it was as it must be, or with a sentence; when told to, in order."""
+    """Exit with the status of the result, or with the sentence of an error; remove everything when terminated."""
     end_in_order(ENDED)
     try:
         sys.exit(DONE if main() else MISSED)

@@ -1,4 +1,4 @@
-"""How fast the links of a bed are, and what of that a file can get."""
+"""The rate of the links of a bed, and the share of it that a file can use."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 MTU = 1500
 _ETHERNET = 14
 _UDP_HEADERS = 20 + 8 + 16
-"""IPv4, UDP, and the transport's own header."""
+"""IPv4, UDP, and the header of the transport."""
 _TCP_HEADERS = 20 + 20 + 12
 """IPv4, TCP, and the time stamps that Linux sends."""
 _BURST = 128 << 10
-"""Above one super-packet of 64 KiB, so that it passes whole."""
-_QUEUE_MS = 20
+"""Above a super-packet of 64 KiB, so that it passes whole."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Every link carries `rate_mbps`, or what the machine bears (None)."""
+    """Links of `rate_mbps`, or as fast as the machine (None)."""
 
     rate_mbps: float | None
 
@@ -28,12 +27,12 @@ class Shape:
 
     @property
     def udp_limit(self) -> float | None:
-        """Bits of a file per second that datagrams of a full MTU carry."""
+        """Bits of a file per second in datagrams of a full MTU."""
         return self._share(MTU - _UDP_HEADERS)
 
     @property
     def tcp_limit(self) -> float | None:
-        """Bits of a file per second that TCP segments of a full MTU carry."""
+        """Bits of a file per second in TCP segments of a full MTU."""
         return self._share(MTU - _TCP_HEADERS)
 
     def _share(self, payload: int) -> float | None:
@@ -41,18 +40,19 @@ class Shape:
         return None if self.rate_mbps is None else self.rate_mbps * 1e6 * payload / (MTU + _ETHERNET)
 
     def lines(self, interface: str) -> list[str]:
-        """`tc -batch` lines for the transmitter of an interface."""
+        """Return `tc -batch` lines for the transmitter of an interface."""
         if self.rate_mbps is None:
             return []
-        rate = f"rate {self.rate_mbps * 1000:.0f}kbit burst {_BURST}b latency {_QUEUE_MS}ms"
-        return [f"qdisc replace dev {interface} root tbf {rate}"]
+        return [
+            f"qdisc replace dev {interface} root tbf rate {self.rate_mbps * 1000:.0f}kbit burst {_BURST}b latency 20ms"
+        ]
 
 
 UNSHAPED = Shape(None)
 
 
 def shape(text: str) -> Shape:
-    """`unshaped`, or a rate in Mbit/s. Raises ValueError."""
+    """Parse `unshaped`, or a rate in Mbit/s. Raises ValueError."""
     if text == "unshaped":
         return UNSHAPED
     rate = float(text)

@@ -1,36 +1,44 @@
-"""A transfer by Blast in the middle of which something happens to some receivers."""
+"""Transfers by Blast during which receivers fail."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import blast_transport
 from transport_bed.bed import Bed
+from transport_bed.contents import compiled_once
 from transport_bed.failures import RunFailed
 from transport_bed.program import Program
 from transport_bed.run import Run, opened
 from transport_bed.tools.blast import Blast
 
 Strike = Callable[[Blast, Run], None]
-"""Called when the sender has been started; waits for its moment and does what it is for. Raises RunFailed."""
+"""Called when the sender has started; waits for its moment and acts. Raises RunFailed."""
 Act = Callable[[Blast, Run, Collection[int]], None]
-"""What is done to some receivers."""
+"""Done to some receivers."""
 Moments = Sequence[tuple[float, Collection[int]]]
-"""Who is struck how many seconds after the sender's start."""
-ALL_COMPLETE, SOME_COMPLETE = 0, 3
-_TOLD = 5
+"""Seconds after the start of the sender, and the receivers that fail then."""
+_ALL_COMPLETE, _SOME_COMPLETE = 0, 3
+_START_SECONDS = 2.0
+"""For the start of one receiver on a busy machine."""
+_WARM_AT_ONCE = 10
+"""More receivers at once would be late on few processors."""
 
 
 @dataclass(frozen=True)
 class Struck:
-    """What became of it. `wrong` says what must not be so, in sentences; the times run from the sender's start."""
+    """The result; `wrong` has a sentence for each fault. Times run from the start of the sender."""
 
     others_seconds: float
-    """Until the last receiver to which nothing happened had its verified file."""
+    """Until the last receiver that did not fail had its verified file."""
     sender_seconds: float
     """Until the sender ended."""
     report: dict[str, Any]
@@ -38,33 +46,21 @@ class Struck:
 
 
 def nothing(_tool: Blast, _run: Run) -> None:
-    """For comparison."""
+    """Strike nobody."""
 
 
 def at_half(victims: Collection[int], number: signal.Signals) -> Strike:
     """Send a signal to the victims when the first of them has received half of the file."""
 
     def strike(tool: Blast, run: Run) -> None:
-        before = run.bed.received_bytes(min(victims))
-        run.await_bytes(min(victims), before + run.size / 2)
-        for victim in victims:
-            tool.receivers[victim].signal(number)
+        run.await_bytes(min(victims), run.bed.received_bytes(min(victims)) + run.size / 2)
+        signalling(number)(tool, run, victims)
 
     return strike
 
 
-def at_times(moments: Moments, number: signal.Signals) -> Strike:
-    """Send a signal to receivers so many seconds after the sender's start."""
-
-    def send(tool: Blast, _run: Run, victims: Collection[int]) -> None:
-        for victim in victims:
-            tool.receivers[victim].signal(number)
-
-    return at_moments(moments, send)
-
-
 def at_moments(moments: Moments, act: Act) -> Strike:
-    """Do this to receivers so many seconds after the sender's start."""
+    """Act on receivers at these moments."""
 
     def strike(tool: Blast, run: Run) -> None:
         for seconds, victims in moments:
@@ -74,7 +70,50 @@ def at_moments(moments: Moments, act: Act) -> Strike:
     return strike
 
 
-def struck_transfer(  # noqa: PLR0913 - where, what, and what happens
+def signalling(number: signal.Signals) -> Act:
+    """Send a signal to receivers that still run."""
+
+    def act(tool: Blast, _run: Run, victims: Collection[int]) -> None:
+        for victim in victims:
+            if tool.receivers[victim].status is None:
+                os.killpg(tool.receivers[victim].pid, number)
+
+    return act
+
+
+_kill = signalling(signal.SIGKILL)
+
+
+def _kill_and_mend(tool: Blast, run: Run, victims: Collection[int]) -> None:
+    # In this order: no host may receive a reset of the victims.
+    _kill(tool, run, victims)
+    for victim in victims:
+        tool.receivers[victim].await_end(run.deadline)
+    run.bed.mend(victims)
+
+
+@dataclass(frozen=True)
+class FailureMode:
+    """How hosts fail: `strike` does it; `bury` ends what is left of them and restores their place."""
+
+    name: str
+    strike: Act
+    bury: Act
+
+
+MODES = {
+    mode.name: mode
+    for mode in (
+        FailureMode("killed", _kill, _kill),
+        FailureMode("frozen", signalling(signal.SIGSTOP), _kill),
+        FailureMode("vanished", lambda _tool, run, victims: run.bed.cut(victims), _kill_and_mend),
+    )
+}
+"""killed: the kernel resets every connection at once. frozen: the kernel acknowledges and accepts until its buffers are
+full, and no program answers. vanished: the kernel does not answer either."""
+
+
+def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
     tool: Blast,
     bed: Bed,
     source: Path,
@@ -84,7 +123,7 @@ def struck_transfer(  # noqa: PLR0913 - where, what, and what happens
     strike: Strike = nothing,
     all_victims_fail: bool = True,
 ) -> Struck:
-    """Carry the file once. The report may name no others than the victims as failed, and must name all that fail."""
+    """Carry the file once. The report must name all victims that fail and no other receiver."""
     with opened(bed, source) as run:
         try:
             tool.prepare(run)
@@ -97,26 +136,26 @@ def struck_transfer(  # noqa: PLR0913 - where, what, and what happens
 def watched(  # noqa: PLR0913 - those of struck_transfer
     tool: Blast, run: Run, limit_seconds: float, strike: Strike, *, victims: set[int], failing: set[int]
 ) -> Struck:
-    """Carry the file once to receivers that listen; those that are `failing` must be reported. Raises RunFailed."""
+    """Carry the file once to receivers that listen. Raises RunFailed."""
     started = run.begin(limit_seconds)
     sender = tool.start_sender(run)
     strike(tool, run)
-    others = [receiver for receiver in run.receivers if receiver not in victims]
     try:
-        ended = _received(tool, run, others)
+        ended = _received(tool, run, [receiver for receiver in run.receivers if receiver not in victims])
     except RunFailed as failure:
         raise RunFailed(f"{failure}{_reasons(sender)}") from None
     sender_ended = sender.await_end(run.deadline)
     report = sender.last_json()
-    wrong = [*_wrong_copies(run, victims), *_wrong_report(report, _names(tool, victims), _names(tool, failing))]
-    expected = SOME_COMPLETE if _named(report) else ALL_COMPLETE
+    names = [{tool.name_of(receiver) for receiver in some} for some in (victims, failing)]
+    wrong = [*_wrong_copies(run, victims), *_wrong_report(report, *names)]
+    expected = _SOME_COMPLETE if _failed_in(report) else _ALL_COMPLETE
     if sender.status != expected:
         wrong.append(f"the sender ended with status {sender.status}, not {expected}")
     return Struck(ended - started, sender_ended - started, report, tuple(wrong))
 
 
 def _received(tool: Blast, run: Run, others: Sequence[int]) -> float:
-    """When the last of them had the file. Raises RunFailed, which says of how many nobody can say that."""
+    """Return the time when the last of them had the file. Raises RunFailed."""
     moments, failures = list[float](), list[str]()
     for receiver in others:
         try:
@@ -124,7 +163,7 @@ def _received(tool: Blast, run: Run, others: Sequence[int]) -> float:
         except RunFailed as failure:
             failures.append(str(failure))
     if failures:
-        raise RunFailed(f"{len(failures)} of {len(others)} to which nothing happened: {'; '.join(failures[:_TOLD])}")
+        raise RunFailed(f"{len(failures)} of {len(others)} receivers that were not struck: {'; '.join(failures[:5])}")
     return max(moments)
 
 
@@ -136,26 +175,111 @@ def _wrong_copies(run: Run, victims: set[int]) -> Iterator[str]:
 
 
 def _wrong_report(report: dict[str, Any], allowed: set[str], expected: set[str]) -> Iterator[str]:
-    named = _named(report)
+    named = _failed_in(report)
     if not report:
         yield "the sender gave no report"
     if named - allowed:
-        yield f"the report names {', '.join(sorted(named - allowed))} as failed, to which nothing happened"
+        yield f"the report names {', '.join(sorted(named - allowed))} as failed, which were not struck"
     if expected - named:
         yield f"the report does not name {', '.join(sorted(expected - named))} as failed"
 
 
 def _reasons(sender: Program) -> str:
-    """Why a sender that has ended gave receivers up."""
+    """Return why a sender that has ended gave receivers up."""
     if sender.status is None:
         return ""
     reasons = {one["reason"] for one in sender.last_json().get("receivers", ()) if one["reason"]}
-    return f"; the sender gave up who {'; '.join(sorted(reasons))}" if reasons else ""
+    return f"; the sender gave up receivers: {'; '.join(sorted(reasons))}" if reasons else ""
 
 
-def _named(report: dict[str, Any]) -> set[str]:
+def _failed_in(report: dict[str, Any]) -> set[str]:
     return {one["name"] for one in report.get("receivers", ()) if not one["complete"]}
 
 
-def _names(tool: Blast, receivers: set[int]) -> set[str]:
-    return {tool.name_of(receiver) for receiver in receivers}
+@dataclass
+class _SomeRun(Run):
+    """A run to some of the receivers only."""
+
+    some: Sequence[int] = ()
+
+    @property
+    def receivers(self) -> Sequence[int]:
+        """The hosts that receive."""
+        return self.some
+
+
+class Standing:
+    """Receivers that stay up for several transfers of `source` by `tool`; those that fail are restarted.
+
+    Raises RunFailed, HostError.
+    """
+
+    def __init__(self, tool: Blast, bed: Bed, source: Path) -> None:
+        self._tool, self._bed, self._source = tool, bed, source
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Standing:
+        with ExitStack() as undo:
+            package = Path(blast_transport.__file__).parent
+            undo.enter_context(compiled_once(package, self._source.parent / "bytecode"))
+            self._run = undo.enter_context(opened(self._bed, self._source))
+            self._allow(len(self._run.receivers))
+            self._tool.prepare(self._run)
+            self._warm(self._run.receivers)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+    def carry(self, limit_seconds: float, mode: FailureMode | None = None, moments: Moments = ()) -> Struck:
+        """Carry the file once while receivers fail, then restore them. Raises RunFailed."""
+        victims = {victim for _, some in moments for victim in some}
+        strike = nothing if mode is None else at_moments(moments, mode.strike)
+        try:
+            struck = watched(self._tool, self._run, limit_seconds, strike, victims=victims, failing=victims)
+        except RunFailed as failure:
+            struck = Struck(limit_seconds, limit_seconds, {}, (str(failure),))
+        if mode is not None:
+            self._allow(len(victims))
+            mode.bury(self._tool, self._run, victims)
+        # After a failed transfer the state of the other receivers is unknown.
+        self._restart(sorted(victims) if struck.report else self._run.receivers)
+        for receiver in self._run.receivers:
+            self._run.output(receiver).unlink(missing_ok=True)
+        return struck
+
+    def _restart(self, receivers: Sequence[int]) -> None:
+        """Restart these in empty folders; end everything else that a transfer has started."""
+        self._allow(len(receivers))
+        standing = [self._tool.receivers[receiver] for receiver in self._run.receivers if receiver not in receivers]
+        for program in [program for program in self._run.programs if program not in standing]:
+            program.end()
+            self._run.programs.remove(program)
+        for receiver in receivers:
+            shutil.rmtree(self._run.directory(receiver))
+            self._run.directory(receiver).mkdir()
+            self._tool.receivers[receiver] = self._tool.start_receiver(self._run, receiver)
+        for receiver in receivers:
+            self._tool.receivers[receiver].await_event("listening", self._run.deadline)
+        self._warm(receivers)
+
+    def _warm(self, receivers: Sequence[int]) -> None:
+        """Send them a small file: in its first session a receiver loads modules, and may be late. Raises RunFailed."""
+        small = self._source.with_name("small")
+        small.write_bytes(bytes(1024))
+        for start in range(0, len(receivers), _WARM_AT_ONCE):
+            some = receivers[start : start + _WARM_AT_ONCE]
+            self._allow(len(some))
+            run = _SomeRun(self._bed, small, self._run.folder, self._run.folder, self._run.deadline, some=some)
+            sender = self._tool.start_sender(run)
+            try:
+                for receiver in some:
+                    self._tool.receivers[receiver].await_event("received", run.deadline)
+                    run.output(receiver).unlink()
+                sender.await_end(run.deadline)
+            finally:
+                sender.end()
+
+    def _allow(self, starts: int) -> None:
+        self._run.deadline = time.monotonic() + _START_SECONDS * (10 + starts)

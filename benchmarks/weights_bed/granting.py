@@ -1,8 +1,8 @@
-"""A real controller that grants the light of a bed: it rules the bed's optical switch over TL1, as in a machine room.
+"""A real controller that grants the light of a bed, and drives the bed's optical switch over TL1.
 
-The switch is the lab's own, on the bed's fibres, and takes as long as that of the paper. Hosts have their fibres in the
-switch, without a ToR between: the ToRs that the controller tells over OpenFlow forward nothing. All three run on the
-sender's host and talk over its loopback, so that what they say takes no link.
+The switch is the lab's own, on the fibers of the bed, with the latency of the paper's. The fibers of hosts end in the
+switch, without a ToR: the ToRs of the controller only emulate OpenFlow. All three run on the sender's host and use its
+loopback, so that they load no link.
 """
 
 from __future__ import annotations
@@ -10,73 +10,47 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from child import Child
-from control_plane_rig import CONTROLLER, START_SECONDS
+from control_plane_rig import CONTROLLER, FIRST_OPTICAL_PORT, START_SECONDS, await_devices, tors_command
 from transport_bed.bed import SENDER, Bed
-from transport_bed.failures import CannotRun
 
-from blast_client import Client
 from mininet_topos.namespace import run_in_network_of
-
-_TORS = Path(__file__).resolve().parents[1] / "emulated_tors.py"
-_OPTICAL_PORT = 49
-
-
-def name_of(host: int) -> str:
-    """A host, as the controller knows it."""
-    return f"h{host}"
 
 
 class Granting:
-    """The controller of a bed with shaped links, ended on exit. Raises ChildFailed, CannotRun."""
+    """The controller of a bed with shaped links, ended on exit. Raises ChildFailed, TimeoutError."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
         self._undo = ExitStack()
-        self.thrift = "127.0.0.1:0"
-        """Where it is asked, on the sender's host."""
+        self.thrift = ""
+        """Its address on the sender's host."""
 
     def __enter__(self) -> Granting:
         with ExitStack() as undo:
             folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="blast-granting-")))
-            tl1 = self._child(undo, folder, "optical switch", self._switch_command()).next(START_SECONDS)["tl1"]
+            tl1 = self._start(undo, folder, "optical switch", self._switch_command())["tl1"]
             config = folder / "blast.toml"
             config.write_text(self._config(folder, tl1))
-            controller = self._child(undo, folder, "controller", [*CONTROLLER, *_run(config)])
-            ready = controller.next(START_SECONDS)
+            command = [*CONTROLLER, "controller", "run", "--config", str(config)]
+            ready = self._start(undo, folder, "controller", command)
             self.thrift = ready["thrift"]
-            tors = [sys.executable, str(_TORS), "--controller", ready["openflow"]]
-            tors += ["--count", str(len(self._bed.plan.hosts)), "--optical-ports", str(_OPTICAL_PORT)]
-            self._child(undo, folder, "ToRs", tors).next(START_SECONDS)
-            run_in_network_of(self._bed.pid(SENDER), self._await_devices)
+            tors = tors_command(ready["openflow"], len(self._bed.plan.hosts), str(FIRST_OPTICAL_PORT))
+            self._start(undo, folder, "ToRs", tors)
+            run_in_network_of(self._bed.pid(SENDER), lambda: await_devices(self.thrift))
             self._undo = undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._undo.close()
 
-    def _child(self, undo: ExitStack, folder: Path, name: str, command: list[str]) -> Child:
+    def _start(self, undo: ExitStack, folder: Path, name: str, command: list[str]) -> dict[str, str]:
         child = Child(name, self._bed.on(SENDER, command), folder / "log")
         undo.callback(child.stop)
-        return child
-
-    def _await_devices(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        with Client(self.thrift) as client:
-            while True:
-                fabric = client.fabric()
-                if all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches)):
-                    return
-                if time.monotonic() > deadline:
-                    raise CannotRun("the controller of the bed does not reach its devices")
-                time.sleep(0.1)
+        return child.next(START_SECONDS)
 
     def _switch_command(self) -> list[str]:
         switch = self._bed.switch
@@ -88,7 +62,7 @@ class Granting:
         switch, rate = self._bed.switch, self._bed.plan.shape.rate_mbps
         assert rate is not None
         lines = [
-            *('[controller]\nthrift = "127.0.0.1:0"\nopenflow = "127.0.0.1:0"', "keep_warm_ms = 0"),
+            '[controller]\nthrift = "127.0.0.1:0"\nopenflow = "127.0.0.1:0"\nkeep_warm_ms = 0',
             f"[journal]\nfile = {json.dumps(str(folder / 'journal.sqlite'))}",
             f"[fabric]\nlight_rate_gbps = {rate / 1000}",
             f'[[optical_switch]]\nname = "ocs"\naddress = "{tl1}"\ndialect = "glimmerglass"',
@@ -99,13 +73,8 @@ class Granting:
         return "\n".join([*lines, *map(self._rack, self._bed.plan.hosts)]) + "\n"
 
     def _rack(self, host: int) -> str:
-        port = f'port = {_OPTICAL_PORT}, optical_switch = "ocs", input = {host + 1}, output = {host + 1}'
-        address = self._bed.packet_address(host)
+        port = f'port = {FIRST_OPTICAL_PORT}, optical_switch = "ocs", input = {host + 1}, output = {host + 1}'
         return (
             f'[[rack]]\nname = "r{host}"\ndatapath = "{host + 1:016x}"\noptical_ports = [{{ {port} }}]\n'
-            f'hosts = [{{ name = "{name_of(host)}", port = 1, ip = "{address}" }}]'
+            f'hosts = [{{ name = "h{host}", port = 1, ip = "{self._bed.packet_address(host)}" }}]'
         )
-
-
-def _run(config: Path) -> list[str]:
-    return ["controller", "run", "--config", str(config)]

@@ -1,11 +1,11 @@
-"""Multicast trees that nobody shapes, as Fast Parallel File Replication uses them: what is compared with.
+"""Multicast trees without shaping, as in Fast Parallel File Replication: a peer.
 
     unshaped_trees.py HOST JOB.json
 
-Every edge of every tree is a TCP connection of its own that sends as fast as it can. The root gives the next chunk to
-whichever tree takes it; a host passes on what it gets to its children in that tree, and throws it away. The job is
-{"root", "bytes", "addresses": {host: address}, "trees": [{host: parent}…]}. Says "listening", the root "begun", and
-"done" when everything has come or gone. Standard library only.
+Every edge of every tree is a TCP connection that sends as fast as it can. The root gives the next chunk to any tree
+that takes it; a host forwards chunks to its children in that tree, and discards them. The job is {"root", "bytes",
+"addresses": {host: address}, "trees": [{host: parent}…]}. Prints "listening", at the root "begun", and "done" at the
+end. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 _FIRST_PORT, _SOURCE_PORT, _LAST_PORT = 5400, 20000, 60000
 _TURNS = 4
 _CHUNK = 64 << 10
 _WAITING_CHUNKS = 8
-"""For a child. Who is slow holds up his tree, as he does where files do not fit into memory."""
+"""Queued for a child. A slow child delays its tree, as with files larger than memory."""
 
 Chunks = Iterator[bytes]
 
 
 def main() -> None:
-    """One host's part."""
+    """Run the part of one host."""
     threading.excepthook = _end
     host, job = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
     servers = [_listening(job, host, number) if host in tree else None for number, tree in enumerate(job["trees"])]
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 class Dealt:
-    """The chunks of the file, each of which one tree gets."""
+    """The chunks of the file, each for one tree."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -66,10 +67,10 @@ class Dealt:
             yield bytes(size)
 
 
-def carry(job: dict, host: str, number: int, server: socket.socket | None, own: Dealt) -> None:
-    """A tree's part of this host."""
+def carry(job: dict[str, Any], host: str, number: int, server: socket.socket | None, own: Dealt) -> None:
+    """Run the part of one tree at this host."""
     children = [child for child, parent in job["trees"][number].items() if parent == host]
-    # Who has been reached knows that everybody listens.
+    # A host is reached only after all listen.
     chunks = iter(own) if server is None else _received(server.accept()[0])
     near = job["addresses"][host]
     links = [Link(number, near, job["addresses"][child]) for child in children]
@@ -82,7 +83,7 @@ def carry(job: dict, host: str, number: int, server: socket.socket | None, own: 
 
 
 class Link(threading.Thread):
-    """A connection to a child, and what waits for it."""
+    """A connection to a child, and its queue."""
 
     def __init__(self, number: int, near: str, far: str) -> None:
         super().__init__()
@@ -91,14 +92,14 @@ class Link(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Send until there is no more."""
+        """Send until the queue ends."""
         with self._socket:
             while chunk := self.waiting.get():
                 self._socket.sendall(chunk)
 
 
 def _connected(number: int, near: str, far: str) -> socket.socket:
-    """From the next free source port of this tree: sites give turns by these."""
+    """Connect from the next free source port of this tree: sites schedule by source port."""
     for port in range(_SOURCE_PORT + 2 * number, _LAST_PORT, 2 * _TURNS):
         try:
             return socket.create_connection((far, _FIRST_PORT + number), source_address=(near, port))
@@ -114,18 +115,18 @@ def _received(connection: socket.socket) -> Chunks:
             yield chunk
 
 
-def _listening(job: dict, host: str, number: int) -> socket.socket:
+def _listening(job: dict[str, Any], host: str, number: int) -> socket.socket:
     return socket.create_server((job["addresses"][host], _FIRST_PORT + number))
 
 
 def _end(failure: threading.ExceptHookArgs) -> None:
-    """A part that has failed must not be waited for."""
+    """End the process when one of its threads fails."""
     sys.stderr.write(f"{failure.exc_value!r}\n")
     os._exit(1)
 
 
 def say(word: str) -> None:
-    """For who started us."""
+    """Print a line at once."""
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
 

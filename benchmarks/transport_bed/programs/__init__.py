@@ -1,4 +1,4 @@
-"""Small programs of our own that run on the hosts of a bed, and how they are compiled."""
+"""Small programs that run on the hosts of a bed, and their compilation."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HOW = {
     "slow_store": ("cc", "-shared", "-fPIC"),
 }
 _CRATES = ("verifying",)
-"""Those in Rust, of which blast_carrier makes crates."""
+"""Those in Rust, which are crates of the workspace."""
 _BUILD = ("build", "--quiet", "--release", "-p")
 _CHECKOUT = HERE.parents[2]
 
 
 def compile_into(folder: Path, program: str) -> Path:
-    """Compile one program; where it is. Raises CannotRun."""
+    """Compile a program and return its path. Raises CannotRun."""
     compiled = folder / program
     if program in _CRATES:
         _compile(program, [str(_CHECKOUT / "scripts" / "cargo"), *_BUILD, program])

@@ -1,10 +1,10 @@
-"""Distance: what comes out of a network device goes back into it so many milliseconds later.
+"""Distance: returns the frames of a network device to it, MILLISECONDS later.
 
     delay_relay.py DEVICE MILLISECONDS
 
-The device (TAP) is made here, and gone with the process. It takes whole super-packets of TCP, with the header that says
-how they are to be cut (virtio_net_hdr), so that a few thousand a second carry gigabits. It says "ready". Standard
-library only: the kernel here has no netem.
+It makes the device (TAP), which ends with the process, and prints "ready". The device takes super-packets of TCP with
+their header (virtio_net_hdr), so that a few thousand a second carry gigabits. Standard library only: the kernel here
+has no netem.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _TUN = "/dev/net/tun"
 _TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0
 _IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 _CHECKSUMS, _TCP_PACKETS = 0x01, 0x02
-"""TUN_F_CSUM and TUN_F_TSO4: the reader takes what has no checksum yet, and what is not cut yet."""
+"""TUN_F_CSUM and TUN_F_TSO4: frames may lack their checksum and segmentation."""
 _LARGEST = (1 << 16) + 64
 _MOST_AT_ONCE = 64
 _MOST_BYTES = 64 << 20
-"""On the way. What comes when so many are is lost, as it is in a router."""
+"""Delayed at once; further frames are lost, as in a router."""
 
 
 def main() -> None:
-    """Relay for good."""
+    """Relay until terminated."""
     device, milliseconds = sys.argv[1:]
     tap = _opened(device)
     print("ready", flush=True)
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def relay(tap: int, seconds: float) -> None:
-    """What is read from `tap`, which does not block, is written to it `seconds` later."""
+    """Write what is read from `tap`, which does not block, to it `seconds` later."""
     way: deque[tuple[float, bytes]] = deque()
     on_the_way = 0
     while True:
@@ -55,7 +55,7 @@ def relay(tap: int, seconds: float) -> None:
 
 def _waiting(tap: int) -> list[bytes]:
     frames: list[bytes] = []
-    # Those that have arrived must not keep those that are due waiting.
+    # New frames must not delay those that are due.
     while len(frames) < _MOST_AT_ONCE:
         try:
             frames.append(os.read(tap, _LARGEST))

@@ -1,10 +1,10 @@
-"""A BitTorrent peer, over TCP alone, in one swarm whose members are told to it. Runs on Debian's own Python.
+"""A BitTorrent peer over TCP in a swarm of known members; it runs on Debian's own Python.
 
     torrent_peer.py make FILE TORRENT               write the torrent of a file
     torrent_peer.py receive TORRENT FOLDER IP IP…   take part; the further addresses are peers to connect to
     torrent_peer.py seed TORRENT FOLDER IP IP…      the same, with the whole file already in the folder
 
-It says "ready", and "complete" when it has the whole file; it then stays until it is ended.
+It prints "ready", and "complete" when it has the whole file; then it stays.
 """
 
 from __future__ import annotations
@@ -13,21 +13,10 @@ import sys
 import time
 from pathlib import Path
 
-import libtorrent
+import libtorrent  # type: ignore[import-not-found]
 
 PORT = 6881
 PIECE = 1 << 20
-_LOOK_SECONDS = 0.01
-
-
-def main() -> int:
-    """Run."""
-    role, *arguments = sys.argv[1:]
-    if role == "make":
-        make(Path(arguments[0]), Path(arguments[1]))
-    else:
-        take_part(role == "seed", *arguments)
-    return 0
 
 
 def make(file: Path, torrent: Path) -> None:
@@ -40,7 +29,7 @@ def make(file: Path, torrent: Path) -> None:
 
 
 def take_part(has_it: bool, torrent: str, folder: str, address: str, *peers: str) -> None:
-    """Connect and exchange, for good."""
+    """Connect and exchange pieces."""
     session = libtorrent.session(settings(address))
     parameters = libtorrent.add_torrent_params()
     parameters.ti = libtorrent.torrent_info(torrent)
@@ -51,32 +40,24 @@ def take_part(has_it: bool, torrent: str, folder: str, address: str, *peers: str
     handle = session.add_torrent(parameters)
     for peer in peers:
         handle.connect_peer((peer, PORT))
-    say("ready")
+    print("ready", flush=True)
     while not handle.status().is_seeding:
-        time.sleep(_LOOK_SECONDS)
-    say("complete")
+        time.sleep(0.01)
+    print("complete", flush=True)
     while True:
         time.sleep(1)
 
 
 def settings(address: str) -> dict[str, object]:
-    """No discovery, no uTP, no encryption, no limit: as fast as it can be among known peers."""
+    """Return settings without discovery, uTP, encryption and limits, for speed among known peers."""
     off = ("enable_dht", "enable_lsd", "enable_upnp", "enable_natpmp", "enable_outgoing_utp", "enable_incoming_utp")
-    return {
-        **dict.fromkeys(off, False),
-        "listen_interfaces": f"{address}:{PORT}",
-        "unchoke_slots_limit": 100,
-        "connection_speed": 200,
-        "alert_mask": 0,
-        "in_enc_policy": 2,
-        "out_enc_policy": 2,
-    }
-
-
-def say(line: str) -> None:
-    """At once."""
-    print(line, flush=True)
+    some = {"unchoke_slots_limit": 100, "connection_speed": 200, "alert_mask": 0, "in_enc_policy": 2}
+    return {**dict.fromkeys(off, False), **some, "out_enc_policy": 2, "listen_interfaces": f"{address}:{PORT}"}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    role, *arguments = sys.argv[1:]
+    if role == "make":
+        make(*map(Path, arguments))
+    else:
+        take_part(role == "seed", *arguments)

@@ -1,31 +1,33 @@
-"""Ours: `python -m blast_transport`, one file for all its carriers.
+"""Blast: `python -m blast_transport` with any transport, and `blast send --ssh`.
 
-Receivers do not sync their files, as those of the peers do not; what that costs is measured by `durable_files.py`.
+Receivers do not sync their files, as those of the peers do not; agents that `--ssh` starts do.
 """
 
 from __future__ import annotations
 
 import secrets
 import sys
+import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transport_bed.bed import SENDER
 from transport_bed.program import Program, await_exits, await_received
-from transport_bed.tools.tool import Tool
+from transport_bed.tools.peers import Served, as_ssh
+from transport_bed.tools.tool import Sent, Tool
 
 if TYPE_CHECKING:
     from transport_bed.run import Run
 
 PORT = 7000
-GROUP, GROUP_PORT = "239.7.7.7", 7001
 TRANSPORT = (sys.executable, "-m", "blast_transport")
+_GROUP, _GROUP_PORT = "239.7.7.7", 7001
 _UNSHAPED_MBPS = 100_000
-"""The rate that is granted where nothing limits it: more than the machine can do."""
+"""The granted rate on unshaped links: more than the machine reaches."""
 
 
 def secret_file(run: Run) -> Path:
-    """What all of a run know."""
+    """Return the file with the secret of a run."""
     path = run.folder / "secret"
     if not path.exists():
         path.touch(mode=0o600)
@@ -34,7 +36,7 @@ def secret_file(run: Run) -> Path:
 
 
 class Blast(Tool):
-    """`carrier` is what it is told to use."""
+    """Blast with one transport, `carrier`."""
 
     carrier: str
     engine = "auto"
@@ -43,53 +45,50 @@ class Blast(Tool):
     def __init__(self) -> None:
         self.receivers: dict[int, Program] = {}
         self.environments: dict[int, dict[str, str]] = {}
-        """What a receiver has in its environment more than others: a library that makes faults."""
+        """More environment for a receiver: a library that makes faults."""
         self.names: dict[int, str] = {}
-        """What receivers are called, if not `h<host>`; a pipeline goes along their natural order."""
-        self.ports: dict[int, int] = {}
-        """Where a receiver is reached, if not at `PORT`: at a relay on the same host."""
+        """Names of receivers other than `h<host>`; a pipeline goes along their natural order."""
 
     def name_of(self, receiver: int) -> str:
-        """What it is called in reports."""
+        """Return its name in reports."""
         return self.names.get(receiver, f"h{receiver}")
 
     def prepare(self, run: Run) -> None:
-        """They listen."""
+        """Let the receivers listen."""
         self.receivers = {receiver: self.start_receiver(run, receiver) for receiver in run.receivers}
         for one in self.receivers.values():
             one.await_event("listening", run.deadline)
 
     def start_receiver(self, run: Run, receiver: int) -> Program:
-        """One of them."""
+        """Start one receiver."""
         command = [*TRANSPORT, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
-        command += ["--directory", str(run.directory(receiver)), "--interface-address", light_or_packet(run, receiver)]
-        command += ["--secret-file", str(secret_file(run)), "--no-fsync", "--engine", self.engine]
+        command += ["--directory", str(run.directory(receiver)), "--no-fsync", *self._options(run, receiver)]
         return run.start(receiver, self.name, command, self.environments.get(receiver, {}))
 
-    def send(self, run: Run) -> tuple[float, dict[str, Any]]:
-        """A receiver says when it has verified its copy and given it its name."""
+    def send(self, run: Run) -> Sent:
+        """Wait for the `received` of each receiver."""
         sender = self.start_sender(run)
         began, ended = await_received(self.receivers.values(), run.deadline)
         await_exits([sender], run.deadline)
         return ended, {**sender.last_json(), "since_first_byte": ended - began}
 
     def start_sender(self, run: Run) -> Program:
-        """Start it."""
+        """Start the sender."""
         command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
-        command += ["--interface-address", light_or_packet(run, SENDER), "--secret-file", str(secret_file(run))]
-        command += ["--engine", self.engine]
-        return run.start_sender(self.name, command)
+        return run.start_sender(self.name, [*command, *self._options(run, SENDER)])
 
     def addresses(self, run: Run) -> str:
-        """NAME=ADDRESS:PORT,… of all receivers."""
-        return ",".join(
-            f"{self.name_of(receiver)}={run.bed.packet_address(receiver)}:{self.ports.get(receiver, PORT)}"
-            for receiver in run.receivers
-        )
+        """Return NAME=ADDRESS:PORT,… of all receivers."""
+        pairs = ((self.name_of(receiver), run.bed.packet_address(receiver)) for receiver in run.receivers)
+        return ",".join(f"{name}={address}:{PORT}" for name, address in pairs)
 
     def carrier_options(self, run: Run) -> list[str]:
-        """How it is told."""
+        """Return the options that select the transport."""
         return ["--carrier", self.carrier]
+
+    def _options(self, run: Run, host: int) -> list[str]:
+        interface = run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
+        return ["--interface-address", interface, "--secret-file", str(secret_file(run)), "--engine", self.engine]
 
 
 class BlastOptical(Blast):
@@ -100,8 +99,9 @@ class BlastOptical(Blast):
     carrier = "optical"
 
     def carrier_options(self, run: Run) -> list[str]:
-        """A group and a rate as well."""
-        group = ["--group", GROUP, "--port", str(GROUP_PORT), "--rate-mbps", f"{granted_mbps(run):g}"]
+        """Add a group and a rate."""
+        rate = run.bed.plan.shape.rate_mbps or _UNSHAPED_MBPS
+        group = ["--group", _GROUP, "--port", str(_GROUP_PORT), "--rate-mbps", f"{rate:g}"]
         return [*super().carrier_options(run), *group]
 
 
@@ -113,15 +113,20 @@ class BlastPipeline(Blast):
     carrier = "pipeline"
 
 
-class BlastSealed(BlastOptical):
-    """By light, encrypted: what that costs."""
+class OpticalByPython(BlastOptical):
+    """By light, without the compiled engine."""
 
-    name = "sealed"
-    title = "Blast, optical and sealed"
+    name = "optical-python"
+    title = "Blast, optical, Python's engine"
+    engine = "python"
 
-    def carrier_options(self, run: Run) -> list[str]:
-        """Encrypted as well."""
-        return [*super().carrier_options(run), "--sealed"]
+
+class PipelineByPython(BlastPipeline):
+    """From host to host, without the compiled engine."""
+
+    name = "pipeline-python"
+    title = "Blast, pipeline, Python's engine"
+    engine = "python"
 
 
 class BlastUnicast(Blast):
@@ -132,11 +137,26 @@ class BlastUnicast(Blast):
     carrier = "unicast"
 
 
-def light_or_packet(run: Run, host: int) -> str:
-    """The address of a host's interface for light; of its only one where there is no light."""
-    return run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
+class BlastSend(Served):
+    """`blast send --ssh` along a pipeline to hosts without Blast: it copies an agent to each and starts it."""
 
+    name = "pipeline"
+    title = "Blast, pipeline"
 
-def granted_mbps(run: Run) -> float:
-    """The rate that a controller would grant for light."""
-    return run.bed.plan.shape.rate_mbps or _UNSHAPED_MBPS
+    def prepare(self, run: Run) -> None:
+        """Make folders with the names that the command gives to hosts."""
+        super().prepare(run)
+        self._folders = run.folder / "by-address"
+        self._folders.mkdir()
+        for receiver in run.receivers:
+            (self._folders / run.bed.packet_address(receiver)).symlink_to(run.directory(receiver))
+
+    def send(self, run: Run) -> Sent:
+        """Wait for the copies, which are named when verified."""
+        blast = str(Path(sysconfig.get_path("scripts")) / "blast")
+        words = ["--ssh", "--ssh-folder", str(self._folders / "{host}"), "--order", "given", "--via", "pipeline"]
+        command = [blast, "send", str(run.source), "--to", ",".join(self.addresses(run)), *words]
+        sender = run.start(SENDER, "blast", command, as_ssh(run))
+        ended = run.await_outputs(sender)
+        await_exits([sender], run.deadline)
+        return ended, sender.last_json()

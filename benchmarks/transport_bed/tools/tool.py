@@ -1,4 +1,4 @@
-"""What the comparison asks of a tool."""
+"""The interface of a tool that is compared."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from transport_bed.run import Run
 
+Sent = tuple[float, dict[str, Any]]
+"""The time (time.monotonic) when every receiver had the whole file, and what else the tool reported."""
+
 
 class Tool(ABC):
-    """A way to bring a file to all receivers."""
+    """A way to send a file to all receivers."""
 
     name: ClassVar[str]
     """For options and JSON."""
     title: ClassVar[str]
-    """For tables: what it is, how it is run."""
+    """For tables."""
     programs: ClassVar[tuple[str, ...]] = ()
-    """Those of the folder `programs` that have to be compiled for it."""
+    """Those of the folder `programs` that must be compiled."""
     carries: ClassVar[bool] = True
-    """Whether it really brings the file."""
+    """Whether it really sends the file."""
     commands: ClassVar[tuple[str, ...]] = ()
     """Programs of the machine that it needs."""
 
     @property
     def missing(self) -> list[str]:
-        """Those of its programs that the machine lacks."""
+        """The programs that are not installed."""
         return [command for command in self.commands if shutil.which(command) is None]
 
     @abstractmethod
@@ -34,8 +37,5 @@ class Tool(ABC):
         """Start the receivers and wait until they are ready. Raises RunFailed."""
 
     @abstractmethod
-    def send(self, run: Run) -> tuple[float, dict[str, Any]]:
-        """Start the sender and wait until every receiver has the whole file; when that was, and what else it said.
-
-        Raises RunFailed.
-        """
+    def send(self, run: Run) -> Sent:
+        """Start the sender and wait until every receiver has the whole file. Raises RunFailed."""

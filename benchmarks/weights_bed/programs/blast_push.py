@@ -1,4 +1,4 @@
-"""Pushes weights with `blast_client.broadcast` whenever it reads `small` or `weights`.
+"""Pushes weights with `blast_client.broadcast` when it reads `small` or `weights`.
 
 blast_push.py FILE NAME=ADDRESS:PORT,… SECRET_FILE LIGHT_ADDRESS CONTROLLER|none
 """
@@ -16,7 +16,7 @@ from blast_transport.credentials.material import SharedSecret, read_secret
 
 
 def main() -> None:
-    """Push until nobody wants more."""
+    """Push until standard input ends."""
     source, to, secret_file, light_address, controller = sys.argv[1:]
     secret = SharedSecret(read_secret(Path(secret_file)))
     light = RoundSettings(controller=controller, sender="h0", light_address=light_address, credentials=secret)

@@ -1,4 +1,4 @@
-"""The head of a Ray cluster: puts weights, and has an actor on every other node get them, whenever it reads what.
+"""The head of a Ray cluster: puts weights, and has an actor on every other node get them, when it reads which.
 
     ray_push.py FILE ADDRESS NODES STORE_BYTES
 
@@ -9,41 +9,36 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
-import ray
+import ray  # type: ignore[import-not-found]
 from weights import digest_of_layers, layers, say
 
 
-@ray.remote(num_cpus=0)
 class Worker:
     """Holds weights."""
 
-    def hold(self, references: list[ray.ObjectRef]) -> tuple[float, int]:
-        """Get them, and read every byte; when that was done, and what it added up to."""
+    def hold(self, references: list[Any]) -> tuple[float, int]:
+        """Get them and read every byte; return the time and the checksum."""
         found = digest_of_layers(ray.get(references[0]))
         return time.monotonic(), found
 
 
 def main() -> None:
-    """Push until nobody wants more."""
+    """Push until standard input ends."""
     source, address, nodes, store = sys.argv[1:]
-    ray.init(
-        "local",
-        num_cpus=1,
-        object_store_memory=int(store),
-        include_dashboard=False,
-        logging_level="warning",
-        _node_ip_address=address,
-    )
+    options = {"include_dashboard": False, "logging_level": "warning", "_node_ip_address": address}
+    ray.init("local", num_cpus=1, object_store_memory=int(store), **options)
     say("head", address=ray.get_runtime_context().gcs_address)
     models = {what: layers(source, what) for what in ("small", "weights")}
-    workers = [Worker.options(resources={f"h{node}": 1}).remote() for node in range(1, int(nodes) + 1)]
+    worker = ray.remote(num_cpus=0)(Worker)
+    workers = [worker.options(resources={f"h{node}": 1}).remote() for node in range(1, int(nodes) + 1)]
     ray.get([worker.hold.remote([ray.put({})]) for worker in workers])
     say("ready")
     for line in sys.stdin:
         model = models[line.strip()]
         began = time.monotonic()
-        # In a list: a reference by itself would be got before the actor's method begins, which is no different here.
+        # In a list: Ray gets a plain reference before it calls the method.
         put = ray.put(model)
         say("held", began=began, held=ray.get([worker.hold.remote([put]) for worker in workers]))
         del put

@@ -1,0 +1,282 @@
+"""All hostile clients of one slice, in a process of their own.
+
+It prints `ready` as JSON; a line on standard input starts all attacks. It then prints what each has done, now and
+again and at the next line on standard input, and exits at once with all its connections, like a process that crashes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import resource
+import socket
+import ssl
+import struct
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from child import orders, tell
+from thrift.Thrift import TException
+
+from blast_api.ttypes import Extension, MulticastRequest
+from blast_client import AsyncClient, ControllerUnreachable
+from mininet_topos.namespace import open_socket
+from soak_bed.forger import Forger
+from soak_bed.honest import client_of, first_page, parser
+from soak_bed.scenario import EVIL, EVIL_VIEWER, HOSTILE, PLAN, hosts_of
+
+Address = tuple[str, int]
+Attack = Coroutine[Any, Any, None]
+Tally = Counter[str]
+
+_FROM = itertools.cycle(("127.0.0.66", "127.0.0.67", "127.0.0.68", "127.0.0.69"))
+"""Addresses that no client and no ToR has, as of other machines."""
+_NEVER = 1 << 40
+"""A sequence number that no event of a request reaches."""
+
+
+def _frame(content: bytes, length: int | None = None) -> bytes:
+    return struct.pack("!i", len(content) if length is None else length) + content
+
+
+def _login(token: bytes) -> bytes:
+    """Return a whole call of `login` with a wrong token."""
+    name = b"login"
+    head = struct.pack("!Ii", 0x80010001, len(name)) + name + struct.pack("!i", 1)
+    return _frame(head + struct.pack("!bhi", 11, 1, len(token)) + token + b"\0")
+
+
+_FRAMES = (
+    _frame(bytes((1 << 20) - 1), 1 << 20),
+    _frame(b"\x80", 1000),
+    _frame(bytes(1 << 16), 0x7FFFFFFF),
+    _login(b"x" * 250_000) * 16,
+)
+"""Half a frame, one byte of a frame, the greatest length, and more calls than the controller can answer."""
+_HELLO, _LONGEST = bytes.fromhex("0400000800000001"), bytes.fromhex("0400ffff00000001")
+_GARBAGE = (os.urandom(2048), _HELLO[:5], _LONGEST + bytes(4096), _HELLO, b"\xff" * 4096, b"")
+"""Noise, half a header, the greatest OpenFlow length, a greeting without more, the greatest agent length, silence."""
+
+
+async def _ticks(per_second: float) -> AsyncIterator[None]:
+    """Yield at a fixed rate; a delay of more than a second is not made up for."""
+    due = time.monotonic()
+    while True:
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        yield
+        due = max(due + 1 / per_second, time.monotonic() - 1.0)
+
+
+async def _visit(tally: Tally, where: str, seconds: float, payload: bytes, *address: Any, **options: Any) -> None:
+    """Connect without credentials, send the payload, and stay until the peer closes or the time is up."""
+    tally[f"{where}connections"] += 1
+    try:
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_connection(*address, **options)
+            try:
+                writer.write(payload)
+                await writer.drain()
+                await reader.read()
+                tally[f"{where}closed by the peer"] += 1
+            finally:
+                writer.transport.abort()
+    except TimeoutError:
+        tally[f"{where}held to the end"] += 1
+    except (OSError, EOFError):
+        tally[f"{where}refused or reset"] += 1
+
+
+def _any_tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def _flood(address: Address, tally: Tally) -> None:
+    """Connect, send nothing, stay."""
+    places, tls = asyncio.Semaphore(2000), itertools.cycle((_any_tls(), None, None))
+    async with asyncio.TaskGroup() as tasks:
+        async for _ in _ticks(30):
+            if places.locked():
+                tally["held back: too many open"] += 1
+            else:
+                visit = _visit(tally, "", 30.0, b"", *address, ssl=next(tls), local_addr=(next(_FROM), 0))
+                tasks.create_task(_within(places, visit))
+
+
+async def _frames(address: Address, tally: Tally) -> None:
+    """Send frames that do not end or must not be."""
+    payloads, tls = itertools.cycle(_FRAMES), _any_tls()
+    async with asyncio.TaskGroup() as tasks:
+        async for _ in _ticks(5):
+            visit = _visit(tally, "", 30.0, next(payloads), *address, ssl=tls, local_addr=(next(_FROM), 0))
+            tasks.create_task(visit)
+
+
+async def _garbage(openflow: Address, agents: Mapping[Address, int], tally: Tally) -> None:
+    """Send garbage to the OpenFlow port and, from a namespace that reaches them, to agents."""
+    payloads, turns, loop = itertools.cycle(_GARBAGE), itertools.cycle(agents.items()), asyncio.get_running_loop()
+
+    async def at_openflow(tasks: asyncio.TaskGroup) -> None:
+        async for _ in _ticks(5):
+            visit = _visit(tally, "OpenFlow ", 10.0, next(payloads), *openflow, local_addr=(next(_FROM), 0))
+            tasks.create_task(visit)
+
+    async def at_agents(tasks: asyncio.TaskGroup) -> None:
+        async for _ in _ticks(2):
+            address, pid = next(turns)
+            sock = open_socket(pid, socket.AF_INET, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            try:
+                await loop.sock_connect(sock, address)
+            except OSError:
+                sock.close()
+                tally["agent refused"] += 1
+            else:
+                tasks.create_task(_visit(tally, "agent ", 10.0, next(payloads), sock=sock))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(at_openflow(tasks))
+        tasks.create_task(at_agents(tasks))
+
+
+class EvilTenant:
+    """Clients with valid tokens that vanish, extend without end, or read everything.
+
+    Their requests hold all light between the two racks of the tenant, so that all further ones stay pending.
+    """
+
+    def __init__(self, client: Callable[[str], AsyncClient]) -> None:
+        self._client, self._numbers = client, itertools.count(1)
+        self._sender, self._receiver = (hosts_of((rack,))[0] for rack in HOSTILE)
+        self._pending = "evil-waits"
+        self._blocked = asyncio.Event()
+
+    def _request(self, key: str, size: int = 1_000_000) -> MulticastRequest:
+        return MulticastRequest(key, self._sender, [self._receiver], size)
+
+    async def block(self) -> None:
+        """Hold the light, and keep one request pending behind it; all of them outlive this process."""
+        held = [self._request(f"evil-held-{number}", 10**10) for number in range(PLAN.optical_ports_per_rack)]
+        async with self._client(EVIL) as client:
+            async for _ in _ticks(0.2):
+                with suppress(TException, ControllerUnreachable):
+                    for request in (*held, self._request(self._pending)):
+                        await client.submit(request)
+                    self._blocked.set()
+
+    async def vanish(self, tally: Tally) -> None:
+        """Make many requests on one connection, and close it soon after."""
+        await self._blocked.wait()
+        async with asyncio.TaskGroup() as rounds:
+            async for _ in _ticks(0.2):
+                rounds.create_task(self._vanish_once(tally))
+
+    async def _vanish_once(self, tally: Tally) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            client = self._client(EVIL)
+            for _ in range(500):
+                request = self._request(f"evil-{os.getpid()}-{next(self._numbers)}")
+                tasks.create_task(_counted(tally, "request", client.request(request, 60.0)))
+            await asyncio.sleep(2.0)
+            tally["vanished"] += 1
+            await client.close()
+
+    async def extend(self, tally: Tally) -> None:
+        """Extend the pending request, one byte at a time."""
+        await self._blocked.wait()
+        async with self._client(EVIL) as client, asyncio.TaskGroup() as tasks:
+            async for _ in _ticks(50):
+                tasks.create_task(_counted(tally, "extend", client.extend(self._pending, Extension(addBytes=1))))
+
+    async def view(self, tally: Tally) -> None:
+        """Read everything, and leave calls parked."""
+        await self._blocked.wait()
+        async with self._client(EVIL_VIEWER) as client, asyncio.TaskGroup() as tasks:
+            looks: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
+                ("fabric", client.fabric),
+                ("explain", lambda: client.explain(self._pending)),
+                ("listRequests", lambda: first_page(client, 1000)),
+                *(("awaitEvent", lambda: client.await_event(self._pending, _NEVER, 60.0)),) * 12,
+            )
+            turns = itertools.cycle(looks)
+            async for _ in _ticks(100):
+                kind, look = next(turns)
+                tasks.create_task(_counted(tally, kind, look()))
+
+
+async def _within(places: asyncio.Semaphore, call: Attack) -> None:
+    async with places:
+        await call
+
+
+async def _counted(tally: Tally, kind: str, call: Awaitable[object]) -> None:
+    tally[f"{kind} calls"] += 1
+    try:
+        await call
+        tally[f"{kind} answered"] += 1
+    except (TException, ControllerUnreachable) as error:
+        tally[" ".join(filter(None, (kind, type(error).__name__, str(getattr(error, "code", "")))))] += 1
+
+
+def _attacks(options: argparse.Namespace, tallies: dict[str, Tally]) -> Iterator[Attack]:
+    controller, openflow = _address(options.controller), _address(options.openflow)
+    tenant = EvilTenant(lambda identity: client_of(options, identity, 20.0))
+    yield tenant.block()
+    attacks: dict[str, Callable[[Tally], Attack]] = {
+        "flood": partial(_flood, controller),
+        "frames": partial(_frames, controller),
+        "vanish": tenant.vanish,
+        "extend": tenant.extend,
+        "view": tenant.view,
+    }
+    for number, name in enumerate(options.attacks, 1):
+        yield attacks[name](tallies.setdefault(f"{name} {number}", Counter()))
+    hosts = {name: (int(pid), address) for name, pid, address in options.hosts}
+    yield Forger(hosts, tallies.setdefault("forge", Counter())).run()
+    agents = {(address, options.agent_port): pid for pid, address in hosts.values()}
+    yield _garbage(openflow, agents, tallies.setdefault("garbage", Counter()))
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    told, tallies = orders(), dict[str, Tally]()
+    tell({"event": "ready"})
+    await anext(told, None)
+    attacks = [asyncio.create_task(attack) for attack in _attacks(options, tallies)]
+    end = asyncio.ensure_future(anext(told, None))
+    while not end.done():
+        done, _ = await asyncio.wait([*attacks, end], timeout=2.0, return_when=asyncio.FIRST_COMPLETED)
+        for one in done - {end}:
+            # An attack that fails by itself is our own fault.
+            one.result()
+        tell({name: dict(tally) for name, tally in tallies.items()})
+    os._exit(0)
+
+
+def _address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def main() -> None:
+    """Attack when told to."""
+    options = parser(__doc__)
+    options.add_argument("--openflow", required=True, metavar="ADDRESS:PORT")
+    options.add_argument("--attacks", nargs="+", required=True)
+    options.add_argument("--agent-port", type=int, required=True)
+    options.add_argument("--hosts", type=json.loads, required=True, help="[[name, process id, address], …]")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    asyncio.run(_serve(options.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""The ways to push weights: Blast, gloo and Ray, each with programs on all hosts; and one push on one clock.
+
+`programs/` has what runs on the hosts, each by the interpreter that has its library.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from transport_bed.bed import PACKETS, SENDER, Bed
+from transport_bed.failures import RunFailed
+from transport_bed.measured import Idle
+from transport_bed.program import Program
+from transport_bed.run import Run, opened
+from transport_bed.tools.blast import BlastOptical, secret_file
+
+from blast_transport.wire.carriers import OPTICAL, PIPELINE
+
+Command = list[str | Path]
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+SMALL, WEIGHTS = "small", "weights"
+"""A first megabyte, which opens connections and warms caches; then all weights."""
+_START_SECONDS = 180.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The controller's address on the sender's host, and the interpreters with PyTorch and with Ray."""
+
+    thrift: str
+    torch_python: Path
+    ray_python: Path
+
+
+@dataclass(frozen=True)
+class Push:
+    """The time of the sender's call, the time when each receiver had read everything, and the checksums."""
+
+    began: float
+    held: Sequence[float]
+    digests: Sequence[int]
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Seconds, bytes that left the sender ÷ size, and the idle share of the machine; or a `failure`."""
+
+    seconds: float
+    uplink_copies: float
+    idle_share: float
+    failure: str = ""
+
+
+class Way(ABC):
+    """A way to push weights."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    @property
+    def missing(self) -> str:
+        """What is not installed, and how to install it."""
+        return ""
+
+    @abstractmethod
+    def prepare(self, run: Run) -> None:
+        """Start the programs and wait until they are ready. Raises RunFailed."""
+
+    @abstractmethod
+    def push(self, run: Run, what: str) -> Push:
+        """Push `SMALL` or `WEIGHTS`, and wait until every receiver has read every byte. Raises RunFailed."""
+
+
+def pushed(way: Way, bed: Bed, source: Path, limit_seconds: float) -> Pushed:
+    """Start the programs, push the first megabyte and then, timed, all weights."""
+    with opened(bed, source) as run:
+        run.deadline = time.monotonic() + _START_SECONDS
+        try:
+            way.prepare(run)
+            way.push(run, SMALL)
+            sent, idle = bed.sent_bytes(SENDER), Idle()
+            run.begin(limit_seconds)
+            push = way.push(run, WEIGHTS)
+        except RunFailed as error:
+            return Pushed(limit_seconds, 0.0, 0.0, str(error))
+        share, copies = idle.share, (bed.sent_bytes(SENDER) - sent) / run.size
+        wrong = set(push.digests) != {zlib.crc32(source.read_bytes())} or len(push.digests) != len(run.receivers)
+        failure = f"the receivers' checksums are {push.digests}, not those of what was sent" if wrong else ""
+        return Pushed(max(push.held) - push.began, copies, share, failure)
+
+
+class _Ordered(Way):
+    """A program on every host that pushes or receives when it reads a line."""
+
+    _sender: Program
+    _receivers: Sequence[Program]
+
+    def push(self, run: Run, what: str) -> Push:
+        """Tell the receivers first."""
+        for program in (*self._receivers, self._sender):
+            program.tell(what)
+        _, sent = self._sender.await_said("sent", run.deadline)
+        held = [program.await_said("held", run.deadline)[1] for program in self._receivers]
+        return Push(sent["began"], [one["at"] for one in held], [one["digest"] for one in held], sent.get("notes", {}))
+
+    def _await_ready(self, run: Run) -> None:
+        for program in (self._sender, *self._receivers):
+            program.await_event("ready", run.deadline)
+
+
+class ByLight(_Ordered):
+    """`blast_client.broadcast` and `receive`, beside agents that do not sync; the request is inside the clock."""
+
+    name = "light"
+    title = "Blast by light, with its request"
+    carrier = OPTICAL
+
+    def prepare(self, run: Run) -> None:
+        """Start agents, and a program beside each."""
+        agents = BlastOptical()
+        agents.prepare(run)
+        push, hold = PROGRAMS / "blast_push.py", PROGRAMS / "blast_hold.py"
+        words: Command = [sys.executable, push, run.source, agents.addresses(run), secret_file(run)]
+        controller = self.setting.thrift if self.carrier == OPTICAL else "none"
+        self._sender = run.start_sender("push", [*words, run.bed.light_address(SENDER), controller])
+        self._receivers = [
+            run.start(host, "hold", [sys.executable, hold, run.directory(host)]) for host in run.receivers
+        ]
+        self._await_ready(run)
+
+    def push(self, run: Run, what: str) -> Push:
+        """Check the transport, too."""
+        done = super().push(run, what)
+        if done.notes["carriers"] != [self.carrier]:
+            raise RunFailed(f"it went by {done.notes['carriers']}: {done.notes['no_light']}")
+        return done
+
+
+class ByPipeline(ByLight):
+    """The same without a controller."""
+
+    name = "pipeline"
+    title = "Blast along a pipeline"
+    carrier = PIPELINE
+
+
+class Gloo(_Ordered):
+    """`torch.distributed.broadcast` with gloo over packets, all weights in one call; the group is joined before."""
+
+    name = "gloo"
+    title = "gloo's broadcast, one tensor"
+    split = "whole"
+
+    @property
+    def missing(self) -> str:
+        """PyTorch."""
+        python = self.setting.torch_python
+        if _runs(python, "import torch.distributed as d; assert d.is_gloo_available()"):
+            return ""
+        return f"{python} has no PyTorch with gloo: apt-get install -y --no-install-recommends python3-torch"
+
+    def prepare(self, run: Run) -> None:
+        """Start a process of the group on every host."""
+        hosts = run.bed.plan.hosts
+        meeting = f"tcp://{run.bed.packet_address(SENDER)}:29500"
+        words: Command = [self.setting.torch_python, PROGRAMS / "gloo_rank.py", run.source, meeting, str(len(hosts))]
+        environment = {"GLOO_SOCKET_IFNAME": PACKETS, "OMP_NUM_THREADS": "1"}
+        ranks = [run.start(host, "rank", [*words, str(host), self.split], environment) for host in hosts]
+        self._sender, *self._receivers = ranks
+        self._await_ready(run)
+
+
+class GlooByLayers(Gloo):
+    """A call for each layer: its tree can overlap them."""
+
+    name = "gloo-layers"
+    title = "gloo's broadcast, layer by layer"
+    split = "layers"
+
+
+class Ray(Way):
+    """One `put`, and an actor on every host that gets it, over packets.
+
+    Every host is a node, with processes, temporary files and an object store of its own, in namespaces that end with
+    it. Nodes and actors are there before the clock starts.
+    """
+
+    name = "ray"
+    title = "Ray, put and get on every host"
+    _apart = ("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
+    _own_files = ("sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
+    _environment: ClassVar[Mapping[str, str]] = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # No other user is in these namespaces, and no token remains in the user's home.
+        "RAY_AUTH_MODE": "disabled",
+        # The room in memory was checked before.
+        "RAY_memory_monitor_refresh_ms": "0",
+        # After ten seconds it would send everything a second time on these links.
+        "RAY_object_manager_pull_timeout_ms": "3600000",
+    }
+
+    @property
+    def missing(self) -> str:
+        """Ray."""
+        python, folder = self.setting.ray_python, self.setting.ray_python.parents[1]
+        if _runs(python, "import numpy, ray"):
+            return ""
+        return f"{python} has no Ray: python3 -m venv {folder} && {folder}/bin/pip install ray numpy"
+
+    def prepare(self, run: Run) -> None:
+        """Start the head, which is the sender, then the others."""
+        python, address = self.setting.ray_python, run.bed.packet_address
+        store = str(run.size * 3 // 2 + 200_000_000)
+        apart = [*self._apart, *self._own_files]
+        words: Command = [python, PROGRAMS / "ray_push.py", run.source, address(SENDER)]
+        words += [str(len(run.receivers)), store]
+        self._sender = run.start(SENDER, "head", [*apart, *words], self._environment)
+        head = self._sender.await_said("head", run.deadline)[1]["address"]
+        for receiver in run.receivers:
+            node: Command = [python.parent / "ray", "start", "--block", "--address", head]
+            node += ["--node-ip-address", address(receiver), "--num-cpus", "1", "--object-store-memory", store]
+            node += ["--resources", json.dumps({f"h{receiver}": 1})]
+            run.start(receiver, "node", [*apart, *node], self._environment)
+        self._sender.await_event("ready", run.deadline)
+
+    def push(self, run: Run, what: str) -> Push:
+        """Wait for the sender, which hears of all."""
+        self._sender.tell(what)
+        _, said = self._sender.await_said("held", run.deadline)
+        return Push(said["began"], [at for at, _ in said["held"]], [digest for _, digest in said["held"]], {})
+
+
+def _runs(python: Path, program: str) -> bool:
+    try:
+        return subprocess.run([python, "-c", program], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+WAYS: dict[str, type[Way]] = {way.name: way for way in (ByLight, ByPipeline, Gloo, GlooByLayers, Ray)}
+"""By name, in the order of tables."""
