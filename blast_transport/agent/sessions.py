@@ -98,8 +98,10 @@ class RunningSessions:
 
     def begun(self, hello: Hello) -> Session | Verdict | None:
         """What runs, or ran, by an earlier invitation of the same sender to the same session."""
-        session = self._sessions.get(hello.session)
-        earlier = self._verdicts.get(hello.session) if session is None else session
+        # Without the lock a session that is just being removed would be neither here nor there, and begin anew.
+        with self._changed:
+            session = self._sessions.get(hello.session)
+            earlier = self._verdicts.get(hello.session) if session is None else session
         if earlier is None or not hello.owner:
             return None
         owner = earlier.owner if isinstance(earlier, Verdict) else earlier.hello.owner

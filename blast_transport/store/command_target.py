@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -54,13 +55,16 @@ class Command(Protocol):
 
 
 _running: set[subprocess.Popen[bytes]] = set()
+_starting = threading.RLock()
 
 
 def kill_commands() -> None:
     """Kill what still runs: a command that outlived us would take the part that it was given for the whole."""
-    for process in list(_running):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    # A command that another thread is just starting is killed as well.
+    with _starting:
+        for process in list(_running):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 class CommandTarget:
@@ -80,10 +84,11 @@ class CommandTarget:
         self._replay_bytes = replay_bytes
         self._words: LastWords | None = None
         try:
-            self._process = self._started(command)
+            with _starting:
+                self._process = self._started(command)
+                _running.add(self._process)
         except (OSError, NoThreadError) as error:
             raise StoreError(f"cannot run the command {command.name}: {sentence(error)}") from error
-        _running.add(self._process)
         assert self._process.stdin is not None
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)

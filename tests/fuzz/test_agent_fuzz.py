@@ -29,6 +29,9 @@ from blast_transport.wire.codec import FRAME, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Hello, Quit
 from tests.support.fuzzing import Decoder, fuzz, inputs
+from tests.support.pipeline_chain import open_descriptors
+from tests.support.transport_data import mutated
+from tests.support.waiting import eventually
 
 EXAMPLES = inputs(16_000) // 20
 """Each of Hypothesis' examples costs as much as twenty inputs elsewhere."""
@@ -108,12 +111,14 @@ def test_a_command_gets_one_harmless_argument(permissions: Permissions, name: st
 
 @settings(max_examples=EXAMPLES)
 @given(kind=KINDS | NAMES, name=NAMES, folder=NAMES, file=NAMES)
-def test_anything_is_allowed_or_refused(permissions: Permissions, kind: str, name: str, folder: str, file: str) -> None:
-    before = len(list(Path("/proc/self/fd").iterdir()))
+def test_anything_is_allowed_or_refused(
+    tree: Path, permissions: Permissions, kind: str, name: str, folder: str, file: str
+) -> None:
     found = allowed(permissions, kind, name, folder=folder, file=file)
     if isinstance(found, AllowedFile):
         found.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    # Whoever measures the tests' folders opens one for a moment.
+    eventually(lambda: not any(link.startswith(str(tree)) for link in open_descriptors()), "nothing of it left open")
 
 
 # ------------------------------------------------------------------------------------------- the configuration
@@ -180,7 +185,7 @@ def check(_: random.Random, text: str) -> str:
 
 def test_settings_are_understood_or_refused_in_a_sentence() -> None:
     files = ("agent/settings.py", "agent/schema.py", "base/endpoint.py")
-    run = fuzz(Decoder("agent settings", WHOLE, mutation, garbage, check, files), inputs(5000))
+    run = fuzz(Decoder("agent settings", WHOLE, mutation, garbage, check, files), inputs(2500))
     for outcome in ("settings", "refused: not TOML", "refused: a sentence on a key"):
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes
 
@@ -197,21 +202,10 @@ FIRST = [
 
 
 def bytes_changed(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes changed, cut, doubled or inserted; most often the frame still says its own length."""
-    changed = bytearray(data)
-    for _ in range(rng.choice([1, 1, 2, 4])):
-        at = rng.randrange(len(changed) + 1)
-        match rng.randrange(5):
-            case 4 if digits := [place for place, byte in enumerate(changed) if 48 <= byte < 58]:
-                changed[rng.choice(digits)] = rng.choice(b"0123456789-")
-            case 0 if at < len(changed):
-                changed[at] = rng.choice([0, 1, 34, 125, 0x7F, 0xFF, rng.randrange(256)])
-            case 1:
-                del changed[at : at + rng.randrange(9)]
-            case 2:
-                changed[at:at] = changed[: rng.randrange(20)]
-            case _:
-                changed[at:at] = rng.randbytes(rng.randrange(8))
+    """Changed as anything is, or in a digit; most often the frame still says its own length."""
+    changed = bytearray(mutated(rng, data, (0, 1, 34, 125, 0x7F, 0xFF)) if rng.random() < 0.7 else data)
+    if digits := [place for place, byte in enumerate(changed) if 48 <= byte < 58]:
+        changed[rng.choice(digits)] = rng.choice(b"0123456789-")
     if len(changed) >= FRAME.size and rng.random() < 0.8:
         changed[:4] = (len(changed) - FRAME.size).to_bytes(4, "little")
     return bytes(changed)

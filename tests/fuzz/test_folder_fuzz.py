@@ -18,6 +18,7 @@ from blast_transport.store.folder_table import (
     encode,
 )
 from tests.support.fuzzing import Decoder, fuzz, inputs
+from tests.support.transport_data import mutated
 
 SEEDS = [
     encode(Table(0o755, ())),
@@ -39,18 +40,7 @@ NAMES = [b"a", b"d", b"d/f", b"..", b"../x", b"/etc/passwd", b"d/../..", b"\xff"
 
 def changed(rng: random.Random, data: bytes) -> bytes:
     """Some bytes changed, with a head that tells the new length more often than not."""
-    stream = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        place = rng.randrange(len(stream) + 1)
-        match rng.randrange(4):
-            case 0 if place < len(stream):
-                stream[place] = rng.choice([0, 1, 2, 3, 0x2E, 0x2F, 0xFF, rng.randrange(256)])
-            case 1:
-                del stream[place : place + rng.randrange(9)]
-            case 2:
-                stream[place:place] = rng.choice(NAMES)
-            case _:
-                stream[place:place] = stream[HEAD_BYTES:][: rng.randrange(60)]
+    stream = bytearray(mutated(rng, data, (0, 1, 2, 0x2E, 0x2F, 0xFF), NAMES))
     if len(stream) >= HEAD_BYTES and rng.random() < 0.7:
         struct.pack_into("<I", stream, HEAD_BYTES - 4, len(stream) - HEAD_BYTES)
     return bytes(stream)

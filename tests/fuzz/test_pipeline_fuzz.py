@@ -41,8 +41,10 @@ from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.upstream import Up, Upstream
 from blast_transport.store.store_pace import StorePace
 from tests.support.fuzzing import inputs
+from tests.support.transport_data import mutated
 
 INPUTS = inputs(20_000)
+ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
 SAMPLES: list[Message] = [
     Join(7, 2, bytes(range(16)), "node1"),
     Get(70_000),
@@ -57,22 +59,6 @@ SAMPLES: list[Message] = [
     Alive(12, False, starved=True),
     Alive(12, False, store=StorePace.BEHIND),
 ]
-
-
-def mutated(chance: random.Random, data: bytes) -> bytes:
-    changed = bytearray(data)
-    for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(changed) + 1)
-        match chance.randrange(4):
-            case 0 if place < len(changed):
-                changed[place] = chance.choice([0, 1, 2, 0x24, 0x7F, 0x80, 0xFF, chance.randrange(256)])
-            case 1:
-                del changed[place:]
-            case 2:
-                changed[place:place] = changed[: chance.randrange(20)]
-            case _:
-                changed[place:place] = chance.randbytes(chance.randrange(8))
-    return bytes(changed)
 
 
 def heard(stream: bytes, step: int) -> list[Message | str]:
@@ -103,7 +89,7 @@ def test_streams_of_messages() -> None:
     accepted = refused = 0
     for number in range(INPUTS):
         valid = b"".join(body_of(message) for message in chance.choices(SAMPLES, k=chance.randint(1, 3)))
-        stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid)
+        stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid, ODD_BYTES)
         found = heard(stream, len(stream) + 1)
         assert found == heard(stream, chance.randint(1, 3))
         refused += found[-1:] == ["refused"]

@@ -46,9 +46,9 @@ from tests.support.core import World, make_fabric
 from tests.support.direct_runtime import DirectRuntime
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
-BODIES = inputs(24_000)
-STREAMS = inputs(20_000)
-ANSWERS = 6000
+BODIES = inputs(8000)
+STREAMS = inputs(6000)
+ANSWERS = 3000
 FRAME_BYTES = 64
 
 REQUEST = MulticastRequest("key", "r1h1", ["r2h1", "r3h1", "r4h1"], 3 * 10**8, "default", patienceMs=5000)
@@ -246,11 +246,6 @@ BODY = Decoder(
     ("/rpc/messages.py", "/rpc/convert.py"),
 )
 STREAM = Decoder("thrift frames", valid_streams(), damaged, random_stream, check_stream, ("/rpc/frames.py",))
-
-
-def test_valid_bodies_decode():
-    for body in valid_bodies():
-        assert isinstance(CODEC.read_call(CODEC.read_header(body), body), Call)
 
 
 def test_bodies_from_chance_give_calls_or_typed_errors():

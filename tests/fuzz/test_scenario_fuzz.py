@@ -1,69 +1,84 @@
-"""Whatever a scenario file says, it is read or refused in one sentence with file and line."""
+"""Whatever a scenario of the flow or the rack-fabric simulator says: it is read, or refused in a line with a place."""
 
 from __future__ import annotations
 
+import json
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_sim.base.scenario_file import Source, parsed_value
+from blast_controller.configuration.schema import SchemaFault
+from blast_sim.base.scenario_file import Source, find_in, parsed_value, refusal, shipped_in
 from blast_sim.base.wrong_input import WrongInput
-from blast_sim.scenarios.loading import find, load, shipped
+from blast_sim.fabric import scenario as fabric
+from blast_sim.scenarios import loading as flow
 from blast_sim.scenarios.schema import Scenario
 
-TEXTS = [find(name).text for name in shipped()]
-WORDS = st.sampled_from(
-    [*re.findall(r"[\w.\[\]\"':-]+", "\n".join(TEXTS)), "-1", "0", "1e400", "nan", "{}", "[]", "''", "true", "9" * 30]
-)
-KEYS = st.sampled_from(
-    [
-        "light.splitters",
-        "light.switch",
-        "network.racks",
-        "network.uplink_gbps",
-        "network.sites",
-        "network.sites.gridlab.paths_mbps",
-        "run.0.methods",
-        "run",
-        "jobs.0.racks",
-        "multicasts.groups",
-        "multicasts.racks_per_group",
-        "background.racks_each_way.none",
-        "title",
-        "a.b.c",
-        ".",
-    ]
-)
+TEXTS = {
+    "flow": [flow.find(name).text for name in flow.shipped()],
+    "fabric": [find_in(fabric.HERE, name).text for name in shipped_in(fabric.HERE)],
+}
+ODD = [
+    "-1", "0", "1e400", "nan", "{}", "[]", "''", "true", "9" * 30, "0x" + "f" * 5000, "1979-05-27", "[sweep]", "sweep",
+    "title",
+]  # fmt: skip
+PARTS = re.compile(r"([\w.\[\]\"':-]+)")
+WORDS = st.sampled_from([*PARTS.findall("\n".join(TEXTS["flow"] + TEXTS["fabric"])), *ODD])
+KEYS = {
+    "flow": [
+        "light.splitters", "light.switch", "network.racks", "network.uplink_gbps", "network.sites",
+        "network.sites.gridlab.paths_mbps", "run.0.methods", "run", "jobs.0.racks", "multicasts.groups",
+        "multicasts.racks_per_group", "background.racks_each_way.none", "title", "a.b.c", ".",
+    ],
+    "fabric": ["flows.0.rate_gbps", "flows", "sweep", "sweep.seed", "title", "topology.leaves.x", "a.b", "."],
+}  # fmt: skip
+
+both = pytest.mark.parametrize("kind", TEXTS)
 
 
-def read(text: str, settings: dict[str, object] | None = None) -> None:
+def read(kind: str, text: str, settings: dict[str, object]) -> None:
+    source = Source("mine.toml", text)
     try:
-        assert isinstance(load(Source("mine.toml", text), settings), Scenario)
+        if kind == "flow":
+            assert isinstance(flow.load(source, settings), Scenario)
+        else:
+            json.dumps(fabric.load(source, settings).model, allow_nan=False)
+        return
     except WrongInput as wrong:
         told = str(wrong)
-        assert "\n" not in told and re.match(r"(mine\.toml:\d+|--set [^:]*): ", told), told
+    except SchemaFault as fault:
+        told = str(refusal(source, {key: f"--set {key}" for key in settings}, fault))
+    assert "\n" not in told and re.match(r"(mine\.toml:\d+|--set [^:]*): ", told), told
 
 
-@given(st.text(max_size=400))
-def test_any_text(text: str) -> None:
-    read(text)
+@both
+@given(text=st.text(max_size=300))
+def test_any_text(kind: str, text: str) -> None:
+    read(kind, text, {})
 
 
-@given(st.sampled_from(TEXTS), st.lists(st.tuples(st.integers(0, 400), WORDS), min_size=1, max_size=4))
-def test_shipped_ones_with_words_exchanged(text: str, changes: list[tuple[int, str]]) -> None:
+@both
+@given(
+    data=st.data(),
+    changes=st.lists(st.tuples(st.integers(0, 400), WORDS), max_size=4),
+    lines=st.sets(st.integers(0, 60), max_size=5),
+)
+def test_shipped_ones_with_words_exchanged_and_without_some_lines(
+    kind: str, data: st.DataObject, changes: list[tuple[int, str]], lines: set[int]
+) -> None:
+    text = data.draw(st.sampled_from(TEXTS[kind]))
     for place, word in changes:
-        parts = re.split(r"([\w.\[\]\"':-]+)", text)
+        parts = PARTS.split(text)
         parts[(2 * place + 1) % len(parts)] = word
         text = "".join(parts)
-    read(text)
+    read(kind, "\n".join(line for number, line in enumerate(text.splitlines()) if number not in lines), {})
 
 
-@given(st.sampled_from(TEXTS), st.lists(st.integers(0, 60), min_size=1, max_size=5))
-def test_shipped_ones_without_some_lines(text: str, lines: list[int]) -> None:
-    read("\n".join(line for number, line in enumerate(text.splitlines()) if number not in lines))
-
-
-@given(st.sampled_from(TEXTS), st.dictionaries(KEYS, st.one_of(WORDS, st.text(max_size=20)), max_size=3))
-def test_any_settings(text: str, settings: dict[str, str]) -> None:
-    read(text, {key: parsed_value(value) for key, value in settings.items()})
+@both
+@given(data=st.data())
+def test_any_settings(kind: str, data: st.DataObject) -> None:
+    values = st.one_of(WORDS, st.text(max_size=20))
+    settings = data.draw(st.dictionaries(st.sampled_from(KEYS[kind]), values, max_size=3))
+    read(kind, data.draw(st.sampled_from(TEXTS[kind])), {key: parsed_value(value) for key, value in settings.items()})

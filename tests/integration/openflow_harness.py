@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
+import itertools
 import json
 import os
 import queue
 import random
 import re
 import select
-import shutil
 import socket
 import ssl
 import struct
@@ -32,34 +31,25 @@ from tests.support.waiting import eventually
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = "239.77.0.0/16"
 DEADLINE = 60.0
+UNKNOWN = 1 << 47
+"""A datapath of no rack."""
+_fences = itertools.count(1_000_000)
 FRAMEWORKS = [pytest.param("os-ken", id="os-ken"), pytest.param("ryu", id="ryu", marks=pytest.mark.ryu)]
 
 Event = dict[str, Any]
 
 
-def interpreter(framework: str) -> str:
-    """The Python that has `framework`; the ryu environment is made when it is not there."""
-    if framework == "os-ken":
-        return sys.executable
-    environment = ROOT / ".venv-ryu"
-    with (ROOT / ".setup-ryu.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (environment / "bin" / "python").exists():
-            shutil.rmtree(environment, ignore_errors=True)
-            subprocess.run([ROOT / "scripts" / "ryu-environment", environment], check=True)
-    return str(environment / "bin" / "python")
-
-
 class ControllerProcess:
     """`python -m blast_controller.openflow` on either framework: commands in, events out."""
 
-    def __init__(self, framework: str, config: Path, content: Mapping[str, Any], listen: str = "127.0.0.1:0") -> None:
+    def __init__(self, framework: str, config: Path, content: Mapping[str, Any]) -> None:
         config.write_text(json.dumps({"group_network": GROUPS, **content}))
-        arguments = ["-m", "blast_controller.openflow", "--listen", listen, "--config", str(config)]
+        arguments = ["-m", "blast_controller.openflow", "--listen", "127.0.0.1:0", "--config", str(config)]
+        interpreter = sys.executable if framework == "os-ken" else str(ROOT / ".venv-ryu" / "bin" / "python")
         self._log = config.with_suffix(".log")
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [interpreter(framework), "-W", "ignore", *arguments],
+                [interpreter, "-W", "ignore", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -91,9 +81,9 @@ class ControllerProcess:
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
-    def expect(self, timeout: float = DEADLINE, **fields: Any) -> Event:
+    def expect(self, **fields: Any) -> Event:
         """The first event with these fields, taken out; others stay."""
-        limit = time.monotonic() + timeout
+        limit = time.monotonic() + DEADLINE
         while True:
             for event in self._kept:
                 if fields.items() <= event.items():
@@ -102,14 +92,19 @@ class ControllerProcess:
             try:
                 self._kept.append(self._events.get(timeout=max(0.0, limit - time.monotonic())))
             except queue.Empty:
-                pytest.fail(f"no event {fields} within {timeout} s; there were {self._kept}")
+                pytest.fail(f"no event {fields} within {DEADLINE} s; there were {self._kept}")
 
-    def expect_none(self, seconds: float, **fields: Any) -> None:
-        """Nothing with these fields has come or comes in the next `seconds`."""
-        time.sleep(seconds)  # nothing tells that nothing comes
-        while not self._events.empty():
-            self._kept.append(self._events.get())
+    def expect_none(self, **fields: Any) -> None:
+        """Fail if an event with these fields has come, or comes before the answer to a command that is given now."""
+        fence = next(_fences)
+        self.apply(UNKNOWN, change(fence, 1))
+        self.expect(event="StepFailed", reservation=fence)
         assert not [event for event in self._kept if fields.items() <= event.items()]
+
+    def forget(self) -> None:
+        """Drop the events of earlier tests."""
+        self.expect_none(event="never")
+        self._kept.clear()
 
     def confirm(self, datapath: int, *changes: Mapping[str, Any]) -> None:
         """Apply, and see every step confirmed."""
@@ -222,10 +217,10 @@ class Bridge:
             port = f"{self.prefix}p{n}"
             command += ["--", "add-port", self.name, port, "--", "set", "Interface", port, f"ofport_request={n}"]
         _run(*command, rundir=self.rundir)
-        self.add_rule(f"cookie={FOREIGN_COOKIE:#x},priority=65535,dl_type={FENCE:#06x},actions=ALL")
+        self._add_fence()
 
     def controlled_by(self, *ports: int) -> None:
-        """From now on these controllers, beside or instead of the first."""
+        """Set these controllers in place of those that it has."""
         command = ["--", "set", "Bridge", self.name, "controller=" + ",".join(f"@c{port}" for port in ports)]
         for port in ports:
             command += ["--", f"--id=@c{port}", "create", "Controller", f'target="tcp:127.0.0.1:{port}"']
@@ -277,10 +272,21 @@ class Bridge:
     def delete_rules(self, match: str) -> None:
         self._ofctl("del-flows", match)
 
-    def limit_rules(self, most: int) -> None:
-        """From now on table 0 refuses more than `most` rules."""
-        table = ["--id=@t", "create", "Flow_Table", f"flow_limit={most}", "overflow_policy=refuse"]
+    @contextmanager
+    def rules_limited_to(self, limit: int) -> Iterator[None]:
+        """Let table 0 refuse more rules than `limit`."""
+        table = ["--id=@t", "create", "Flow_Table", f"flow_limit={limit}", "overflow_policy=refuse"]
         _run("ovs-vsctl", "--timeout=30", "--", *table, "--", "set", "Bridge", self.name, "flow_tables:0=@t")
+        yield
+        _run("ovs-vsctl", "--timeout=30", "clear", "Bridge", self.name, "flow_tables")
+
+    def clear(self) -> None:
+        """Delete all rules but the fence."""
+        self.delete_rules("cookie=0/0")
+        self._add_fence()
+
+    def _add_fence(self) -> None:
+        self.add_rule(f"cookie={FOREIGN_COOKIE:#x},priority=65535,dl_type={FENCE:#06x},actions=ALL")
 
     def rules(self) -> list[str]:
         """Every rule as Open vSwitch prints it, without its statistics, sorted."""
@@ -348,48 +354,36 @@ class Bridge:
 
 
 class PrivateSwitch:
-    """An ovsdb-server and an ovs-vswitchd of one's own, which can be restarted while the machine's bridges live on."""
+    """An ovsdb-server and an ovs-vswitchd of one's own: TLS keys are settings of a whole Open vSwitch."""
 
     def __init__(self) -> None:
         # Not in pytest's folder: the path of a Unix socket is short.
         self._folder = tempfile.TemporaryDirectory(prefix="ovs")
         self.rundir = Path(self._folder.name)
-        self._database = self.rundir / "conf.db"
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> PrivateSwitch:
-        _run("ovsdb-tool", "create", str(self._database), "/usr/share/openvswitch/vswitch.ovsschema")
-        self._start("ovsdb-server", str(self._database), f"--remote=punix:{self.rundir}/db.sock")
-        assert eventually((self.rundir / "db.sock").exists)
+        database = str(self.rundir / "conf.db")
+        _run("ovsdb-tool", "create", database, "/usr/share/openvswitch/vswitch.ovsschema")
+        self._start("ovsdb-server", database, f"--remote=punix:{self.rundir}/db.sock")
+        eventually((self.rundir / "db.sock").exists, "the database of Open vSwitch")
         _run("ovs-vsctl", "--no-wait", "init", rundir=self.rundir)
-        self.start()
+        self._start("ovs-vswitchd", f"unix:{self.rundir}/db.sock", "--enable-dummy")
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in ("ovs-vswitchd", "ovsdb-server"):
-            self._stop(name)
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait(DEADLINE)
         self._folder.cleanup()
 
     def set_ssl(self, key: Path, certificate: Path, ca: Path) -> None:
-        """Who its bridges say that they are, and who may say that it is their controller."""
+        """Set the certificate that its bridges show, and the CA of controllers that they accept."""
         _run("ovs-vsctl", "--timeout=30", "set-ssl", str(key), str(certificate), str(ca), rundir=self.rundir)
-
-    def start(self) -> None:
-        self._start("ovs-vswitchd", f"unix:{self.rundir}/db.sock", "--enable-dummy")
-
-    def stop(self) -> None:
-        """All its bridges are down and their rules are gone."""
-        self._stop("ovs-vswitchd")
 
     def _start(self, name: str, *arguments: str) -> None:
         command = [name, *arguments, f"--unixctl={self.rundir}/{name}.ctl", "--log-file=/dev/null", "-vconsole:off"]
-        self._processes[name] = subprocess.Popen(command, env={**os.environ, "OVS_RUNDIR": str(self.rundir)})
-
-    def _stop(self, name: str) -> None:
-        process = self._processes.pop(name, None)
-        if process:
-            process.terminate()
-            process.wait(DEADLINE)
+        self._processes.append(subprocess.Popen(command, env={**os.environ, "OVS_RUNDIR": str(self.rundir)}))
 
 
 @contextmanager
@@ -436,7 +430,7 @@ def _checksum(data: bytes) -> int:
 
 # ----------------------------------------------------------------------------------------------------- a fake switch
 
-HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REPLY = 0, 1, 2, 3, 6
 PACKET_IN, PORT_STATUS = 10, 12
 FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 14, 18, 19, 20, 21
 ROLE_REQUEST, ROLE_REPLY = 24, 25
@@ -448,7 +442,7 @@ IS_SLAVE = struct.pack("!HH", 1, 10)
 class FakeSwitch:
     """An OpenFlow 1.3 switch that does the handshake and answers as a test wants, or not at all.
 
-    `rules` are the ofp_flow_stats that it tells, `foreign` how many more it has; `ports` are its ofp_port.
+    `rules` are the ofp_flow_stats that it reports, `foreign` how many more it has.
     """
 
     def __init__(
@@ -458,13 +452,11 @@ class FakeSwitch:
         answers_echo: bool = True,
         rules: Sequence[bytes] = (),
         foreign: int = 0,
-        ports: bytes = b"",
         role_error: bytes | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.datapath = datapath
-        self.answers_echo = answers_echo
-        self.rules, self.foreign, self.ports, self.role_error = rules, foreign, ports, role_error
+        self.datapath, self.answers_echo = datapath, answers_echo
+        self.rules, self.foreign, self.role_error = rules, foreign, role_error
         self.generation: int | None = None
         self.stream = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
         if tls is not None:
@@ -512,6 +504,17 @@ class FakeSwitch:
         self.send(BARRIER_REPLY, barrier)
         return mods
 
+    def until_closed(self) -> None:
+        """Read until the controller closes the connection."""
+        with pytest.raises((EOFError, ConnectionError, ssl.SSLError)):
+            while True:
+                self.next()
+
+    def expect_handled(self) -> None:
+        """Wait until the controller has handled everything that was sent to it."""
+        self.send(ECHO_REQUEST, 99)
+        self.next((ECHO_REPLY,))
+
     def _take_role(self, xid: int, body: bytes) -> None:
         self.generation = struct.unpack("!I4xQ", body)[1]
         if self.role_error:
@@ -531,7 +534,7 @@ class FakeSwitch:
                 counts = struct.pack("!QQI4x", 0, 0, len(self.rules) + self.foreign)
                 self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", AGGREGATE, 0) + counts)
             case 13:
-                self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", PORT_DESCRIPTIONS, 0) + self.ports)
+                self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", PORT_DESCRIPTIONS, 0))
 
     def _receive(self) -> tuple[int, int, bytes]:
         while len(self._rest) < 8 or len(self._rest) < struct.unpack_from("!H", self._rest, 2)[0]:

@@ -25,10 +25,10 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")
 
-GOOD = [f"127.0.0.{number}" for number in range(2, 7)]
+GOOD = [f"127.0.0.{number}" for number in range(2, 5)]
 NOBODY = "127.0.0.40"
 FAULTS = {
-    "127.0.0.20": "ForceCommand /bin/sleep 9",
+    "127.0.0.20": "ForceCommand /bin/sleep 600",
     "127.0.0.21": "AuthorizedKeysFile {folder}/none",
     "127.0.0.22": "SetEnv PATH={folder}/old HOME={folder}",
     "127.0.0.23": "SetEnv PATH={folder}/empty HOME={folder}",
@@ -39,7 +39,7 @@ FAULTS = {
     "127.0.0.27": "ForceCommand exit 3",
     "127.0.0.28": "SetEnv PATH={folder}/bare:/usr/bin:/bin TMPDIR={folder}/tmp HOME={folder}",
 }
-NOISY, UNKNOWN_KEY, BARE = "127.0.0.26", "127.0.0.25", "127.0.0.28"
+HANGING_HOST, NOISY, UNKNOWN_KEY, BARE = "127.0.0.20", "127.0.0.26", "127.0.0.25", "127.0.0.28"
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +109,11 @@ def test_agents_come_up_let_us_in_and_go(server, options, incoming):
 
 
 def test_every_host_fails_for_its_own_reason_and_the_others_do_not_wait_for_it(server, options, incoming):
-    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=6.0)
-    hosts = [GOOD[0], *FAULTS, NOBODY, GOOD[1]]
+    hosts = [GOOD[0], *(host for host in FAULTS if host != HANGING_HOST), NOBODY, GOOD[1]]
     with started_agents(hosts, str(incoming), options) as agents:
         assert reached(agents) == {GOOD[0], GOOD[1], NOISY, BARE}
         failed = agents.failed
     expected = {
-        "127.0.0.20": "no agent came up in time",
         "127.0.0.21": "cannot be reached by SSH: root@127.0.0.21: Permission denied (publickey).",
         "127.0.0.22": "python3 (Python 3.6.8) is too old, or does not run: Python 3.11 is needed",
         "127.0.0.23": "there is no python3",
@@ -128,6 +126,12 @@ def test_every_host_fails_for_its_own_reason_and_the_others_do_not_wait_for_it(s
     assert not server.left
 
 
+def test_a_host_that_hangs_is_given_up(options, incoming):
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=0.5)
+    with started_agents([HANGING_HOST], str(incoming), options) as agents:
+        assert agents.failed == {HANGING_HOST: "no agent came up in time"}
+
+
 @pytest.mark.parametrize(
     ("folder", "more", "reason"),
     [
@@ -137,7 +141,7 @@ def test_every_host_fails_for_its_own_reason_and_the_others_do_not_wait_for_it(s
     ],
 )
 def test_what_a_host_cannot_do_is_told(options, folder, more, reason):
-    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=15, **more)
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=60, **more)
     with started_agents(GOOD[:2], folder, options) as agents:
         assert not agents.addresses
         assert list(agents.failed) == GOOD[:2] and all(reason in why for why in agents.failed.values())
@@ -146,7 +150,7 @@ def test_what_a_host_cannot_do_is_told(options, folder, more, reason):
 @pytest.mark.parametrize("way", [Unicast, Chain])
 def test_a_file_comes_to_every_host(server, options, tmp_path, way):
     """All hosts are this one, so each writes into a folder of its own, which has the host's name in it."""
-    content = os.urandom(3_000_000)
+    content = os.urandom(300_000)
     (tmp_path / "file").write_bytes(content)
     for host in server.hosts:
         (tmp_path / host).mkdir()
@@ -186,12 +190,6 @@ def test_blast_send_starts_its_agents(server, options, tmp_path):
     for host in GOOD[:2]:
         assert (tmp_path / host / "file").read_bytes() == (tmp_path / "file").read_bytes()
     assert not server.left
-
-
-def test_the_window_is_kept_and_all_come_up(options, incoming):
-    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=15, window=1)
-    with started_agents(GOOD, str(incoming), options) as agents:
-        assert len(agents.addresses) == len(GOOD) and not agents.failed
 
 
 def test_the_secret_is_on_no_command_line_and_in_no_environment_and_on_no_disk(server, options, incoming):

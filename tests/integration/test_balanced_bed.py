@@ -35,7 +35,6 @@ def test_a_transfer_is_timed_by_its_sender_and_its_copies_are_compared():
             sent = bed.send("h1", by(carrier), SIZE, 10e6)
             assert (set(sent.complete), sent.failed, sent.wrong) == ({"h2", "h3"}, (), ())
             assert sent.rate < 20e6 * 1.05
-            assert sent.cpu_seconds > 0
         assert not list(bed.folder.glob("file*"))
     assert lab not in cleanup.found_labs()
 
@@ -73,16 +72,3 @@ def test_unshaped_trees_share_what_their_streams_pass():
     assert set(sent.complete) == {"one", "two"}
     # What trees that give way to each other would have is 36.
     assert sent.rate < 33e6
-
-
-def test_links_are_measured_by_iperf3():
-    import shutil
-
-    from balanced_bed.streams import goodput
-
-    from mininet_topos.sites.sites import Sites
-
-    if shutil.which("iperf3") is None:
-        pytest.skip("needs iperf3")
-    with Sites(presets.homogeneous(2, 20)) as sites:
-        assert 0 < goodput(sites, "h1", "h2", 2, SIZE) < 20e6 * 1.05

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from blast_api.ttypes import FabricStatus, Unsupported
+from blast_api.ttypes import FabricStatus
 from blast_client import Client
 from mininet_topos.plan import LabPlan
-from tests.support.waiting import eventually
+from tests.support.waiting import HANGING, eventually
 
 if TYPE_CHECKING:
     from mininet_topos.lab import Lab
@@ -29,7 +25,9 @@ pytestmark = pytest.mark.lab
 
 
 def blast(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*BLAST, *arguments], capture_output=True, text=True, timeout=60, check=False, **more)
+    return subprocess.run(
+        [*BLAST, *arguments], capture_output=True, text=True, timeout=4 * HANGING, check=False, **more
+    )
 
 
 def wait_for(controller: str, wanted: Callable[[FabricStatus], bool]) -> None:
@@ -76,35 +74,13 @@ def test_a_request_from_start_to_finish(controller: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
-        (("--from", "nobody", "--to", "r2h1", "--bytes", "1MB"), 2, "no host 'nobody'"),
-        (("--from", "r1h1", "--to", "r1h1,r2h1", "--bytes", "1MB"), 2, "among the receivers"),
-        (("--from", "r1h1", "--to", "r2h1,r2h1", "--bytes", "1MB"), 2, "twice"),
-        (("--from", "r1h1", "--to", "", "--bytes", "1MB"), 2, ""),
-        (("--from", "r1h1", "--to", "r2h1", "--bytes", "0"), 2, ""),
-        (("--from", "r1h1", "--to", "r2h1", "--bytes", "-3"), 2, ""),
-        (("--from", "r1h1", "--to", "r2h1,r3h1,r4h1,r5h1,r6h1", "--bytes", "1MB"), 2, "at most 5"),
-    ],
+    ("receivers", "words"),
+    [("r9h9", "no host 'r9h9'"), ("r2h1,r2h1", "twice"), ("r2h1,r3h1,r4h1,r5h1,r6h1", "at most 5")],
 )
-def test_wrong_input(controller: str, arguments: tuple[str, ...], status: int, words: str) -> None:
-    done = blast("request", *arguments, "--controller", controller)
-    assert done.returncode == status
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) <= 2
-
-
-def test_no_controller_there() -> None:
-    done = blast("status", "--controller", "127.0.0.1:1")
-    assert done.returncode == 1
-    assert "127.0.0.1:1" in done.stderr and len(done.stderr.strip().splitlines()) == 1
-
-
-def test_what_is_not_served_says_so(controller: str) -> None:
-    with Client(controller) as client:
-        assert "login" not in client.version().features
-        with pytest.raises(Unsupported):
-            client.login("token")
+def test_wrong_input(controller: str, receivers: str, words: str) -> None:
+    done = blast("request", "--from", "r1h1", "--to", receivers, "--bytes", "1MB", "--controller", controller)
+    assert done.returncode == 2
+    assert words in done.stderr and len(done.stderr.strip().splitlines()) <= 2
 
 
 def test_explain_names_who_is_in_the_way(controller: str) -> None:
@@ -142,79 +118,3 @@ def test_an_absent_device_is_status_1(lab: Lab, controller: str) -> None:
         lab.optical_switch.start_agent()
     wait_for(controller, everything_is_connected)
     assert blast("finish", "away", *at).returncode == 0
-
-
-def test_a_killed_demo_leaves_nothing_behind_after_down(tmp_path: Path) -> None:
-    demo = subprocess.Popen(
-        [*BLAST, "lab", "demo", "--requests", "5", "--svg", str(tmp_path / "x.svg")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    told = []
-    try:
-        for line in demo.stdout or ():
-            told.append(line)
-            if line.startswith("(b)"):
-                break
-        mine = [lab for lab in _labs() if _belongs(lab, demo.pid)]
-        assert mine, f"no lab of the demo's among {_labs()}; it told (status {demo.poll()}):\n{''.join(told)}"
-        time.sleep(0.3)  # in the middle of it
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(demo.pid, signal.SIGKILL)
-        demo.wait()
-        if demo.stdout:
-            demo.stdout.close()
-    (lab,) = mine
-    assert _remains(lab), "a killed demo leaves something to clean"
-    assert blast("lab", "down", lab).returncode == 0
-    assert _remains(lab) == []
-
-
-def _labs() -> list[str]:
-    folder = Path("/run/blast-lab")
-    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-
-
-def _belongs(lab: str, pid: int) -> bool:
-    """Whether a process with the lab's mark descends from `pid`."""
-    return any(_parent_chain(found, pid) for found in _marked(lab))
-
-
-def _marked(lab: str) -> list[int]:
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal():
-            try:
-                environment = (process / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if f"BLAST_LAB={lab}".encode() in environment:
-                found.append(int(process.name))
-    return found
-
-
-def _parent_chain(pid: int, ancestor: int) -> bool:
-    while pid > 1:
-        if pid == ancestor:
-            return True
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            return False
-    return False
-
-
-def _remains(lab: str) -> list[str]:
-    """Processes, bridges, links and folders of a lab."""
-    bridges = subprocess.run(
-        ["ovs-vsctl", "--bare", "--columns=name", "find", "bridge", f"external_ids:blast-lab={lab}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    links = [path.name for path in Path("/sys/class/net").iterdir() if path.name.startswith(f"{lab}t")]
-    folder = [str(Path("/run/blast-lab") / lab)] if (Path("/run/blast-lab") / lab).exists() else []
-    return [*map(str, _marked(lab)), *bridges, *links, *folder]

@@ -1,4 +1,7 @@
-"""What every carrier has to do, shown on all that there are and on two that this test adds from outside the package."""
+"""What every transport has to do, shown once on each: on all that there are, and on two from outside the package.
+
+All of it is by the engine in Python; what depends on the engine is shown for the compiled one as well.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +10,47 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from blast_transport.base.engines import AUTO
-from blast_transport.base.report import Progress
+from blast_transport.base.engines import PYTHON
 from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.source import FileSource
+from blast_transport.store.source import StreamSource
 from blast_transport.wire.carriers import CARRIERS
 from blast_transport.wire.messages import COMMAND, MEMORY
 from tests.support import toy_carriers
-from tests.support.engines import asked_engine
-from tests.support.toy_outside import Outside
-from tests.support.toy_relay import Relay
+from tests.support.engines import BOTH, asked_engine, asking_for
+from tests.support.toy_carriers import Outside, Relay
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
     PATIENCE,
+    PATIENT,
     Agent,
     FaultyLight,
-    Process,
     agent,
     agents,
     light,
     receiver_process,
     sender_to,
+    transfer,
 )
-from tests.support.waiting import eventually
-
-pytestmark = pytest.mark.usefixtures("every_engine")
+from tests.support.waiting import HANGING, eventually
 
 SIZE = 3 << 20
-LARGE = 20 << 20
+LARGE = 9 << 20
 """More than may be under way along a pipeline that is left."""
 BLOCK = 44 * 1456
 
-HOSTS = ["a", "b", "late", "p0", "r0", "r1", "r2", "r3", "slow"]
+HOSTS = ["a", "b", "late", "p0", "r0", "r1", "r2", "slow"]
 
 
 def two_trees() -> Trees:
@@ -67,81 +68,19 @@ CHOICES: dict[str, Callable[[], CarrierChoice]] = {
     "outside": Outside,
 }
 EVERY = pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
-PAIRS = [(first, second) for first in CHOICES for second in CHOICES if first != second]
+OURS = pytest.mark.parametrize("choice", list(CHOICES.values())[:4], ids=list(CHOICES)[:4])
+NEXT = [*zip(CHOICES, [*list(CHOICES)[1:], "optical"], strict=True), ("pipeline", "optical")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _by_python() -> Iterator[None]:
+    with asking_for(PYTHON):
+        yield
 
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
     return random.Random(130).randbytes(SIZE)
-
-
-class Halves(FileSource):
-    """A file of which the second half is there when somebody says so."""
-
-    def __init__(self, path: Path, descriptor: int) -> None:
-        super().__init__(path, descriptor)
-        self.whole = False
-
-    @property
-    def available(self) -> int:
-        return self.size if self.whole else self.size // 2
-
-
-class Transfer:
-    """One in a thread of its own, of which the second half waits; so many receivers are not there yet."""
-
-    def __init__(self, sender: Sender, path: Path, route: Route, late: int) -> None:
-        self.route, self._sender, self._path, self._late = route, sender, path, late
-        self._there = 0
-        self._descriptor = os.open(path, os.O_RDONLY)
-        self._source = Halves(path, self._descriptor)
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def reach(self, size: int) -> None:
-        """Wait until so much is at those receivers that are there."""
-        eventually(lambda: self._there >= size, f"{size} bytes are there")
-
-    def go_on(self) -> None:
-        """The second half is there too."""
-        self._source.whole = True
-        self.route.wake()
-
-    def _run(self) -> None:
-        try:
-            self.result = self._sender.transmit(self._source, self.route, Destination(self._path.name), self._note)
-        finally:
-            os.close(self._descriptor)
-
-    def _note(self, progress: Progress) -> None:
-        self._there = progress.median if self._late else progress.slowest
-
-    def end(self) -> None:
-        """Wait for its end."""
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """Why whoever failed did."""
-        return {one.name: one.reason for one in self.result.receivers if not one.complete}
-
-
-@contextmanager
-def transfer(sender: Sender, path: Path, route: Route, late: int = 0) -> Iterator[Transfer]:
-    one = Transfer(sender, path, route, late)
-    try:
-        yield one
-    finally:
-        one.go_on()
-        one.end()
-
-
-@contextmanager
-def processes(folder: Path, number: int) -> Iterator[list[Process]]:
-    with ExitStack() as stack:
-        program = toy_carriers.__name__
-        yield [stack.enter_context(receiver_process(folder / f"p{i}", program=program)) for i in range(number)]
 
 
 @pytest.fixture
@@ -151,17 +90,9 @@ def file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.fixture
-def large(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "large"
-    path.write_bytes(content * (LARGE // SIZE))
-    return path
-
-
 def all_have(there: list[Agent], file: Path) -> bool:
     """And by the engine that was asked for, if that can be said."""
-    if asked_engine() != AUTO:
-        assert all(asked_engine() in one.engines for one in there if one.engines)
+    assert all(asked_engine() in one.engines for one in there if one.engines)
     return all(one.files() == {file.name: file.read_bytes()} for one in there)
 
 
@@ -169,39 +100,90 @@ def test_all_carriers_are_here() -> None:
     assert set(CHOICES) == set(CARRIERS)
 
 
+@pytest.mark.component
 @EVERY
-@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, SIZE])
+@pytest.mark.parametrize("engine", BOTH)
 def test_every_size_comes_whole_and_in_order(
-    tmp_path: Path, content: bytes, choice: Callable[[], CarrierChoice], size: int
+    tmp_path: Path, content: bytes, choice: Callable[[], CarrierChoice], engine: str
 ) -> None:
-    file = tmp_path / "content"
-    file.write_bytes(content[:size])
-    copied = tmp_path / "copied"
-    # One takes it in any order, one in memory, one in order by a pipe.
+    """One receiver takes it in any order into a file, or in memory; one in order by a pipe."""
+    file, copied = tmp_path / "content", tmp_path / "copied"
     with (
+        asking_for(engine),
         agent(tmp_path / "a", commands={"copy": ("/bin/sh", "-c", f"cat > {copied}")}) as one,
         agent(tmp_path / "b", commands={"copy": ("/bin/sh", "-c", "cat > /dev/null")}) as other,
         sender_to([one, other]) as sender,
     ):
-        for destination in (Destination("content"), Destination("memory", MEMORY), Destination("copy", COMMAND)):
-            result = sender.send_file(file, Route(choice()), destination)
-            assert [outcome.reason for outcome in result.receivers] == ["", ""]
-        assert all_have([one, other], file)
-        assert copied.read_bytes() == content[:size]
+        for size in (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK):
+            file.write_bytes(content[:size])
+            for destination in (Destination("content"), Destination("memory", MEMORY), Destination("copy", COMMAND)):
+                result = sender.send_file(file, Route(choice()), destination)
+                assert [outcome.reason for outcome in result.receivers] == ["", ""]
+            assert all_have([one, other], file)
+            assert copied.read_bytes() == content[:size]
 
 
-@EVERY
-def test_loss_and_duplicates_change_nothing(tmp_path: Path, file: Path, choice: Callable[[], CarrierChoice]) -> None:
-    """Where a carrier has datagrams; none of the others looks at this light."""
-    with agents(tmp_path, 3, open_group=FaultyLight(0.05, 0.05, 0.01)) as there, sender_to(there) as sender:
-        result = sender.send_file(file, Route(choice()))
-        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
-        assert all_have(there, file)
+COLLECT = {"collect": ("/bin/dd", "of=collected", "status=none", "bs=64k")}
+
+
+@contextmanager
+def streamed(content: bytes) -> Iterator[StreamSource]:
+    """A stream with this content, through a ring that holds a third of it."""
+    reader, writer = os.pipe()
+
+    def produce() -> None:
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(content)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        with StreamSource(reader, SIZE // 3) as source:
+            yield source
+    finally:
+        os.close(reader)
+        thread.join(PATIENCE)
+
+
+@OURS
+def test_a_stream_of_unknown_length_comes_whole(
+    tmp_path: Path, content: bytes, choice: Callable[[], CarrierChoice]
+) -> None:
+    """To commands, over light that loses, doubles and changes datagrams, which the other transports do not look at."""
+    faulty = FaultyLight(0.01, 0.01, 0.0005)
+    with (
+        agents(tmp_path, 3, commands=COLLECT, open_group=faulty) as there,
+        sender_to(there, replace(PATIENT, sealed=True)) as sender,
+    ):
+        for stream in (content, content[:1000], b""):
+            with streamed(stream) as source:
+                result = sender.transmit(source, Route(choice()), Destination("collect", COMMAND))
+            assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+            assert result.bytes == len(stream)
+            assert all(one.files() == {"collected": stream} for one in there)
+
+
+@OURS
+def test_a_command_that_fails_is_that_receivers_reason(
+    tmp_path: Path, content: bytes, choice: Callable[[], CarrierChoice]
+) -> None:
+    failing = {"collect": ("/bin/sh", "-c", "head -c 100000 > /dev/null; exit 7")}
+    with (
+        agent(tmp_path / "a", commands=COLLECT) as good,
+        agent(tmp_path / "b", commands=failing) as bad,
+        sender_to([good, bad]) as sender,
+    ):
+        with streamed(content) as source:
+            result = sender.transmit(source, Route(choice()), Destination("collect", COMMAND))
+        assert [outcome.complete for outcome in result.receivers] == [True, False], result
+        assert "collect" in result.receivers[1].reason
+        assert good.files() == {"collected": content}
+        bad.failed()
 
 
 @EVERY
 def test_it_is_withdrawn_and_comes_back(tmp_path: Path, file: Path, choice: Callable[[], CarrierChoice]) -> None:
-    with agents(tmp_path, 3) as there, sender_to(there) as sender:
+    with agents(tmp_path, 3) as there, sender_to(there, PATIENT) as sender:
         way = choice()
         with transfer(sender, file, Route(way)) as one:
             one.reach(SIZE // 4)
@@ -211,20 +193,23 @@ def test_it_is_withdrawn_and_comes_back(tmp_path: Path, file: Path, choice: Call
         assert all_have(there, file)
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_each_hands_over_to_each_other(tmp_path: Path, large: Path, first: str, second: str) -> None:
-    with agents(tmp_path, 3) as there, sender_to(there) as sender:
+@pytest.mark.parametrize(("first", "second"), NEXT)
+def test_each_hands_over_to_the_next(tmp_path: Path, content: bytes, first: str, second: str) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(content * (LARGE // SIZE))
+    with agents(tmp_path, 3) as there, sender_to(there, PATIENT) as sender:
         with transfer(sender, large, Route(CHOICES[first]())) as one:
             one.reach(LARGE // 4)
             one.route.go(CHOICES[second]())
         assert one.reasons == {}
-        assert one.result.carriers == (first, second)
+        # A host that a busy machine keeps from following at once costs one more leg.
+        assert one.result.carriers[0] == first and set(one.result.carriers[1:]) == {second}
         assert all_have(there, large)
         assert sum(outcome.refused for outcome in one.result.receivers) == 0
 
 
 def test_a_carrier_is_planned_anew(tmp_path: Path, file: Path) -> None:
-    with agents(tmp_path, 4) as there, sender_to(there) as sender:
+    with agents(tmp_path, 4) as there, sender_to(there, PATIENT) as sender:
         with transfer(sender, file, Route(Relay(1))) as one:
             one.reach(SIZE // 4)
             one.route.go(Relay(3))
@@ -250,9 +235,11 @@ def test_a_slow_receiver_gets_all_of_it(tmp_path: Path, file: Path, choice: Call
 def test_one_that_is_struck_costs_nobody_else_its_data(
     tmp_path: Path, file: Path, choice: Callable[[], CarrierChoice], struck: str
 ) -> None:
-    timings = SenderTimings(freeze=0.5, stall=2.0)
+    # A receiver that a busy machine keeps from the processor for some seconds has not failed.
+    patience = HANGING if struck == "killed" else 8.0
+    timings = SenderTimings(ready=HANGING, stall=patience, freeze=patience / 4)
     with (
-        processes(tmp_path, 1) as (victim,),
+        receiver_process(tmp_path / "p0", program=toy_carriers.__name__) as victim,
         agents(tmp_path, 2) as there,
         sender_to([there[0], victim, there[1]], SenderSettings(LOOPBACK, MTU, timings)) as sender,
     ):
@@ -266,24 +253,27 @@ def test_one_that_is_struck_costs_nobody_else_its_data(
 @EVERY
 def test_what_was_held_is_not_sent_again(tmp_path: Path, file: Path, choice: Callable[[], CarrierChoice]) -> None:
     with agents(tmp_path, 2) as there:
-        with sender_to(there) as sender, transfer(sender, file, Route(choice())) as one:
+        with sender_to(there, PATIENT) as sender, transfer(sender, file, Route(choice())) as one:
             one.reach(SIZE // 4)
             one.route.give_up("somebody has changed his mind")
         assert one.reasons.keys() == {"r0", "r1"}
         assert all(event.failed() for event in there)
         with sender_to(there) as sender:
             assert sender.send_file(file, Route(choice())).complete == 2
-        assert all(one.received().resumed_blocks > 0 for one in there)
-        assert all_have(there, file)
+            assert sum(one.received().resumed_blocks for one in there) > 0
+            assert all_have(there, file)
+            os.utime(file, ns=(1, 1))
+            assert sender.send_file(file, Route(choice())).complete == 2
+            assert all(one.received().resumed_blocks == 0 for one in there), "another content begins anew"
 
 
 @EVERY
 def test_who_comes_late_gets_all_of_it(tmp_path: Path, file: Path, choice: Callable[[], CarrierChoice]) -> None:
     with receiver_process(tmp_path / "late") as reserved:
         address = reserved.address
-    settings = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=10.0))
+    settings = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=HANGING))
     with agents(tmp_path, 2) as there, Sender([*(one.address for one in there), address], settings) as sender:
-        with transfer(sender, file, Route(choice()), late=1) as one:
+        with transfer(sender, file, Route(choice())) as one:
             one.reach(1)
             with receiver_process(tmp_path / "late", address[2], toy_carriers.__name__) as late:
                 eventually(lambda: any(late.directory.iterdir()), "the late one is invited")

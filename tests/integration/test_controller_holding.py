@@ -142,17 +142,6 @@ def refusals(client: Client) -> set[str]:
     return codes
 
 
-def test_normal_stops_and_kills_stand_between_two_ends(controller: Controller) -> None:
-    poison(controller)
-    with controller.start() as client:
-        client.ping()
-    controller.kill()
-    poison(controller)
-    with controller.start() as client:
-        assert client.fabric().warnings is None
-        assert client.submit(HARMLESS).key == "harmless"
-
-
 def test_a_journal_in_memory_is_said_loudly(controller: Controller) -> None:
     text = controller.config.read_text()
     file = next(line for line in text.splitlines() if line.startswith("file = "))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,6 +20,7 @@ import pytest
 from blast_api.ttypes import MulticastRequest
 from blast_client import Client
 from tests.support.waiting import eventually
+from tl1_driver.emulator.agent import EmulatedSwitch
 
 BLAST = str(Path(sys.executable).with_name("blast"))
 PATIENCE = 30.0
@@ -76,8 +80,15 @@ class ServiceManager:
         raise AssertionError(f"the controller did not say {wanted}")
 
     def lines(self) -> list[dict[str, object]]:
-        """What it has logged, as JSON."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        """What it has logged as JSON."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def run_again(self) -> subprocess.CompletedProcess[str]:
+        """Run another process with this configuration, to its end."""
+        command = [BLAST, "controller", "run", "--config", str(self.config)]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE, env=self._environment
+        )
 
     def reload(self) -> dict[str, object]:
         """Reload, and what the log says of it."""
@@ -104,23 +115,57 @@ def manager(tmp_path):
     manager.close()
 
 
-def test_ready_alive_and_ended(manager):
-    thrift = manager.start("--log-format", "json")
-    assert "STATUS=serving 3 racks, 2 splitters" in manager.hear("READY=1")
-    for _ in range(3):
-        manager.hear("WATCHDOG=1")
-    with Client(thrift) as client:
-        client.ping()
-    manager.signal(signal.SIGTERM)
-    manager.hear("STOPPING=1")
-    assert manager.process.wait(PATIENCE) == 0
+@contextmanager
+def optical_switch() -> Iterator[str]:
+    """Serve TL1 as an emulated optical switch, on a thread."""
+    loop, sock = asyncio.new_event_loop(), socket.create_server(("127.0.0.1", 0))
+
+    async def apply(removed, added) -> None:
+        """Connect no fibers: there are none."""
+
+    async def serve() -> None:
+        agent = EmulatedSwitch(96, 96, apply=apply)
+        server = await agent.serve(sock)
+        await ended.wait()
+        agent.cut()
+        server.close()
+
+    ended = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        yield f"127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(PATIENCE)
+        loop.close()
+
+
+@pytest.mark.component
+def test_controller_serves_thrift_reads_switch_by_tl1_and_keeps_requests_when_killed(manager):
+    with optical_switch() as address:
+        manager.write(("127.0.0.1:10033", address))
+        thrift = manager.start("--log-format", "json")
+        assert "STATUS=serving 3 racks, 2 splitters" in manager.hear("READY=1")
+        with Client(thrift) as client:
+            eventually(lambda: client.fabric().opticalSwitches[0].connected, "the TL1 session")
+            asked = client.submit(MulticastRequest("k", "r1h1", ["r2h1", "r3h1"], 10**9))
+        manager.signal(signal.SIGKILL)
+        manager.process.communicate(timeout=PATIENCE)
+        with Client(manager.start("--log-format", "json")) as client:
+            assert client.status("k").state == asked.state
+        for _ in range(3):
+            manager.hear("WATCHDOG=1")
+        manager.signal(signal.SIGTERM)
+        manager.hear("STOPPING=1")
+        assert manager.process.wait(PATIENCE) == 0
     lines = manager.lines()
     assert {"ready", "end"} <= {line.get("event") for line in lines}
     serving = lines[[line.get("event") for line in lines].index("ready") :]
-    assert len({line["epoch"] for line in serving}) == 1, "every line names the run"
+    assert {line["epoch"] for line in serving} == {2}, "every line names the run"
 
 
-def test_a_frozen_controller_gives_no_sign_of_life(manager):
+def test_frozen_controller_sends_no_watchdog_signal(manager):
     manager.start()
     manager.hear("WATCHDOG=1")
     manager.signal(signal.SIGSTOP)
@@ -133,54 +178,39 @@ def test_a_frozen_controller_gives_no_sign_of_life(manager):
     manager.hear("WATCHDOG=1")
 
 
-def test_reloads(manager):
-    thrift = manager.start("--log-format", "json", "--log-level", "debug")
+def test_reload_applies_what_it_can_and_reports_the_rest(manager):
+    thrift = manager.start()
     manager.hear("READY=1")
-    manager.write(("lease_factor = 2.0", "lease_factor = 3.0"))
+    assert not manager.log.read_text().startswith("{")
+    as_json = ('format = "text"', 'format = "json"')
+    manager.write(as_json)
+    assert manager.reload()["applied"] == ["log.format"]
+    manager.write(as_json, ("lease_factor = 2.0", "lease_factor = 3.0"))
     warm = manager.reload()
     assert (warm["result"], warm["applied"], warm["level"]) == ("warm", ["controller.lease_factor"], "info")
-    manager.write(('ip = "10.0.2.1"', 'ip = "10.0.2.9"'))
+    manager.write(as_json, ('ip = "10.0.2.1"', 'ip = "10.0.2.9"'))
     cold = manager.reload()
     assert (cold["result"], cold["applied"], cold["level"]) == ("cold", ["controller.lease_factor"], "warning")
     assert [reason.partition(":")[0] for reason in cold["refused"]] == ["rack"]
     manager.config.write_text("[controller\n")
     refused = manager.reload()
     assert (refused["result"], refused["level"]) == ("refused", "error") and "not TOML" in refused["message"]
-    assert refused["config_reload_total"] == {"warm": 1, "cold": 1, "refused": 1}
+    assert refused["config_reload_total"] == {"warm": 2, "cold": 1, "refused": 1}
     with Client(thrift) as client:
         assert [rack.name for rack in client.fabric().racks] == ["r1", "r2", "r3"]
     manager.signal(signal.SIGINT)
     assert manager.process.wait(PATIENCE) == 0
 
 
-def test_the_log_s_form_can_be_changed_while_it_runs(manager):
-    manager.start()
-    manager.hear("READY=1")
-    assert not manager.log.read_text().startswith("{")
-    manager.write(('format = "text"', 'format = "json"'))
-    manager.signal(signal.SIGHUP)
-    manager.hear("RELOADING=1")
-    manager.hear("READY=1")
-    assert json.loads(manager.log.read_text().splitlines()[-1])["applied"] == ["log.format"]
-
-
-def test_the_optimiser_comes_and_goes_with_its_setting(manager):
-    on = ("optimise_ms = 0", "optimise_ms = 50")
-    thrift = manager.start("--log-format", "json")
+def test_optimiser_runs_while_it_is_set_and_ends_with_its_controller(manager):
+    manager.start("--log-format", "json")
     manager.hear("READY=1")
     assert optimisers(manager) == []
-    manager.write(on)
-    assert manager.reload()["applied"] == ["policy.optimise_ms"]
-    (pid,) = wait_for_optimisers(manager, 1)
-    os.kill(pid, signal.SIGKILL)
-    with Client(thrift) as client:
-        client.ping()
-    manager.write()
-    manager.reload()
-    assert wait_for_optimisers(manager, 0) == []
-    manager.write(on)
-    manager.reload()
-    (pid,) = wait_for_optimisers(manager, 1)
+    for setting, count in (("50", 1), ("0", 0), ("50", 1)):
+        manager.write(("optimise_ms = 0", f"optimise_ms = {setting}"))
+        assert manager.reload()["result"] == "warm"
+        eventually(lambda count=count: len(optimisers(manager)) == count, f"{count} optimisers")
+    (pid,) = optimisers(manager)
     manager.signal(signal.SIGKILL)
     manager.process.wait(PATIENCE)
     command_line = Path(f"/proc/{pid}/cmdline")
@@ -188,21 +218,10 @@ def test_the_optimiser_comes_and_goes_with_its_setting(manager):
 
 
 def optimisers(manager):
-    """The optimiser's processes of a controller."""
+    """Return the optimiser's processes of a controller."""
     tasks = Path(f"/proc/{manager.process.pid}/task").glob("*/children")
     children = [int(pid) for task in tasks for pid in task.read_text().split()]
     return [pid for pid in children if b"optimiser.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-def wait_for_optimisers(manager, count):
-    found = []
-
-    def as_many() -> bool:
-        found[:] = optimisers(manager)
-        return len(found) == count
-
-    eventually(as_many, f"{count} optimisers")
-    return found
 
 
 @pytest.mark.parametrize(
@@ -216,15 +235,19 @@ def test_a_start_that_fails_says_why_and_is_never_ready(manager, replacement, st
     with socket.create_server(("127.0.0.1", 0)) as taken:
         old, new = replacement
         manager.write((old, new.format(taken=taken.getsockname()[1])))
-        command = [BLAST, "controller", "run", "--config", str(manager.config)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=PATIENCE, env=manager._environment
-        )
+        done = manager.run_again()
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr and "Traceback" not in done.stderr
     manager._manager.settimeout(0.1)
     with pytest.raises(TimeoutError):
         manager.hear("READY=1")
+
+
+def test_second_controller_on_same_journal_does_not_start(manager):
+    manager.start()
+    done = manager.run_again()
+    assert done.returncode == 1
+    assert "journal" in done.stderr and f"in use by process {manager.process.pid}" in done.stderr
 
 
 def test_draining_is_asked_about_without_being_changed(manager):
@@ -258,7 +281,9 @@ def test_no_secret_is_logged(manager, tmp_path):
             session.settimeout(PATIENCE)
             assert b"open-sesame-7" in session.recv(4096), "the switch is told"
             session.sendall(b"open-sesame-7 is what you said\r\n\r\n nonsense;\r\n>")
-            time.sleep(0.3)  # for all that it might log of this
+            session.shutdown(socket.SHUT_WR)
+            while session.recv(4096):
+                """Until the controller has read all of it and closes."""
         manager.signal(signal.SIGTERM)
         assert manager.process.wait(PATIENCE) == 0
     assert "open-sesame-7" not in manager.log.read_text()

@@ -6,16 +6,12 @@ import random
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
-from blast_transport.base.moderation import Stay
 from blast_transport.base.report import Received
 from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
-from blast_transport.carriers.optical.compiled_light import CompiledLight
-from blast_transport.carriers.optical.light_intake import PythonLight
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination, SenderSettings
@@ -26,7 +22,7 @@ pytestmark = pytest.mark.compiled
 
 HOSTS = {"a": PYTHON, "b": COMPILED, "c": COMPILED, "d": PYTHON, "e": PYTHON}
 """In this order along a chain: each engine follows each."""
-SIZE = 5_000_017
+SIZE = 1_000_017
 
 
 def a_tree() -> Trees:
@@ -66,45 +62,6 @@ def test_every_pair_of_engines_works_together(tmp_path: Path, choice: Callable[[
             assert isinstance(received, Received)
             assert (received.engine, received.digest) == (HOSTS[one.name], result.digest)
             assert one.files() == {"content": content}
-
-
-@pytest.mark.parametrize(
-    ("engine", "sealed", "reader"),
-    [(COMPILED, False, CompiledLight), (COMPILED, True, PythonLight), (PYTHON, False, PythonLight)],
-    ids=["compiled", "sealed", "python"],
-)
-def test_light_into_a_file_is_read_by_the_engine_that_stores_it(
-    tmp_path: Path,
-    engine: str,
-    sealed: bool,
-    reader: type[CompiledLight] | type[PythonLight],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """But for what is sealed, which Python opens."""
-    content, amounts = random.Random(6).randbytes(SIZE), dict.fromkeys((CompiledLight, PythonLight), 0)
-
-    def counting(light: type[CompiledLight] | type[PythonLight]) -> Callable[[Any, Stay | None], int]:
-        read = light.read
-
-        def counted(self: Any, stay: Stay | None) -> int:
-            amount = read(self, stay)
-            amounts[light] += amount
-            return amount
-
-        return counted
-
-    for each in amounts:
-        monkeypatch.setattr(each, "read", counting(each))
-    file = tmp_path / "content"
-    file.write_bytes(content)
-    with (
-        agent(tmp_path / "a", engine=engine) as one,
-        sender_to([one], SenderSettings(LOOPBACK, MTU, sealed=sealed)) as sender,
-    ):
-        assert sender.send_file(file, Route(light(100e6))).complete == 1
-        assert one.files() == {"content": content}
-        assert {kind for kind, amount in amounts.items() if amount} == {reader}
-        assert one.received().engine == engine
 
 
 def test_what_is_no_file_is_pythons_and_the_report_says_so(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from blast_sim.fabric.simulator import VARIABLE, NoSimulator, program
-from blast_sim.fabric.trace import Kind, read_trace
+from blast_sim.base.scenario_file import find_in
+from blast_sim.fabric.scenario import HERE
+from blast_sim.fabric.simulator import VARIABLE
 from tests.support.fake_rack_fabric import write_fake
 from tests.support.interrupted import PATIENCE, ended, members, started
 from tests.support.waiting import eventually
@@ -24,50 +25,23 @@ def blast(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
-# ------------------------------------------------------------------------------------------- the real simulator
-
-
-@pytest.fixture
-def real() -> Path:
-    try:
-        return program()
-    except NoSimulator as missing:
-        pytest.skip(str(missing))
-
-
 @pytest.mark.rust
-@pytest.mark.usefixtures("real")
-class TestWithTheSimulator:
-    def test_the_shipped_scenario_runs_and_repeats(self) -> None:
-        words = ("fabric", "one-leaf", "--set", "duration_ns=100000", "--seeds", "1-2", "--json")
-        first = blast(*words)
-        assert first.returncode == 0, first.stderr
-        assert blast(*words).stdout == first.stdout
-        cells = json.loads(first.stdout)["cells"]
-        assert [cell["results"]["seed"] for cell in cells] == [1, 2]
-        for cell in cells:
-            (flow,) = cell["results"]["flows"]
-            assert len(flow["destinations"]) == 8 and all(one["copies"] > 0 for one in flow["destinations"])
-            assert cell["results"]["delivered_copies"] >= sum(one["copies"] for one in flow["destinations"])
-
-    def test_its_refusals_have_their_lines(self, tmp_path: Path) -> None:
-        shown = blast("fabric", "one-leaf", "--show").stdout
-        path = tmp_path / "mine.toml"
-        for old, new, line in (("rate_gbps = 99", "rate_gbps = -1", 17), ("leaves = 5", "leafs = 5", 9)):
-            path.write_text(shown.replace(old, new))
-            told = blast("fabric", str(path))
-            assert (told.returncode, told.stdout) == (2, "") and told.stderr.count("\n") == 1
-            assert told.stderr.startswith(f"blast: {path}:{line}: "), told.stderr
-
-    def test_its_trace_can_be_read(self, tmp_path: Path) -> None:
-        path = tmp_path / "events.bin"
-        told = blast("fabric", "one-leaf", "--set", "duration_ns=20000", "--trace", str(path), "--json")
-        assert told.returncode == 0, told.stderr
-        kinds = {Kind(kind) for events in read_trace(path) for kind in set(events["kind"].tolist())}
-        assert {Kind.FRAME_IN, Kind.PACKET_SENT, Kind.FRAME_OUT} <= kinds
-
-
-# -------------------------------------------------------------------------------------------- ended in the middle
+def test_the_shipped_scenario_runs_and_repeats_and_refusals_have_their_lines(tmp_path: Path) -> None:
+    words = ("fabric", "one-leaf", "--set", "duration_ns=100000", "--seeds", "1-2", "--json")
+    first = blast(*words)
+    assert first.returncode == 0, first.stderr
+    assert blast(*words).stdout == first.stdout
+    cells = json.loads(first.stdout)["cells"]
+    assert [cell["results"]["seed"] for cell in cells] == [1, 2]
+    for cell in cells:
+        (flow,) = cell["results"]["flows"]
+        assert len(flow["destinations"]) == 8 and all(one["copies"] > 0 for one in flow["destinations"])
+        assert cell["results"]["delivered_copies"] >= sum(one["copies"] for one in flow["destinations"])
+    path = tmp_path / "mine.toml"
+    path.write_text(find_in(HERE, "one-leaf").text.replace("leaves = 5", "leafs = 5"))
+    told = blast("fabric", str(path))
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+    assert told.stderr.startswith(f"blast: {path}:9: "), told.stderr
 
 
 @pytest.fixture
@@ -88,8 +62,7 @@ def running(tmp_path: Path, count: int) -> list[int]:
     return eventually(begun, f"{count} runs", PATIENCE)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("cells", [1, 3])
+@pytest.mark.parametrize(("number", "cells"), [(signal.SIGINT, 3), (signal.SIGTERM, 1), (signal.SIGKILL, 3)])
 def test_whatever_ends_it_no_run_goes_on(slow: list[str], tmp_path: Path, number: int, cells: int) -> None:
     """Also when the signal reaches it alone, and not its whole group as from a terminal."""
     many = ["--sweep", "seed=1,2,3", "--processes", "3", "--keep", str(tmp_path / "kept")] if cells > 1 else []

@@ -16,7 +16,6 @@ import pytest
 
 from blast_api.ttypes import FibreReport
 from blast_client import Client, ControllerUnreachable
-from tests.support.waiting import at_rest, eventually
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
@@ -24,6 +23,7 @@ if "BLAST_RUN_EVERY_TEST" not in os.environ:
 from mininet_topos.lab import Lab
 from tests.support.fabric_truth import held_circuits
 from tests.support.fault_bench import EIGHT_RACKS, LEASE_MS, FaultBench
+from tests.support.waiting import at_rest, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -34,8 +34,13 @@ Edit = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    """Eight racks, at 1 to 8; splitter s1 is fed by output 9, its legs are at 9 to 12; s2 by 13, at 13 to 16."""
+    """Eight racks, at 1 to 8; splitter s1 is fed by output 9, its legs are at 9 to 12; s2 by 13, at 13 to 16.
+
+    A controller with a wrong config has started first.
+    """
     with Lab(EIGHT_RACKS, controller=None, lease_minimum_ms=LEASE_MS) as lab:
+        with controller(lab, *SWAPPED):
+            eventually(lambda: CHECKED in (lab.directory / "controller.log").read_text(), "the report")
         yield lab
 
 
@@ -43,7 +48,7 @@ def lab() -> Iterator[Lab]:
 def controller(lab: Lab, *edits: Edit) -> Iterator[FaultBench]:
     """A controller with this config, and little patience where no probe comes."""
     right = text = lab.config.read_text()
-    for edit in (setting("probe_wait_ms", "300"), *edits):
+    for edit in (setting("probe_wait_ms", "300"), setting("verify_at_first_start", "true"), *edits):
         text = edit(text)
     lab.config.write_text(text)
     try:
@@ -59,14 +64,9 @@ def controller(lab: Lab, *edits: Edit) -> Iterator[FaultBench]:
         lab.config.write_text(right)
 
 
-def input_of(rack: str, number: int) -> Edit:
-    """The config with a rack's transmit fibre at another input."""
-    return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = .*?input = )\d+', rf"\g<1>{number}")
-
-
-def output_of(rack: str, number: int) -> Edit:
-    """The config with a rack's receive fibre at another output."""
-    return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = .*?output = )\d+', rf"\g<1>{number}")
+def fiber_of(rack: str, side: str, number: int) -> Edit:
+    """The config with a rack's transmit fiber at another input of the switch, or its receive fiber at an output."""
+    return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = .*?{side} = )\d+', rf"\g<1>{number}")
 
 
 def without_ports(rack: str) -> Edit:
@@ -93,6 +93,10 @@ def changed(pattern: str, replacement: str) -> Edit:
     return edit
 
 
+SWAPPED = (fiber_of("r2", "input", 5), fiber_of("r5", "input", 2))
+CHECKED = "the fibres were checked"
+
+
 def verified(bench: FaultBench) -> FibreReport:
     """The report of the controller that serves now."""
     with Client(bench.lab.thrift, timeout=PROBING) as client:
@@ -103,14 +107,31 @@ def said(report: FibreReport) -> dict[str, str]:
     return {fault.element: fault.sentence for fault in report.faults}
 
 
-def test_the_right_config_has_no_faults(lab: Lab) -> None:
+def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(lab: Lab) -> None:
     with controller(lab) as bench:
+        told = (lab.directory / "controller.log").read_text()
+        assert "port:r2/91: its transmit fibre is swapped with the transmit fibre of port:r5/91" in told
+        assert f"{CHECKED}: 2 differ from the configuration" in told and told.count(CHECKED) == 1
         report = verified(bench)
         assert (report.faults, report.skipped) == ([], [])
         assert not held_circuits(lab)
         assert {element.state for element in bench.client.elements()} == {"free"}
         shown = run_command(lab)
         assert (shown.returncode, shown.stdout) == (0, "every fibre is wired as the configuration says\n")
+        broken = ("port:r3/91", "leg:s1/11", "splitter:s2")
+        for element in broken:
+            lab.faults.break_fibre(element)
+        try:
+            report = verified(bench)
+        finally:
+            for element in broken:
+                lab.faults.mend_fibre(element)
+        assert said(report) == {
+            "port:r3/91": "its receive fibre is dead: no light arrives from output 3 of ocs1",
+            "leg:s1/11": "the leg is dead: none of its light comes in at input 11 of ocs1",
+            "splitter:s2": "no light comes out of any of its legs when output 13 of ocs1 is lit",
+        }
+        assert verified(bench).faults == []
 
 
 def run_command(lab: Lab) -> subprocess.CompletedProcess[str]:
@@ -121,8 +142,7 @@ def run_command(lab: Lab) -> subprocess.CompletedProcess[str]:
 def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
     """Two racks' transmit fibres and two splitters' legs are swapped; one leg is where a port is that has no name."""
     edits = (
-        input_of("r2", 5),
-        input_of("r5", 2),
+        *SWAPPED,
         without_ports("r8"),
         legs_of("s1", 9, 14, 11, 12),
         legs_of("s2", 13, 10, 15, 8),
@@ -143,27 +163,14 @@ def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
         assert shown.stdout.startswith("5 differences from the configuration:")
 
 
-def test_fibres_that_break_are_dead(lab: Lab) -> None:
-    with controller(lab) as bench:
-        broken = ("port:r3/91", "leg:s1/11", "splitter:s2")
-        for element in broken:
-            lab.faults.break_fibre(element)
-        try:
-            report = verified(bench)
-        finally:
-            for element in broken:
-                lab.faults.mend_fibre(element)
-        assert said(report) == {
-            "port:r3/91": "its receive fibre is dead: no light arrives from output 3 of ocs1",
-            "leg:s1/11": "the leg is dead: none of its light comes in at input 11 of ocs1",
-            "splitter:s2": "no light comes out of any of its legs when output 13 of ocs1 is lit",
-        }
-        assert verified(bench).faults == []
-
-
 def test_a_live_group_keeps_its_packets_and_is_skipped(lab: Lab) -> None:
     """The config swaps both fibres of two racks that are free, and the two are named as a pair."""
-    edits = (input_of("r6", 7), input_of("r7", 6), output_of("r6", 7), output_of("r7", 6))
+    edits = (
+        fiber_of("r6", "input", 7),
+        fiber_of("r7", "input", 6),
+        fiber_of("r6", "output", 7),
+        fiber_of("r7", "output", 6),
+    )
     with controller(lab, *edits) as bench:
         with bench.bystander():
             (tree,) = bench.client.fabric().lightTrees
@@ -213,17 +220,3 @@ def in_background(client: Client) -> threading.Thread:
     thread = threading.Thread(target=ask)
     thread.start()
     return thread
-
-
-def test_only_at_the_first_start_the_log_tells() -> None:
-    edits = (input_of("r2", 5), input_of("r5", 2), setting("verify_at_first_start", "true"))
-    with Lab(EIGHT_RACKS, controller=None) as lab:
-        log = lab.directory / "controller.log"
-        with controller(lab, *edits):
-            eventually(lambda: "the fibres were checked" in log.read_text(), "the report")
-        told = log.read_text()
-        assert "port:r2/91: its transmit fibre is swapped with the transmit fibre of port:r5/91" in told
-        assert "the fibres were checked: 2 differ from the configuration" in told
-        with controller(lab, *edits) as bench:
-            assert {element.state for element in bench.client.elements()} == {"free"}
-        assert "fibres" not in log.read_text()[len(told) :]

@@ -1,22 +1,33 @@
-"""The real controller killed in each phase of a grant: devices come to hold what is wanted, clients lose no answer."""
+"""The real controller killed, reloaded, with a full disk, and beside another on the same fabric.
+
+Devices come to hold what is wanted, and clients lose no answer.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from blast_api.ttypes import Extension, PartState
+from blast_api.ttypes import Extension, MulticastRequest, PartState, Rejected, RequestStatus
 from blast_client import Client, ControllerUnreachable
+from blast_controller.store.reader import JournalReader
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from tests.support.fabric_truth import assert_converged, held_circuits, rule_ages
-from tests.support.fault_bench import FaultBench, fault_bench
+from mininet_topos.addresses import ReservedAddresses
+from mininet_topos.lab import blast_controller
+from mininet_topos.process import LabProcess
+from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules, rule_ages
+from tests.support.fault_bench import EIGHT_RACKS, PATIENCE, FaultBench, Lab, fault_bench, wait_for
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -34,47 +45,55 @@ def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
     """The shared lab, dark and whole before and after each test."""
     yield lab_bench
     lab_bench.lab.faults.slow_mirrors(0)
-    lab_bench.lab.faults.hold_answers(0)
     if lab_bench.lab.controller_pid is None:
         lab_bench.restart_controller()
     lab_bench.clear()
 
 
-def test_killed_while_configuring_it_undoes_and_grants_anew(bench: FaultBench) -> None:
-    request = bench.new_request("r4h1", "r5h1", "r6h1")
-    with bench.bystander():
-        bench.lab.faults.slow_mirrors(SLOW)
-        bench.client.submit(request)
-        bench.wait_state(request, "configuring")
-        first = bench.tree(request).reservation
-        bench.lab.kill_controller()
-        bench.lab.faults.slow_mirrors(0)
-        bench.restart_controller()
-        grant = bench.grant(request)
-        assert grant.reservation > first, "nobody was told of the first reservation, and its number is spent"
-        assert_converged(bench.lab, bench.client)
-        assert bench.client.status(request.key).state == PartState.ACTIVE
-
-
-def test_killed_while_lit_it_touches_nothing_and_answers_the_same(bench: FaultBench) -> None:
+@pytest.mark.parametrize("end", [Lab.kill_controller, Lab.stop_controller], ids=["killed", "stopped"])
+def test_ended_while_lit_it_touches_nothing_and_answers_the_same(bench: FaultBench, end) -> None:
     request = bench.new_request("r4h1", "r5h1", "r6h1")
     with bench.bystander():
         grant = bench.grant(request)
         held, ages = held_circuits(bench.lab), rule_ages(bench.lab)
-        bench.lab.kill_controller()
+        end(bench.lab)
+        assert held_circuits(bench.lab) == held and rule_ages(bench.lab).keys() == ages.keys()
         bench.restart_controller()
-        again = bench.grant(request)
-        assert (again.reservation, again.groupAddress, again.leaseMs, again.receivers) == (
-            grant.reservation,
-            grant.groupAddress,
-            grant.leaseMs,
-            grant.receivers,
-        )
+        assert bench.grant(request) == grant
         assert_converged(bench.lab, bench.client)
-        assert held_circuits(bench.lab) == held
-        after = rule_ages(bench.lab)
-        assert after.keys() == ages.keys() and all(after[rule] > age for rule, age in ages.items())
+        assert_untouched(bench, held, ages)
         assert bench.client.reconcile(dry_run=False).commands == []
+
+
+def assert_untouched(bench: FaultBench, held: set[tuple[int, int]], ages: dict[str, float]) -> None:
+    """Devices hold the same, and no rule was written again, or it would be young."""
+    assert held_circuits(bench.lab) == held
+    after = rule_ages(bench.lab)
+    assert after.keys() == ages.keys() and all(after[rule] > age for rule, age in ages.items())
+
+
+def test_reload_touches_no_device_and_keeps_leases(bench: FaultBench) -> None:
+    before = bench.lab.config.read_text()
+    request = bench.new_request("r4h1", "r5h1", "r6h1")
+    grant = bench.grant(request)
+    held, ages = held_circuits(bench.lab), rule_ages(bench.lab)
+    try:
+        _reload(bench, before.replace("lease_minimum_ms = 600000", "lease_minimum_ms = 77000", 1))
+        assert_untouched(bench, held, ages)
+        (part,) = bench.client.status(request.key).parts
+        assert part.grant.leaseMs == grant.leaseMs == 600_000
+        bench.client.finish(request.key)
+        assert bench.grant(bench.new_request("r4h1", "r5h1", "r6h1")).leaseMs == 77_000
+    finally:
+        _reload(bench, before)
+
+
+def _reload(bench: FaultBench, config: str) -> None:
+    log = bench.lab.directory / "controller.log"
+    before = log.read_text().count("event=reload")
+    bench.lab.config.write_text(config)
+    os.kill(bench.lab.controller_pid, signal.SIGHUP)
+    eventually(lambda: log.read_text().count("event=reload") > before, "the reload in the log")
 
 
 def test_killed_while_changing_the_old_tree_stays_whole(bench: FaultBench) -> None:
@@ -103,22 +122,6 @@ def _extend(address: str, key: str, host: str) -> None:
         client.extend(key, Extension(addReceivers=[host]))
 
 
-def test_killed_while_releasing_it_finishes(bench: FaultBench) -> None:
-    request = bench.new_request("r4h1", "r5h1", "r6h1")
-    with bench.bystander():
-        bench.grant(request)
-        bench.lab.faults.hold_answers(SLOW)
-        bench.client.finish(request.key)
-        bench.wait_state(request, "releasing")
-        bench.lab.kill_controller()
-        bench.lab.faults.hold_answers(0)
-        bench.restart_controller()
-        bench.wait_state(request, None)
-        assert_converged(bench.lab, bench.client)
-        assert bench.client.finish(request.key).state == PartState.DONE, "finishing again answers the same"
-        assert bench.client.submit(request).state == PartState.DONE
-
-
 def test_pending_requests_resume_in_their_order(bench: FaultBench) -> None:
     blocker, *waiting = [bench.new_request("r4h1", "r5h1", "r6h1") for _ in range(4)]
     with bench.bystander():
@@ -137,3 +140,148 @@ def test_pending_requests_resume_in_their_order(bench: FaultBench) -> None:
             assert all(bench.client.status(r.key).state == PartState.PENDING for r in later)
             last = request
         assert_converged(bench.lab, bench.client)
+
+
+# ---------------------------------------------------------------------------------------------------------- full disk
+
+
+@pytest.fixture
+def disk_bench(tmp_path: Path) -> Iterator[FaultBench]:
+    """A lab whose controller keeps its journal on a file system of 1 MiB."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "blast-test", str(tmp_path)], check=True)
+    try:
+        with Lab(EIGHT_RACKS, controller=None, lease_minimum_ms=600_000) as lab:
+            lab.config.write_text(lab.config.read_text().replace(str(lab.journal), str(tmp_path / "journal.sqlite")))
+            lab.start_controller()
+            with closing(FaultBench(lab)) as bench:
+                bench.wait_devices()
+                yield bench
+            lab.stop_controller()
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def test_full_disk_stops_admission_and_nothing_else(disk_bench: FaultBench, tmp_path: Path) -> None:
+    bench, filler = disk_bench, tmp_path / "filler"
+    held_back = bench.new_request("r4h1", "r5h1", "r6h1")
+    refused = bench.new_request("r7h1", "r8h1")
+    with bench.bystander():
+        circuits, ages = held_circuits(bench.lab), rule_ages(bench.lab)
+        _fill(filler)
+        answers: list[RequestStatus] = []
+        asking = threading.Thread(target=_submit, args=(bench.lab.thrift, held_back, answers))
+        asking.start()
+        log = bench.lab.directory / "controller.log"
+        wait_for(log.read_text, lambda text: "the journal cannot be written" in text, "the disk to be found full")
+        wait_for(lambda: _refusal(bench, refused), lambda code: code == "journal_unavailable", "admission to end")
+        if not _is_written(filler.parent, held_back):
+            # The log of the journal may have had room for one commit more.
+            assert held_circuits(bench.lab) == circuits, "no device has heard of a request that is not on disk"
+            assert rule_ages(bench.lab).keys() == ages.keys()
+        bench.client.ping()
+        assert next(tree.state for tree in bench.client.fabric().lightTrees) == "lit", "looking is still possible"
+        filler.unlink()
+        asking.join(PATIENCE)
+        assert answers and answers[0].key == held_back.key, "the answer leaves when it is durable"
+        assert bench.client.await_event(held_back.key, 0, PATIENCE).grant is not None
+        wait_for(lambda: _refusal(bench, refused), lambda code: not code, "admission to be open again")
+        assert bench.grant(refused).receivers == ["r8h1"]
+        assert_converged(bench.lab, bench.client)
+        for request in (held_back, refused):
+            bench.client.finish(request.key)
+
+
+def _is_written(directory: Path, request: MulticastRequest) -> bool:
+    """Whether a request has a reservation in the journal."""
+    with closing(JournalReader(directory / "journal.sqlite")) as journal:
+        entries = [entry for entry in journal.read(0, 10_000) if entry.kind == "reservation" and entry.body is not None]
+    return any(entry.body["request"][1] == request.key for entry in entries)
+
+
+def _fill(filler: Path) -> None:
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+
+
+def _submit(address: str, request: MulticastRequest, answers: list[RequestStatus]) -> None:
+    with suppress(ControllerUnreachable), Client(address, timeout=PATIENCE * 2) as client:
+        answers.append(client.submit(request))
+
+
+def _refusal(bench: FaultBench, request: MulticastRequest) -> str:
+    """The code of a refused request; empty if it was admitted."""
+    try:
+        with Client(bench.lab.thrift, timeout=1) as client:
+            client.submit(request)
+    except Rejected as refusal:
+        return refusal.code
+    except ControllerUnreachable:
+        return "no answer"
+    return ""
+
+
+# ---------------------------------------------------------------------------------------------- a second controller
+
+
+@pytest.fixture
+def addresses() -> Iterator[ReservedAddresses]:
+    with closing(ReservedAddresses()) as held:
+        yield held
+
+
+def test_second_controller_with_its_own_journal_is_refused_by_tors(
+    bench: FaultBench, tmp_path: Path, addresses: ReservedAddresses
+) -> None:
+    """TL1 knows no master: the second may open a session, finds circuits that are not its own, and touches none."""
+    lab = bench.lab
+    bench.lab.kill_controller()
+    bench.restart_controller()
+    text, openflow = _elsewhere(lab, addresses)
+    config = tmp_path / "second.toml"
+    config.write_text(text.replace("journal.sqlite", "second.sqlite").replace("recording.sqlite", "seen.sqlite"))
+    with bench.bystander():
+        circuits, rules, intact = held_circuits(lab), held_rules(lab), guards(lab)
+        second = LabProcess("second controller", blast_controller(config), lab.id, tmp_path / "second.log")
+        try:
+            thrift = str(second.wait_ready(PATIENCE)["thrift"])
+            with also_controlled_from(lab, openflow), Client(thrift) as client:
+                wait_for(client.fabric, lambda f: f.opticalSwitches[0].connected, "the TL1 session of the second")
+                log = tmp_path / "second.log"
+                wait_for(log.read_text, lambda text: "another controller is the master" in text, "a ToR to refuse it")
+                foreign = client.reconcile(dry_run=True).foreign
+                assert {f"{i} to {o} on ocs1" for i, o in circuits} <= set(foreign)
+                request = bench.new_request("r4h1", "r5h1")
+                assert client.submit(request).state == PartState.PENDING
+                assert not any(rack.connected for rack in client.fabric().racks)
+                assert client.reconcile(dry_run=False).commands == []
+                client.withdraw(request.key)
+            assert held_circuits(lab) == circuits and held_rules(lab) == rules and guards(lab) == intact
+        finally:
+            second.stop()
+        assert_converged(bench.lab, bench.client)
+
+
+def _elsewhere(lab: Lab, addresses: ReservedAddresses) -> tuple[str, str]:
+    """The lab's configuration for a controller that listens elsewhere, and where it takes ToRs."""
+    openflow, thrift, http = (addresses.take() for _ in range(3))
+    text = lab.config.read_text()
+    return text.replace(lab.openflow, openflow).replace(lab.thrift, thrift).replace(lab.http, http), openflow
+
+
+@contextmanager
+def also_controlled_from(lab: Lab, openflow: str) -> Iterator[None]:
+    """Every ToR gets a second controller for the time of the block; that clears no rules."""
+    for datapath in lab.plan.datapaths:
+        create = ["--id=@second", "create", "Controller", f'target="tcp:{openflow}"', "max_backoff=1000"]
+        _vsctl(*create, "--", "add", "Bridge", lab.names.bridge(datapath), "controller", "@second")
+    try:
+        yield
+    finally:
+        for row in _vsctl("--bare", "--columns=_uuid", "find", "Controller", f'target="tcp:{openflow}"').split():
+            for datapath in lab.plan.datapaths:
+                _vsctl("remove", "Bridge", lab.names.bridge(datapath), "controller", row)
+
+
+def _vsctl(*words: str) -> str:
+    return subprocess.run(["ovs-vsctl", "--timeout=10", *words], check=True, capture_output=True, text=True).stdout

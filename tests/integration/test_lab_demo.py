@@ -36,10 +36,9 @@ def remains(lab: str) -> list[object]:
 
 
 @pytest.mark.timeout(1000)
-@pytest.mark.parametrize("racks", [8, pytest.param(12, marks=pytest.mark.test_all)])
-def test_it_plays_to_its_end_and_writes_what_it_measured(tmp_path: Path, racks: int) -> None:
+def test_it_plays_to_its_end_and_writes_what_it_measured(tmp_path: Path) -> None:
     out, svg = tmp_path / "demo.json", tmp_path / "demo.svg"
-    command = [BLAST, "lab", "demo", "--requests", "5", "--iterations", "1", "--racks", str(racks)]
+    command = [BLAST, "lab", "demo", "--requests", "5", "--iterations", "1"]
     done = subprocess.run(
         [*command, "--json", out, "--svg", svg], capture_output=True, text=True, timeout=900, check=False
     )
@@ -95,35 +94,26 @@ def playing(command: list[str | Path]) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_and_its_lab(tmp_path: Path, number: int, status: int) -> None:
+def test_a_signal_ends_it_and_its_lab(tmp_path: Path) -> None:
     with playing([BLAST, "lab", "demo", "--svg", tmp_path / "x.svg"]) as demo:
         (lab,) = registry.labs_built_by(demo.pid)
         try:
-            demo.send_signal(number)
-            assert demo.wait(200) == status
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait(200) == 130
             assert remains(lab) == []
         finally:
             down(lab)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("killed", [False, True])
-def test_the_script_of_make_demo_removes_its_lab_and_no_other(make_lab, tmp_path: Path, killed: bool) -> None:
-    from mininet_topos.plan import LabPlan
-
-    bystander = make_lab(LabPlan(racks=2, hosts_per_rack=1, splitters={}))
+def test_the_script_of_make_demo_removes_the_lab_of_a_killed_demo(tmp_path: Path) -> None:
     before = set(registry.known_labs())
     with playing([ROOT / "scripts" / "demo", "--svg", tmp_path / "x.svg"]) as script:
         (lab,) = [new for new in registry.known_labs() if new not in before and descends(new, script.pid)]
         try:
-            if killed:
-                os.kill(registry.read_state(lab)["owner"]["pid"], signal.SIGKILL)
-            else:
-                script.terminate()
-            assert script.wait(200) == (137 if killed else 143)
+            os.kill(registry.read_state(lab)["owner"]["pid"], signal.SIGKILL)
+            assert script.wait(200) == 137
             assert remains(lab) == []
-            assert len(bridges_of(bystander.id)) == 2 and bystander.net.pingAll(timeout="10") == 0
         finally:
             down(lab)
 

@@ -93,9 +93,3 @@ def test_an_open_vswitch_that_is_down_or_silent_is_one_sentence(tmp_path: Path, 
         assert_one_sentence(
             ended([BLAST, *COMMANDS["up"]], tmp_path, env), "Open vSwitch does not answer", "make setup"
         )
-
-
-def test_a_machine_that_can_hold_a_lab_is_let_through() -> None:
-    from mininet_topos.lab_host import require_lab_host
-
-    require_lab_host()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sysconfig
 from collections.abc import Iterator
@@ -24,9 +23,6 @@ from tests.support.fault_bench import FaultBench, fault_bench
 from tests.support.live_transfer import LiveTransfer
 
 pytestmark = pytest.mark.lab
-
-MOST_FOR_LOOKING = 0.1
-"""Seconds that the check may add to a grant."""
 
 
 @pytest.fixture(scope="module")
@@ -135,18 +131,3 @@ def test_a_fibre_that_ages_below_the_sensitivity_is_dark_and_led_around(bench: F
     assert [e["name"] for e in elements(bench, "unusable")] == [name]
     bench.lab.faults.dim_fibre(name, 0)
     assert_converged(bench.lab, bench.client)
-
-
-def test_what_looking_for_light_costs(bench: FaultBench, record_property: Any) -> None:
-    """Ten grants with the check; the time on the optical switch says what it adds to the mirrors' own."""
-    seconds = []
-    for _ in range(10):
-        request = bench.new_request("r1h1", "r2h1", "r3h1")
-        grant = bench.grant(request)
-        seconds.append(grant.timings.opticalMs / 1000)
-        bench.client.finish(request.key)
-        bench.wait_state(request, None)
-    cost = statistics.median(seconds) - 0.014172
-    record_property("light_check_seconds", cost)
-    print(f"\nlooking for light adds {cost * 1000:.1f} ms to a grant (median of 10)")
-    assert 0 < cost < MOST_FOR_LOOKING

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
-import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
@@ -74,8 +72,7 @@ def test_packets_reach_exactly_the_members_before_during_and_after(stage: Stage)
     with stage.granted(probe) as old:
         pass
     stage.wait_dark()
-    # Open vSwitch forgets what it has cached of a rule a moment after it has confirmed that the rule is gone.
-    time.sleep(0.5)  # nothing tells when it has
+    _wait_until_uncached()
     with Captures(stage, all_hosts(stage), old.groupAddress) as captures:
         assert send_and_see(captures, "r1h1", old) == set(), "a group that was released still reaches someone"
     with stage.granted(request) as grant, Captures(stage, all_hosts(stage), grant.groupAddress) as captures:
@@ -84,8 +81,7 @@ def test_packets_reach_exactly_the_members_before_during_and_after(stage: Stage)
         assert send_and_see(captures, "r2h2", grant) == set(), "a stranger in a member's rack"
         assert send_and_see(captures, "r8h1", grant) == set(), "a stranger elsewhere"
     stage.wait_dark()
-    # Open vSwitch forgets what it has cached of a rule a moment after it has confirmed that the rule is gone.
-    time.sleep(0.5)  # nothing tells when it has
+    _wait_until_uncached()
     with Captures(stage, all_hosts(stage), grant.groupAddress) as captures:
         assert send_and_see(captures, "r1h1", grant) == set()
 
@@ -141,11 +137,15 @@ def test_a_branch_without_its_rule_is_dark(stage: Stage) -> None:
             rules = _ofctl("dump-flows", bridge, match)
             assert "set_field" in rules or rack != 1
             _ofctl("del-flows", bridge, match)
-            # What the datapath has cached of the rule goes a little later.
-            subprocess.run(["ovs-appctl", "revalidator/wait"], check=True)
+            _wait_until_uncached()
             dark = set(members) if rack == 1 else {f"r{rack}h1"}
             members = [m for m in members if m not in dark]
             assert send_and_see(captures, "r1h1", grant) == set(members)
+
+
+def _wait_until_uncached() -> None:
+    """Open vSwitch forgets what it has cached of a rule a moment after it has confirmed that the rule is gone."""
+    subprocess.run(["ovs-appctl", "revalidator/wait"], check=True)
 
 
 def _ofctl(command: str, bridge: str, match: str) -> str:
@@ -270,62 +270,6 @@ def test_a_foreign_cross_connect_in_the_way_fails_the_request_cleanly(stage: Sta
         pass
 
 
-def test_an_optical_switch_that_is_away_makes_requests_wait(stage: Stage) -> None:
-    stage.lab.optical_switch.stop_agent()
-    stage.wait_for(lambda f: not f.opticalSwitches[0].connected, "the controller to notice")
-    request = stage.new_request("r1h1", ["r2h1", "r3h1"], 10**6)
-    try:
-        with pytest.raises(NotYet) as late:
-            stage.client.request(request, 0.2)
-        assert "ocs1 is disconnected" in late.value.sentence
-        with stage.granted(stage.new_request("r4h1", ["r4h2"], 10**6)):
-            pass
-    finally:
-        stage.lab.optical_switch.start_agent()
-    event = stage.client.await_event(request.key, 0, 20)
-    assert event.grant is not None
-    stage.client.finish(request.key)
-
-
-def test_garbage_at_the_openflow_port_is_one_line_in_the_log(stage: Stage) -> None:
-    log = stage.lab.directory / "controller.log"
-    already = len(log.read_text())
-    host, port = stage.lab.openflow.split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as stranger:
-        stranger.sendall(bytes(64))
-        with suppress(ConnectionResetError):
-            while stranger.recv(4096):
-                pass
-    eventually(lambda: "does not speak OpenFlow 1.3" in log.read_text()[already:], "a word of what happened")
-    time.sleep(0.1)  # nothing tells that nothing more is said
-    said = log.read_text()[already:]
-    assert said.count("does not speak OpenFlow 1.3") == 1 and "Traceback" not in said
-    assert all(rack.connected for rack in stage.client.fabric().racks)
-
-
-def test_a_client_that_vanishes_before_its_grant_is_given_up(stage: Stage) -> None:
-    blocker = stage.new_request("r1h1", ["r2h1"], 10**6)
-    waiting = stage.new_request("r1h2", ["r2h2"], 10**6)
-    with stage.granted(blocker):
-        ghost = subprocess.Popen(
-            [sys.executable, "-c", GHOST, stage.lab.thrift, waiting.key], stderr=subprocess.DEVNULL
-        )
-        try:
-            stage.wait_for(lambda f: f.pendingRequests == 1, "the ghost's request")
-        finally:
-            ghost.kill()
-            ghost.wait()
-        event = stage.client.await_event(waiting.key, 0, 10)
-        assert event.state == PartState.WITHDRAWN and "vanished" in event.reason
-
-
-GHOST = """
-import sys
-from blast_client import Client, MulticastRequest
-Client(sys.argv[1]).request(MulticastRequest(sys.argv[2], "r1h2", ["r2h2"], 10**6), 60)
-"""
-
-
 def test_several_racks_on_one_datapath() -> None:
     with running(preset("paper-testbed")) as stage:
         hosts = stage.first_hosts()
@@ -359,7 +303,7 @@ def wide_lab() -> Iterator[Stage]:
         yield stage
 
 
-@pytest.mark.parametrize("receivers", [31, 20, 9, 5])
+@pytest.mark.parametrize("receivers", [31, 9])
 def test_mixed_splitters_reach_exactly_the_members(wide_lab: Stage, receivers: int) -> None:
     wide_lab.wait_dark()
     hosts = wide_lab.first_hosts()

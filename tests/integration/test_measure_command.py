@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from blast_client.capacities.capacities import read_capacities
+from blast_client.command import main
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.measuring.flows import HERE, SHORT, measure_flows
-from tests.support.certificates import Authority
 from tests.support.interrupted import ended, members, started
 from tests.support.measured_hosts import BLAST, Process, host_process
 from tests.support.waiting import HANGING, eventually
@@ -34,26 +34,28 @@ def named(*hosts: Process) -> str:
     return ",".join(one.written for one in hosts)
 
 
-@pytest.fixture
-def secret(tmp_path: Path) -> Path:
-    path = tmp_path / "secret"
+def write_secret(path: Path, secret: str) -> Path:
     path.touch(mode=0o600)
-    path.write_text("0123456789abcdef" * 2)
+    path.write_text(secret)
     return path
 
 
-@pytest.fixture
-def start(tmp_path: Path, secret: Path) -> Iterator[Callable[..., Process]]:
-    """Starts agents that know the secret, or with other access."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hosts")
+
+
+@pytest.fixture(scope="module")
+def secret(folder: Path) -> Path:
+    return write_secret(folder / "secret", "0123456789abcdef" * 2)
+
+
+@pytest.fixture(scope="module")
+def hosts(folder: Path, secret: Path) -> Iterator[list[Process]]:
+    """Agents that know the secret."""
+    access = f'[access]\nsecret_file = "{secret}"'
     with ExitStack() as stack:
-        yield lambda name, access=f'[access]\nsecret_file = "{secret}"': stack.enter_context(
-            host_process(tmp_path, name, access)
-        )
-
-
-@pytest.fixture
-def hosts(start) -> list[Process]:
-    return [start(f"h{number}") for number in range(3)]
+        yield [stack.enter_context(host_process(folder, f"h{number}", access)) for number in range(3)]
 
 
 def test_blast_trees_takes_what_it_writes(hosts, secret, tmp_path):
@@ -76,38 +78,14 @@ def test_it_may_be_piped_and_another_host_be_the_root(hosts, secret):
     assert (status, errors) == (0, "") and json.loads(network)["root"] == "h1"
     status, plan, errors = blast("trees", "-", "--json", given=network)
     assert (status, errors) == (0, "") and json.loads(plan)["rate"] > 0
-    status, shown, _ = blast("measure", "--hosts", "h1,h0,h2", "--root", "h1", "--file", "/dev/stdin", "--json")
-    assert (status, shown) == (2, "")
 
 
-def test_by_certificates(start, tmp_path):
-    authority = Authority(tmp_path / "ca", "ca")
-
-    def access(name: str) -> str:
-        pair = authority.issue(f"/CN={name}/OU=hosts", f"DNS:{name},IP:127.0.0.1")
-        clients = '[{ common_name = "sender" }, { organizational_unit = "hosts", role = "neighbour" }]'
-        files = f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nclient_ca = "{authority.cert}"'
-        for path in (pair.key, pair.cert):
-            path.chmod(0o600)
-        return f"[access]\n{files}\nclient = {clients}"
-
-    hosts = [start(name, access(name)) for name in ("h0", "h1")]
-    ours = authority.issue("/CN=sender")
-    ours.key.chmod(0o600)
-    proofs = ("--agent-cert", ours.cert, "--agent-key", ours.key, "--agent-ca", authority.cert)
-    status, network, errors = blast("measure", "--hosts", named(*hosts), "--json", *proofs, *QUICK)
-    assert (status, errors) == (0, "") and min(rate for *_, rate in json.loads(network)["links"]) > 0
-
-
-@pytest.mark.parametrize("how", ["killed", "frozen"])
-def test_a_host_that_is_lost_is_told_and_the_others_are_measured(hosts, secret, how):
-    if how == "killed":
-        hosts[1].process.kill()
-        hosts[1].process.wait()
-    else:
-        hosts[1].freeze()
-    words = ("measure", "--hosts", named(*hosts), "--secret-file", secret, "--json", *QUICK)
-    status, network, errors = blast(*words)
+def test_a_host_that_is_frozen_is_told_and_the_others_are_measured(hosts, secret):
+    hosts[1].freeze()
+    try:
+        status, network, errors = blast("measure", "--hosts", named(*hosts), "--secret-file", secret, "--json", *QUICK)
+    finally:
+        hosts[1].thaw()
     found = read_capacities(network.encode())
     assert status == 3 and found.receivers == ("h0", "h2")
     assert {link for link, rate in found.links.items() if rate == 0} == {link for link in found.links if "h1" in link}
@@ -126,9 +104,7 @@ def test_with_nobody_there_nothing_is_written(tmp_path):
 
 
 def test_the_wrong_secret_is_told(hosts, tmp_path):
-    other = tmp_path / "other"
-    other.touch(mode=0o600)
-    other.write_text("x" * 32)
+    other = write_secret(tmp_path / "other", "x" * 32)
     status, _, errors = blast("measure", "--hosts", named(*hosts), "--secret-file", other, *QUICK)
     assert status == 1 and "the secret is not this agent's" in errors
 
@@ -136,40 +112,35 @@ def test_the_wrong_secret_is_told(hosts, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--hosts", "h1,h1"), "named twice"),
         (("--hosts", "h1", "--root", "h1"), "h1 is the only host"),
-        (("--hosts", "h1", "--seconds", "1h"), "for 0.01 to 10 s"),
         (("--hosts", "h1", "--seconds", "0.001"), "for 0.01 to 10 s"),
         (("--hosts", "h1", "--streams", "0"), "1 to 16 connections"),
         (("--hosts", "h1", "--output", "/no/such/folder/file"), "cannot be written"),
         (("--hosts", "h1", "--file", "/no/such/file"), "cannot be read"),
-        (("--hosts", "h1", "--monitor", "", "--topology"), "not allowed with"),
         (("--hosts", "h1", "--monitor", ""), "empty command line"),
         (("--hosts", "h1", "--secret-file", "/no/such/file"), "cannot be read"),
     ],
 )
-def test_wrong_use(words, sentence):
-    status, out, errors = blast("measure", *words)
-    assert (status, out) == (2, "") and sentence in errors and errors.count("\n") == 1
-
-
-def test_a_monitor_is_asked_in_place_of_the_agents(tmp_path):
-    program = tmp_path / "monitor"
-    answer = {"hosts": ["here", "h1"], "root": "here", "receivers": ["h1"], "links": [["here", "h1", 5]]}
-    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/asked\necho '{json.dumps(answer)}'\n")
-    program.chmod(0o755)
-    status, out, errors = blast("measure", "--hosts", "h1", "--root", "here", "--monitor", program, "--json")
-    assert (status, errors) == (0, "") and json.loads(out)["links"] == [["here", "h1", 5.0]]
-    assert json.loads((tmp_path / "asked").read_text()) == {"root": "here", "receivers": ["h1"]}
+def test_wrong_use(capsys, words, sentence):
+    assert main(["measure", *words]) == 2
+    out, errors = capsys.readouterr()
+    assert out == "" and sentence in errors and errors.count("\n") == 1
 
 
 @pytest.fixture
 def answering(tmp_path: Path) -> Path:
     program = tmp_path / "monitor"
     answer = {"hosts": ["here", "h1"], "root": "here", "receivers": ["h1"], "links": [["here", "h1", 5]]}
-    program.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/asked\necho '{json.dumps(answer)}'\n")
     program.chmod(0o755)
     return program
+
+
+def test_a_monitor_is_asked_in_place_of_the_agents(answering, tmp_path):
+    words = ("measure", "--hosts", "h1", "--root", "here", "--monitor", answering, "--json")
+    status, out, errors = blast(*words)
+    assert (status, errors) == (0, "") and json.loads(out)["links"] == [["here", "h1", 5.0]]
+    assert json.loads((tmp_path / "asked").read_text()) == {"root": "here", "receivers": ["h1"]}
 
 
 def test_what_was_measured_is_not_lost_with_a_file_that_cannot_be_written(answering):
@@ -194,15 +165,14 @@ def test_a_file_that_was_there_is_replaced_whole_or_not_at_all(tmp_path):
     assert [path.name for path in tmp_path.iterdir() if "network" in path.name] == ["network.json"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_monitor_goes_with_who_asked_it(tmp_path, number):
+def test_a_monitor_goes_with_who_asked_it(tmp_path):
     program, group = tmp_path / "monitor", tmp_path / "group"
     program.write_text(f"#!/bin/sh\necho $$ > {group}\nexec sleep 600\n")
     program.chmod(0o755)
     with started("measure", "--hosts", "h1", "--root", "here", "--monitor", str(program)) as process:
         eventually(lambda: group.exists() and group.read_text(), "the monitor to begin")
-        status, out, _ = ended(process, number)
-        assert (status, out) == (128 + number, "")
+        status, out, _ = ended(process, signal.SIGTERM)
+        assert (status, out) == (128 + signal.SIGTERM, "")
         eventually(lambda: not members(int(group.read_text())), "the monitor to end")
 
 

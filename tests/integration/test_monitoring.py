@@ -16,11 +16,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from blast_controller.core.model.events import FinishAsked, RequestSubmitted
+from blast_controller.core.model.events import FinishAsked
 from blast_controller.core.model.requests import TransferReport
 from tests.support.core import key_of, multicast
+from tests.support.live_server import LiveServer
 from tests.support.waiting import eventually
-from tests.unit.test_http import Served, serving
+from tests.unit.test_monitoring_files import serving
 
 MONITORING = Path(__file__).resolve().parents[2] / "packaging" / "monitoring"
 PATIENCE = 60.0
@@ -62,13 +63,11 @@ def replace_in(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
-def work(served: Served, number: int) -> None:
+def work(served: LiveServer, number: int) -> None:
     """A request that is granted and finished."""
-    served.lab.runtime.post(RequestSubmitted(multicast(f"k{number}", "r1h1", ["r2h1", "r3h1"])))
-    served.lab.settle()
+    served.submit(multicast(f"k{number}", "r1h1", ["r2h1", "r3h1"]))
     report = TransferReport(bytes_sent=1000, bytes_repaired=10, failed_receivers=("r2h1",))
-    served.lab.runtime.post(FinishAsked(key_of(f"k{number}"), 0, report))
-    served.lab.settle()
+    served.handle(FinishAsked(key_of(f"k{number}"), 0, report))
 
 
 def test_the_rules_do_as_their_tests_say(files):

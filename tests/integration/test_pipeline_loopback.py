@@ -1,26 +1,42 @@
-"""Nodes as threads on real sockets, when all goes well: files, memory, commands, streams, TLS, legs in pieces."""
+"""Nodes as threads on real sockets: files, memory, commands, streams, TLS, legs in pieces; and what ends them."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import ssl
-import time
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from blast_transport.base.engines import PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Member, Outcome
+from blast_transport.carriers.pipeline.connections import copy_pump
+from blast_transport.carriers.pipeline.node import PipelineNode
+from blast_transport.carriers.pipeline.protocol.leg import (
+    Drained,
+    Ended,
+    Lost,
+    Member,
+    Outcome,
+    PipelineTimings,
+    Progress,
+)
 from blast_transport.carriers.pipeline.source import PipelineSource
+from blast_transport.store.block_store import BlockStore
 from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.source import StreamSource, opened_file
+from blast_transport.store.source import Source, StreamSource, opened_file
 from tests.support.certificates import Authority
+from tests.support.engines import BOTH, asking_for
 from tests.support.pipeline_chain import (
     SEGMENT,
     Chain,
-    Paced,
     command_store,
     content_of,
     digests_of,
@@ -29,12 +45,10 @@ from tests.support.pipeline_chain import (
     memory_store,
     nothing_leaks,
 )
-from tests.support.waiting import eventually
+from tests.support.store_faults import before_writes
+from tests.support.waiting import HANGING, eventually
 
 BLOCK = Layout(None, SEGMENT).block_size
-
-
-pytestmark = pytest.mark.usefixtures("every_engine")
 
 
 @pytest.fixture(autouse=True)
@@ -43,18 +57,42 @@ def _nothing_leaks() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, 3 * BLOCK + 17, 40 * BLOCK])
-@pytest.mark.parametrize("kind", ["file", "memory"])
-def test_every_node_holds_the_same_bytes(tmp_path: Path, size: int, kind: str) -> None:
-    content = content_of(size)
-    (tmp_path / "source").write_bytes(content)
-    stores = [
-        file_store(tmp_path / f"n{place}", "f", size) if kind == "file" else memory_store(size) for place in (1, 2, 3)
+@contextmanager
+def file_with(folder: Path, content: bytes) -> Iterator[Source]:
+    """The source of a file with this content."""
+    (folder / "source").write_bytes(content)
+    with opened_file(folder / "source") as source:
+        yield source
+
+
+@contextmanager
+def piped(capacity: int = 8 << 20) -> Iterator[tuple[StreamSource, int]]:
+    """The source of a stream, and the end of its pipe that is written into."""
+    reader, writer = os.pipe()
+    try:
+        with StreamSource(reader, capacity=capacity) as stream:
+            yield stream, writer
+    finally:
+        os.close(reader)
+        with suppress(OSError):
+            os.close(writer)
+
+
+def stores_of(kind: str, folder: Path, size: int) -> list[BlockStore]:
+    """Three of them."""
+    return [
+        file_store(folder / f"n{place}", "f", size) if kind == "file" else memory_store(size) for place in (1, 2, 3)
     ]
-    with opened_file(tmp_path / "source") as source, Chain(3) as chain:
-        for place, store in enumerate(stores, 1):
-            chain.node(place, store)
-        chain.source(source)
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK, 3 * BLOCK + 17])
+@pytest.mark.parametrize("kind", ["file", "memory"])
+@pytest.mark.parametrize("engine", BOTH)
+def test_every_node_holds_the_same_bytes(tmp_path: Path, size: int, kind: str, engine: str) -> None:
+    content = content_of(size)
+    with asking_for(engine), file_with(tmp_path, content) as source, Chain(3) as chain:
+        stores = stores_of(kind, tmp_path, size)
+        chain.all(stores, source)
         chain.wait()
         assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
         assert chain.events[0].failed == chain.events[3].failed == {}
@@ -70,26 +108,23 @@ def test_every_node_holds_the_same_bytes(tmp_path: Path, size: int, kind: str) -
 
 def test_nodes_that_hold_something_already_ask_for_the_rest(tmp_path: Path) -> None:
     content = content_of(30 * BLOCK + 5)
-    (tmp_path / "source").write_bytes(content)
     stores = [memory_store(len(content)) for _ in range(4)]
     for store, held in zip(stores, (10, 0, 31, 20), strict=True):
         for block in range(held):
             store.put(block, content[block * BLOCK : (block + 1) * BLOCK])
-    with opened_file(tmp_path / "source") as source, Chain(4) as chain:
-        for place, store in enumerate(stores, 1):
-            chain.node(place, store)
-        chain.source(source)
+    with file_with(tmp_path, content) as source, Chain(4) as chain:
+        chain.all(stores, source)
         chain.wait()
         assert chain.events[0].failed == {}
     assert all(finish(store, content) for store in stores)
 
 
-def test_a_leg_from_the_middle_to_the_middle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_leg_from_the_middle_to_the_middle(tmp_path: Path, engine: str) -> None:
     """As after light, and before it: other carriers bring the rest."""
     content = content_of(50 * BLOCK + 9)
-    (tmp_path / "source").write_bytes(content)
-    stores = [file_store(tmp_path / "n1", "f", len(content)), memory_store(len(content))]
-    with opened_file(tmp_path / "source") as source, Chain(2) as chain:
+    with asking_for(engine), file_with(tmp_path, content) as source, Chain(2) as chain:
+        stores = [file_store(tmp_path / "n1", "f", len(content)), memory_store(len(content))]
         for place, store in enumerate(stores, 1):
             chain.node(place, store, first_block=5)
         running = PipelineSource(chain.leg(0, 5), source, BLOCK, chain.events[0])
@@ -105,74 +140,36 @@ def test_a_leg_from_the_middle_to_the_middle(tmp_path: Path) -> None:
         assert finish(store, content)
 
 
-def test_draining_ends_soon_and_at_a_block(tmp_path: Path) -> None:
-    content = content_of(2000 * BLOCK)
-    (tmp_path / "source").write_bytes(content)
-    stores = [file_store(tmp_path / f"n{place}", "f", len(content)) for place in (1, 2)]
-    with opened_file(tmp_path / "source") as source, Chain(2) as chain:
-        for place, store in enumerate(stores, 1):
-            chain.node(place, store)
-        running = chain.source(Paced(source, 50e6))
-        eventually(lambda: running.wake() or stores[1].position > 3)
+def test_draining_ends_soon_and_at_a_block() -> None:
+    """What comes afterwards is left to others."""
+    stores = [memory_store(None), memory_store(None)]
+    with piped() as (stream, writer), Chain(2) as chain:
+        running = chain.all(stores, stream)
+        stream.wake = running.wake
+        os.write(writer, bytes(5 * BLOCK + 100))
+        eventually(lambda: stores[1].position > 3)
         running.stop_at(0)
+        os.write(writer, bytes(5 * BLOCK))
         chain.wait()
         (stop,) = (event.position for event in chain.events[0].all if isinstance(event, Drained))
         assert stop % BLOCK == 0
-        assert 0 < stop < len(content)
+        assert 3 * BLOCK < stop < 10 * BLOCK
     for store in stores:
         assert store.position == stop // BLOCK
         store.discard()
 
 
-def test_a_stream_of_unknown_length(tmp_path: Path) -> None:
-    content = content_of(12 * BLOCK + 100)
-    reader, writer = os.pipe()
-    stores = [memory_store(None), file_store(tmp_path / "n2", "f", None), memory_store(None)]
-    with StreamSource(reader) as stream, Chain(3) as chain:
-        for place, store in enumerate(stores, 1):
-            chain.node(place, store)
-        running = chain.source(stream)
-        stream.wake = running.wake
-        for start in range(0, len(content), 50_000):
-            os.write(writer, content[start : start + 50_000])
-            time.sleep(0.005)  # a slow producer
-        os.close(writer)
-        chain.wait()
-        assert chain.events[0].ended == Ended(Outcome.COMPLETE)
-    os.close(reader)
-    assert all(finish(store, content) for store in stores)
-    assert (tmp_path / "n2" / "f").read_bytes() == content
-
-
-def test_commands_get_what_was_sent(tmp_path: Path) -> None:
-    content = content_of(300 * BLOCK + 3)
-    (tmp_path / "source").write_bytes(content)
-    stores = [command_store(len(content), "dd", f"of={tmp_path}/out{place}", "status=none") for place in (1, 2, 3)]
-    for store in stores:
-        store.expect(0, digests_of(content))
-    with opened_file(tmp_path / "source") as source, Chain(3) as chain:
-        for place, store in enumerate(stores, 1):
-            chain.node(place, store)
-        chain.source(source)
-        chain.wait()
-        assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
-    assert all(finish(store, content) for store in stores)
-    assert all((tmp_path / f"out{place}").read_bytes() == content for place in (1, 2, 3))
-
-
-def test_what_was_forgotten_is_fetched_from_the_source(tmp_path: Path) -> None:
+def test_what_was_forgotten_is_fetched_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """n1 holds more than it can replay before n2 asks for the beginning."""
-    content = content_of(900 * BLOCK)
-    (tmp_path / "source").write_bytes(content)
+    monkeypatch.setattr(copy_pump, "Replay", partial(copy_pump.Replay, capacity=10 * BLOCK))
+    content = content_of(90 * BLOCK)
     commands = [command_store(len(content), "dd", f"of={tmp_path}/out{place}", "status=none") for place in (1, 2)]
     for store in commands:
         store.expect(0, digests_of(content))
-    for block in range(700):
+    for block in range(70):
         commands[0].put(block, content[block * BLOCK : (block + 1) * BLOCK])
-    with opened_file(tmp_path / "source") as source, Chain(2) as chain:
-        for place, store in enumerate(commands, 1):
-            chain.node(place, store)
-        chain.source(source)
+    with file_with(tmp_path, content) as source, Chain(2) as chain:
+        chain.all(commands, source)
         chain.wait()
         assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 3
     assert all(finish(store, content) for store in commands)
@@ -192,20 +189,169 @@ def test_over_tls(tmp_path: Path, kind: str) -> None:
         plain = socket.create_connection((member.host, member.port), timeout)
         return client.wrap_socket(plain, server_hostname=member.host)
 
-    content = content_of(300 * BLOCK + 11)
-    (tmp_path / "source").write_bytes(content)
-    size = len(content)
-    stores = [
-        file_store(tmp_path / f"n{place}", "f", size) if kind == "file" else memory_store(size) for place in (1, 2, 3)
-    ]
-    with opened_file(tmp_path / "source") as source, Chain(3) as chain:
+    content = content_of(30 * BLOCK + 11)
+    stores = stores_of(kind, tmp_path, len(content))
+    with file_with(tmp_path, content) as source, Chain(3) as chain:
         chain.connect = connect
         for door in chain.doors:
             door.wrap = lambda sock: server.wrap_socket(sock, server_side=True)
-        for place, store in enumerate(stores, 1):
-            chain.node(place, store)
-        chain.source(source)
+        chain.all(stores, source)
         chain.wait()
         assert chain.events[0].ended == Ended(Outcome.COMPLETE)
         assert chain.events[0].failed == {}
     assert all(finish(store, content) for store in stores)
+
+
+# ------------------------------------------------------------------------------------------- when it does not go well
+
+
+def test_the_user_interrupts() -> None:
+    """Everybody quits and knows why, the report still comes, and nobody has failed."""
+    with piped() as (stream, writer), Chain(3) as chain:
+        running = chain.all([memory_store(None) for _ in range(3)], stream)
+        stream.wake = running.wake
+        os.write(writer, bytes(60_000))
+        eventually(lambda: any(isinstance(event, Progress) for event in chain.events[3].all))
+        running.quit("interrupted by the user")
+        chain.wait()
+        assert [events.ended for events in chain.events] == [Ended(Outcome.QUIT, "interrupted by the user")] * 4
+        assert chain.events[0].failed == {}
+
+
+def test_a_command_is_waited_for_at_the_end_however_long_it_takes(tmp_path: Path) -> None:
+    content = content_of(40 * BLOCK)
+    late = command_store(len(content), "sh", "-c", f"sleep 1.5; cat > {tmp_path}/out")
+    late.expect(0, digests_of(content))
+    stores = [memory_store(len(content)), late, memory_store(len(content))]
+    timings = PipelineTimings(silence=HANGING, answer=HANGING, slow=0.2)
+    with file_with(tmp_path, content) as source, Chain(3, timings) as chain:
+        chain.all(stores, source)
+        chain.wait()
+        assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
+    assert all(finish(store, content) for store in stores)
+    assert (tmp_path / "out").read_bytes() == content
+
+
+def test_whose_disk_hangs_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first write is a slow one, so that a thread writes what follows, and comes to no end."""
+    over, hanging, content = threading.Event(), tmp_path / "n2" / "f", content_of(40 * BLOCK)
+    before_writes(monkeypatch, lambda place, offset, _: Path(place) == hanging and offset and over.wait(HANGING))
+    monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
+    with asking_for(PYTHON), piped() as (stream, writer), Chain(3) as chain:
+        stores = [file_store(tmp_path / f"n{place}", "f", None) for place in (1, 2, 3)]
+        try:
+            running = chain.all(stores, stream)
+            stream.wake = running.wake
+            os.write(writer, content[: BLOCK + 1])
+            eventually(lambda: all(store.position == 1 for store in stores))
+            feed(os.dup(writer), content[BLOCK + 1 :])
+            os.close(writer)
+            eventually(lambda: chain.events[0].ended is not None)
+            assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+            assert chain.events[0].failed == {"n2": "its store has taken nothing for 1.5 s"}
+        finally:
+            over.set()
+        chain.wait()
+    assert [finish(store, content) for store in stores] == [True, False, True]
+
+
+def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """n1 and n2 hold more than they can replay, and the source has released it."""
+    monkeypatch.setattr(copy_pump, "Replay", partial(copy_pump.Replay, capacity=10 * BLOCK))
+    content = content_of(90 * BLOCK)
+    command = command_store(None, "dd", "of=/dev/null", "status=none")
+    stores = [memory_store(None), command, memory_store(None), memory_store(None)]
+    command.expect(0, digests_of(content))
+    for block in range(70):
+        for store in stores[:2]:
+            store.put(block, content[block * BLOCK : (block + 1) * BLOCK])
+    with piped(60 * BLOCK) as (stream, writer), Chain(4) as chain, ThreadPoolExecutor() as pool:
+        feeding = pool.submit(feed, os.dup(writer), content)
+        eventually(lambda: stream.available >= 60 * BLOCK)
+        stream.release(50 * BLOCK)
+        os.close(writer)
+        running = chain.all(stores, stream)
+        stream.wake = running.wake
+        chain.wait()
+        feeding.result()
+        assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+        assert set(chain.events[0].failed or {}) == {"n3", "n4"}
+        outcomes = [events.ended.outcome for events in chain.events if events.ended]
+        assert outcomes == [Outcome.COMPLETE] * 3 + [Outcome.FORGOTTEN] * 2
+    assert finish(stores[0], content)
+    assert finish(command, content)
+    for store in stores[2:]:
+        store.discard()
+
+
+def feed(writer: int, content: bytes) -> None:
+    with os.fdopen(writer, "wb") as stream:
+        stream.write(content)
+
+
+def test_stopping_a_node_in_the_middle() -> None:
+    content = content_of(40 * BLOCK)
+    stores = [memory_store(None) for _ in range(4)]
+    with piped() as (stream, writer), Chain(4) as chain:
+        running = chain.all(stores, stream)
+        stream.wake = running.wake
+        os.write(writer, content[: 10 * BLOCK])
+        eventually(lambda: stores[1].position > 5)
+        chain.running[1].stop("no more time")
+        assert chain.running[1].join(30)
+        feed(os.dup(writer), content[10 * BLOCK :])
+        os.close(writer)
+        chain.wait()
+        assert chain.events[2].ended == Ended(Outcome.STOPPED, "no more time")
+        assert chain.events[0].failed == {"n2": "no more time"}
+        assert Lost("n2", "no more time") in chain.events[1].all
+    assert all(finish(store, content) for place, store in enumerate(stores, 1) if place != 2)
+
+
+def test_the_sender_fails(tmp_path: Path) -> None:
+    """The file becomes shorter while it is sent: nobody waits for what will not come."""
+    with file_with(tmp_path, bytes(30 * BLOCK)) as source, Chain(2) as chain:
+        os.truncate(tmp_path / "source", 10 * BLOCK)
+        chain.all([memory_store(30 * BLOCK), memory_store(30 * BLOCK)], source)
+        eventually(lambda: chain.events[0].ended is not None)
+        ended = chain.events[0].ended
+        assert ended is not None and ended.outcome is Outcome.FAILED
+        assert "became shorter" in ended.reason
+
+
+def test_nobody_is_there(tmp_path: Path) -> None:
+    with file_with(tmp_path, b"x") as source, Chain(2) as chain:
+        for door in chain.doors[1:]:
+            door.close()
+        chain.source(source)
+        chain.wait()
+        assert chain.events[0].ended == Ended(Outcome.FAILED, "no node of the chain is left")
+        assert [event.name for event in chain.events[0].all if isinstance(event, Lost)] == ["n1", "n2"]
+
+
+def test_strangers_and_garbage_are_turned_away(tmp_path: Path) -> None:
+    content = content_of(50 * BLOCK)
+    stores = [memory_store(len(content)) for _ in range(2)]
+    with file_with(tmp_path, content) as source, Chain(2) as chain:
+        node = chain.node(1, stores[0])
+        chain.node(2, stores[1])
+        strangers = [stranger(node, name) for name in ("n1", "n2", "somebody")]
+        # One that may join, and then talks nonsense.
+        strangers.append(stranger(node, "n0", secrets.token_bytes(1000)))
+        strangers.append(stranger(chain.source(source), "n1", secrets.token_bytes(1000)))
+        chain.wait()
+        assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+        assert chain.events[0].failed == {}
+        for sock in strangers:
+            sock.settimeout(30)
+            with sock, suppress(ConnectionResetError):
+                while sock.recv(4096):
+                    pass
+    assert all(finish(store, content) for store in stores)
+
+
+def stranger(runner: PipelineNode | PipelineSource, name: str, says: bytes = b"") -> socket.socket:
+    ours, theirs = socket.socketpair()
+    runner.accept(theirs, name)
+    ours.sendall(says)
+    return ours

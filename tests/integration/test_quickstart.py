@@ -20,7 +20,6 @@ pytestmark = pytest.mark.lab
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "quickstart.md").read_text()
 BLAST = Path(sys.executable).with_name("blast")
-STARTING_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def terminal(tmp_path: Path, blocks: list[str]) -> Iterator[Terminal]:
 
 def test_a_file_goes_by_light_by_hand(terminal: Terminal, blocks: list[str], tmp_path: Path) -> None:
     _, sending, breaking, asking, ending, *_ = blocks
-    greeting = terminal.read_to(PROMPT, STARTING_SECONDS)
+    greeting = terminal.read_to(PROMPT)
     controller = re.search(r"controller at (\S+),", greeting)
     received = re.search(r"receives in (\S+)/HOST", greeting)
     assert controller and received

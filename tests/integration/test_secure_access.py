@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import struct
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from blast_client import (
     Rejected,
     TlsSettings,
     UnknownRequest,
-    Unsupported,
 )
 from blast_client.calls import TlsFailed
 from blast_client.command import main
@@ -49,40 +47,24 @@ from tests.support.waiting import eventually
 PATIENCE = 30.0
 
 
-@dataclass
 class Papers:
     """All certificates of these tests."""
 
-    folder: Path
-    ca: Authority
-    client_ca: Authority
-    stranger_ca: Authority
-    server: Pair
-    physics: Pair
-    biology: Pair
-    admin: Pair
-    nobody: Pair
-    expired: Pair
-    forged: Pair
+    def __init__(self, folder: Path) -> None:
+        self.ca, self.client_ca, self.stranger_ca = (Authority(folder / name, name) for name in ("ca", "own", "other"))
+        self.server = self.ca.issue("/CN=controller", "IP:127.0.0.1,DNS:controller.test")
+        self.expired_server = self.ca.issue("/CN=controller", "IP:127.0.0.1", days=-1)
+        self.physics = self.client_ca.issue("/OU=physics/CN=spark-1")
+        self.biology = self.client_ca.issue("/OU=biology/CN=spark-1")
+        self.admin = self.client_ca.issue("/CN=somebody", "URI:spiffe://lab/admin")
+        self.nobody = self.client_ca.issue("/OU=cooks/CN=spark-1")
+        self.expired = self.client_ca.issue("/OU=physics/CN=spark-1", days=-1)
+        self.forged = self.stranger_ca.issue("/OU=physics/CN=spark-1")
 
 
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    folder = tmp_path_factory.mktemp("papers")
-    ca, client_ca, stranger = (Authority(folder / name, name) for name in ("servers", "clients", "strangers"))
-    return Papers(
-        folder,
-        ca,
-        client_ca,
-        stranger,
-        ca.issue("/CN=controller", "IP:127.0.0.1,DNS:controller.test"),
-        client_ca.issue("/OU=physics/CN=spark-1"),
-        client_ca.issue("/OU=biology/CN=spark-1"),
-        client_ca.issue("/CN=somebody", "URI:spiffe://lab/admin"),
-        client_ca.issue("/OU=cooks/CN=spark-1"),
-        client_ca.issue("/OU=physics/CN=spark-1", days=-1),
-        stranger.issue("/OU=physics/CN=spark-1"),
-    )
+    return Papers(tmp_path_factory.mktemp("papers"))
 
 
 TOKENS = {name: new_token() for name in ("viewer", "physics", "admin")}
@@ -130,6 +112,14 @@ def serving(papers: Papers | None, handler=None, limits=None, policy=POLICY, **t
         yield Served(server, gate, f"{host}:{port}")
 
 
+def ping_by_asyncio(address: str, settings: TlsSettings | None = None) -> None:
+    async def ping() -> None:
+        async with AsyncClient(address, tls=settings) as client:
+            await client.ping()
+
+    asyncio.run(ping())
+
+
 def trusting(papers: Papers, own: Pair | None = None, **more) -> TlsSettings:
     return TlsSettings(papers.ca.cert, own.cert if own else None, own.key if own else None, **more)
 
@@ -165,13 +155,8 @@ def test_a_client_without_a_good_certificate_reaches_nothing(papers, holder):
     with serving(papers, handler, client_ca=papers.client_ca.cert) as served:
         with Client(served.address, tls=trusting(papers, own)) as client, pytest.raises(ControllerUnreachable):
             client.ping()
-
-        async def ask():
-            async with AsyncClient(served.address, tls=trusting(papers, own)) as aio:
-                await aio.ping()
-
         with pytest.raises(ControllerUnreachable):
-            asyncio.run(ask())
+            ping_by_asyncio(served.address, trusting(papers, own))
         eventually(lambda: served.server.counters.failed_handshakes == 2)
         assert (handler.calls, served.server.counters.connections) == ([], 0)
 
@@ -185,60 +170,35 @@ def test_a_client_trusts_only_a_controller_whose_certificate_it_can_check(papers
             Client(served.address, tls=trusting(papers, server_name="other.test")).ping()
         with pytest.raises(TlsFailed):
             Client(served.address, tls=TlsSettings()).ping()
-
-        async def ask(settings):
-            async with AsyncClient(served.address, tls=settings, token=TOKENS["physics"]) as client:
-                await client.version()
-
         with pytest.raises(TlsFailed, match="mismatch"):
-            asyncio.run(ask(trusting(papers, server_name="other.test")))
+            ping_by_asyncio(served.address, trusting(papers, server_name="other.test"))
         with Client(served.address, tls=trusting(papers, server_name="controller.test")) as client:
             client.ping()
 
 
 def test_an_expired_controller_is_not_trusted(papers):
-    expired = papers.ca.issue("/CN=controller", "IP:127.0.0.1", days=-1)
-    settings = tls.TlsSettings(expired.cert, expired.key)
+    settings = tls.TlsSettings(papers.expired_server.cert, papers.expired_server.key)
     server = FramedServer(BlastOperator, MemoryController(), security=Security(tls=settings))
-    try:
-        host, port = server.start(port=0)
-        with pytest.raises(TlsFailed, match="expired"):
-            Client(f"{host}:{port}", tls=trusting(papers)).ping()
-    finally:
-        server.stop()
+    host, port = server.start(port=0)
+    with pytest.raises(TlsFailed, match="expired"):
+        Client(f"{host}:{port}", tls=trusting(papers)).ping()
+    server.stop()
 
 
-def test_a_plaintext_client_at_a_tls_port(papers):
+def test_plaintext_and_tls_do_not_understand_each_other(papers):
     handler = MemoryController()
     with serving(papers, handler) as served:
         with pytest.raises(ControllerUnreachable), Client(served.address) as client:
             client.ping()
-
-        async def ask():
-            async with AsyncClient(served.address) as aio:
-                await aio.ping()
-
         with pytest.raises(ControllerUnreachable):
-            asyncio.run(ask())
+            ping_by_asyncio(served.address)
         eventually(lambda: served.server.counters.failed_handshakes == 2)
         assert handler.calls == []
-        with Client(served.address, tls=trusting(papers)) as client:
-            client.ping()
-
-
-def test_a_tls_client_at_a_plaintext_port(papers):
-    with serving(None, MemoryController(), policy=AccessPolicy(Identity("default", Role.OPERATOR))) as served:
+    with serving(None, handler, policy=AccessPolicy(Identity("default", Role.OPERATOR))) as served:
         with pytest.raises(TlsFailed):
             Client(served.address, tls=trusting(papers)).ping()
-
-        async def ask():
-            async with AsyncClient(served.address, tls=trusting(papers)) as aio:
-                await aio.ping()
-
         with pytest.raises(ControllerUnreachable):
-            asyncio.run(ask())
-        with Client(served.address) as client:
-            client.ping()
+            ping_by_asyncio(served.address, trusting(papers))
 
 
 def test_old_tls_versions_are_refused(papers):
@@ -320,18 +280,6 @@ def connected(served) -> socket.socket:
     return socket.create_connection(("127.0.0.1", served.port), PATIENCE)
 
 
-def test_an_oversized_frame_is_refused_over_tls_too(papers):
-    with serving(papers, MemoryController()) as served:
-        context = trusting(papers).context()
-        with (
-            socket.create_connection(("127.0.0.1", served.port), PATIENCE) as plain,
-            context.wrap_socket(plain, server_hostname="127.0.0.1") as wire,
-        ):
-            wire.sendall(struct.pack("!i", 1 << 21) + bytes.fromhex("80010001") + b"\0\0\0\x04ping\0\0\0\1")
-            assert b"exceeds the cap" in wire.recv(1000)
-        eventually(lambda: served.server.counters.oversized == 1)
-
-
 # -------------------------------------------------------------------------------------------------------- logins
 
 
@@ -364,14 +312,13 @@ async def test_logging_in_with_asyncio(papers):
 def test_guessing_gets_slower_and_hinders_nobody_else(papers):
     with serving(papers) as served, Client(served.address, tls=trusting(papers)) as guesser:
         begun = time.monotonic()
-        for _ in range(3):
+        for _ in range(2):
             with pytest.raises(Denied, match="not known"):
                 guesser.login("guess")
-        assert time.monotonic() - begun >= 0.75, "the second waited 0.25 s, the third 0.5 s"
+        assert time.monotonic() - begun >= 0.25, "the second one waited"
         with Client(served.address, tls=trusting(papers), token=TOKENS["physics"]) as other:
             other.ping()
-        served.gate.policy = AccessPolicy(features=frozenset({"login"}))
-        assert served.gate.counters.failed_logins == 3
+        assert served.gate.counters.failed_logins == 2
 
 
 def test_guesses_sent_at_once_are_tried_one_after_the_other(papers):
@@ -388,18 +335,11 @@ def test_guesses_sent_at_once_are_tried_one_after_the_other(papers):
         assert time.monotonic() - begun >= 0.75
 
 
-def test_a_guesser_that_leaves_while_it_rests_is_forgotten(papers):
+def test_a_guesser_that_leaves_while_it_rests_is_forgotten():
     with serving(None) as served:
         with Client(served.address) as client, pytest.raises(Denied):
             client.login("guess")
         eventually(lambda: served.server.counters.connections == 0)
-        served.server.stop()
-
-
-def test_a_server_without_tokens_serves_no_login():
-    everybody = AccessPolicy(Identity("default", Role.OPERATOR))
-    with serving(None, policy=everybody) as served, Client(served.address) as client, pytest.raises(Unsupported):
-        client.login(TOKENS["physics"])
 
 
 def test_a_token_is_not_sent_where_others_could_read_it():
@@ -443,31 +383,19 @@ def test_a_new_certificate_is_shown_to_new_clients(papers):
 # ------------------------------------------------------------------------------------------------------- tenants
 
 
-def test_tenants_neither_see_nor_change_each_other_s_requests(papers):
+def test_tenants_are_apart_and_an_operator_acts_for_each(papers):
     with serving(papers, client_ca=papers.client_ca.cert) as served, ExitStack() as stack:
         physics, biology, admin = (
             stack.enter_context(Client(served.address, tls=trusting(papers, own)))
             for own in (papers.physics, papers.biology, papers.admin)
         )
         physics.submit(wanted("k"))
-        assert physics.await_event("k", timeout=PATIENCE).grant
         assert biology.submit(wanted("k", sender="r4h1", receivers=["r5h1", "r6h1"])).tenant == "biology"
-        assert biology.await_event("k", timeout=PATIENCE).grant
-        for look in (biology.status, biology.withdraw, biology.finish):
-            with pytest.raises(UnknownRequest):
-                look("physics/k")
-        assert [r.tenant for r in biology.list_requests()] == ["biology"]
-        assert [tree.rootRack for tree in biology.fabric().lightTrees] == ["r4"]
-        with pytest.raises(Denied):
-            biology.submit(wanted("other", tenant="physics"))
-
-        assert {r.tenant for r in admin.list_requests()} == {"physics", "biology"}
-        assert len(admin.fabric().lightTrees) == 2
-        assert admin.status("physics/k").sender == "r1h1"
         with pytest.raises(UnknownRequest):
-            admin.status("k")
+            biology.withdraw("physics/k")
+        assert {r.tenant for r in admin.list_requests()} == {"physics", "biology"}
         assert admin.withdraw("physics/k").state == PartState.WITHDRAWN
-        assert physics.status("k").state == PartState.WITHDRAWN
+        assert biology.status("k").state != PartState.WITHDRAWN
         assert admin.submit(wanted("for-them", tenant="physics")).tenant == "physics"
         assert physics.status("for-them").key == "for-them"
         with pytest.raises(Rejected, match="No tenant"):

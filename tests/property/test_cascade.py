@@ -13,7 +13,7 @@ from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree
 from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, Window, exactly
 from algorithms.splitter_tree import shallowest
 from benchmarks.cascade_oracle import cheapest_price
-from tests.support.splitter_trees import matched, tiny_trees
+from tests.support.core_power import matched, tiny_trees
 
 PAPER = {4: (7.2, 40.0), 16: (13.8, 80.0), 64: (20.8, 250.0)}
 PASS = 1.5
@@ -98,9 +98,6 @@ def test_the_price_is_that_of_an_integer_program(budget):
         found = catalogue.cheapest(leaves, pool)
         price = cheapest_price(budget, PASS, supply, leaves)
         assert (found.price if found else None) == (price and pytest.approx(price)), (leaves, pool)
-
-
-# ------------------------------------------------------------------------------------------- receivers that differ
 
 
 @st.composite

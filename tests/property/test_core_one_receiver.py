@@ -5,6 +5,7 @@ Blast, section III-C.3: "We feed the mixture of unicast and multicast traffic to
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from blast_controller.core.model.events import RequestSubmitted
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.allocation import workloads
 from tests.support.core import make_fabric, multicast, ready_world
-from tests.support.greedy_oracle import papers_text
+from tests.support.matching import papers_text
 
 WAYS = 4
 
@@ -77,6 +78,7 @@ def test_the_papers_greedy_over_pairs_and_groups(mixture):
     check(possible, racks, ports, splitters, hosts)
 
 
+@pytest.mark.test_all
 def test_four_unicasts_a_rack_and_multicasts_on_a_thousand_racks():
     """The mixture of section III-C.3: whole decision, devices included."""
     made = workloads.instance("P-rackrecv+uni", 0, 1000, 100)

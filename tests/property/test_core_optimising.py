@@ -131,7 +131,7 @@ class Traffic:
 
 
 @pytest.mark.parametrize("policy", ["paper", "srpt-lease"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_nothing_is_lost_and_nobody_waits_for_the_optimiser_for_long(policy: str, data: st.DataObject) -> None:
     traffic = Traffic(data, policy)

@@ -13,7 +13,7 @@ from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast
-from tests.support.fibre_world import NONCE, FibreWorld
+from tests.support.core_light import NONCE, FibreWorld
 
 RACKS = 5
 ACTIONS = ("verify", "request", "finish", "audit", "work", "work", "deliver", "settle", "tick", "lose", "back", "crash")
@@ -106,7 +106,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 41)), min_si
 
 
 @given(STEPS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_meanwhile(steps):
     bystander = Bystander()
     bystander.do("verify", 0)

@@ -13,8 +13,8 @@ from algorithms.balanced.exact import exact
 from blast_sim.flow.sites import Sites
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.pipeline import CHUNK, pipeline
-from blast_sim.methods.trees import planned, trees
-from tests.support.balanced import check, networks
+from blast_sim.methods.trees import trees
+from tests.support.balanced import networks
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
 ROUNDING = 1e-6
@@ -110,13 +110,3 @@ def test_where_links_are_alike_trees_are_the_chain(racks: int, servers: int, upl
     assert taken[0] == pytest.approx(taken[1], rel=ROUNDING, abs=1e-8)
     (phase,) = trees(world(network), group(network, range(racks), size))
     assert phase.rate_caps is None or sum(phase.rate_caps) == pytest.approx(min(10.0, uplink) * GIGABIT)
-
-
-@settings(max_examples=60, deadline=None)
-@given(networks(least=3, most=6))
-def test_a_group_too_large_for_the_best_gets_one_tree_that_fits(network) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("blast_sim.methods.trees.MOST_PLANNED", 2)
-        plan = planned(network)
-    assert len(plan.trees) == 1
-    check(network, plan)

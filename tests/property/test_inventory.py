@@ -14,7 +14,6 @@ from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
 from blast_controller.core.model.errors import ImpossibleTransition
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
-from blast_controller.core.model.identifiers import is_leg
 from tests.support.core import by_sides, make_fabric
 
 FABRIC = make_fabric(racks=4, splitters=(4, 2, 4, 3), ports=2, switches=2, shared=2)
@@ -272,9 +271,3 @@ def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
 def test_what_is_looked_at_cannot_be_changed_behind_the_counts(view: str) -> None:
     with pytest.raises(TypeError):
         getattr(Inventory(FABRIC, None), view)["port:r1/50"] = "dirty"
-
-
-def test_legs_are_elements_that_nobody_holds() -> None:
-    inventory = Inventory(FABRIC, None)
-    legs = [element for element in inventory.elements if is_leg(element)]
-    assert len(legs) == 13 and not any(inventory.offered_as(leg) for leg in legs)

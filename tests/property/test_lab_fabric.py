@@ -126,14 +126,6 @@ def test_everything_removed_is_dark_before_anything_is_lit(new):
     assert kinds == ["del"] * 3 + ["replace"] * len(new)
 
 
-def test_prepare_forgets_and_darkens():
-    kernel = Kernel()
-    fabric = OpticalFabric(NAMES, PORTS, SPLITTERS, kernel)
-    fabric.apply([], [(1, 2)])
-    fabric.prepare()
-    assert fabric.circuits == kernel.circuits() == {}
-
-
 @given(st.integers(2, 64))
 def test_every_leg_of_a_splitter_gets_exactly_one_copy(ways):
     lines = mirror_set(Splitter("s", 1, tuple(range(1, ways + 1))), NAMES)[2:]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.light.layout import NOTHING, both, everything, step_between
+from blast_controller.core.light.layout import NOTHING, Holding, Step, both, everything, step_between
+from blast_controller.core.light.light_tree import build, good_legs, grow, prune, rehang
+from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
-from tests.support.core import World
+from tests.support.core import World, make_fabric
 from tests.support.layouts import FABRIC, GROUP, SENDER, Devices, changes, holdings, layouts
 
 
@@ -31,13 +33,6 @@ def test_a_step_leads_from_any_holding_to_exactly_any_other(before, after):
     devices = Devices.holding(before)
     devices.do(step_between(before, after))
     assert devices == Devices.holding(after)
-
-
-@given(holdings())
-def test_nothing_is_to_be_done_where_everything_is_there(holding):
-    step = step_between(holding, holding)
-    assert step.devices == set()
-    assert (step.disconnect, step.connect, step.remove, step.add) == ((), (), {}, {})
 
 
 @given(holdings(), holdings())
@@ -183,3 +178,58 @@ def _lit_inputs(circuits):
     while new := {leg for c in circuits if c.input in fed for leg in splitters.get(c.output, ()) if leg not in fed}:
         fed |= new
     return fed
+
+
+A, B = CrossConnect("ocs1", 1, 5), CrossConnect("ocs1", 2, 6)
+SMALL = make_fabric(5, [4, 2])
+PORTS = [SMALL.racks[f"r{n}"].optical_ports[0] for n in range(1, 6)]
+QUAD, PAIR = SMALL.splitters.values()
+
+
+def rule(*outputs, port=1, group="239.77.0.1"):
+    return Forward(port, "10.0.1.1", group, outputs)
+
+
+def at(*forwards, datapath=1):
+    return Holding((), {datapath: forwards})
+
+
+def test_a_rule_with_other_outputs_replaces_and_is_not_removed_first():
+    """Without a rule the packets of that moment would be lost."""
+    assert step_between(at(rule(2)), at(rule(2, 3))) == Step((), (), {}, {1: (rule(2, 3),)})
+
+
+def test_a_tree_is_connected_from_its_root_on():
+    tree = build(PORTS[0], PORTS[1:], [PAIR, QUAD], loop_leaf=False)
+    assert tree.circuits[0] == CrossConnect("ocs1", PORTS[0].input, QUAD.input)
+    assert tree.circuits[1] == CrossConnect("ocs1", QUAD.outputs[0], PAIR.input)
+    assert {c.output for c in tree.circuits[2:]} == {port.output for port in PORTS[1:]}
+
+
+def test_growing_leaves_bad_legs_open():
+    tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
+    grown = grow(tree, [PORTS[3]], [], bad_legs=[QUAD.outputs[2]])
+    assert grown.leaves[-1].feed == QUAD.outputs[3]
+    assert good_legs(grown, [QUAD.outputs[2]]) == []
+    assert grow(grown, [PORTS[4]], [], bad_legs=[QUAD.outputs[2]]) is None
+
+
+def test_a_splitter_is_not_hung_on_a_bad_leg():
+    tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
+    assert grow(tree, PORTS[3:5], [PAIR], bad_legs=[QUAD.outputs[2]]).splitters[-1].feed == QUAD.outputs[3]
+    assert grow(tree, PORTS[3:5], [PAIR], bad_legs=QUAD.outputs[2:]) is None
+
+
+def test_rehanging_moves_only_what_is_dark():
+    tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
+    dark = PORTS[1].output
+    step = step_between(Holding(tree.circuits, {}), Holding(rehang(tree, [dark], []).circuits, {}))
+    assert step.disconnect == (CrossConnect("ocs1", QUAD.outputs[0], dark),)
+    assert step.connect == (CrossConnect("ocs1", QUAD.outputs[2], dark),)
+    assert rehang(tree, [dark], QUAD.outputs) is None
+
+
+def test_pruning_takes_splitters_that_serve_nobody():
+    tree = build(PORTS[0], PORTS[1:], [QUAD, PAIR], loop_leaf=False)
+    behind = {leaf.port.rack for leaf in tree.leaves if leaf.feed in PAIR.outputs}
+    assert [h.splitter for h in prune(tree, behind).splitters] == [QUAD]

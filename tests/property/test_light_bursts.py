@@ -190,23 +190,3 @@ def test_a_file_that_becomes_shorter_is_told_in_the_same_words(
             os.truncate(one.path, min(left, len(data.content)))
         drive(sides, data.blocks, first_pass)
         assert sides[0].carrier.over or "it became shorter while it was read" in sides[0].error
-
-
-@settings(max_examples=30, deadline=None)
-@given(data=datas, turns=st.integers(0, 10), again=st.integers(0, 255))
-def test_light_that_takes_nothing_any_more_is_told_in_the_same_words(data: Data, turns: int, again: int) -> None:
-    with ExitStack() as undo:
-        sides = pair(data, [], undo)
-        now = 100.0
-        for number in range(turns):
-            now += 1e-3
-            for one in sides:
-                one.carrier.pace(1e6)
-                one.carrier.permit(2 * number)
-            turn(sides, now)
-        for one in sides:
-            one.carrier._socket.shutdown(socket.SHUT_WR)
-            if data.blocks:
-                one.carrier.retransmit(0, again)
-        drive(sides, data.blocks, [])
-        assert sides[0].carrier.over or "Broken pipe" in sides[0].error

@@ -194,23 +194,6 @@ def test_the_same_datagrams_do_the_same(joins: bool, size: int, known: bool, str
 
 
 @pytest.mark.parametrize("joins", [True, False], ids=["super-packets", "datagrams"])
-@pytest.mark.parametrize("longer", [1, 16, COUNT * DATAGRAM])
-def test_what_is_too_long_is_refused(joins: bool, longer: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
-    with ExitStack() as undo:
-        there = [Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo) for engine in (PYTHON, COMPILED)]
-        mouth = undo.enter_context(bound_socket())
-        for one in there:
-            one.listen(mouth.getsockname())
-        send(mouth, there, Sent(0, 1, torn=longer))
-        send(mouth, there, Sent(4, 1))
-        delivered(mouth)
-        for one in there:
-            assert one.read(SEGMENTS) == ([(4, 5)], 1)
-            assert one.assembly.refused == 1
-
-
-@pytest.mark.parametrize("joins", [True, False], ids=["super-packets", "datagrams"])
 def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many super-packets, or their datagrams, in one call at most; and no datagram is left behind."""
     monkeypatch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)

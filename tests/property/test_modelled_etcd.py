@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,37 +13,14 @@ from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, put, reading
-from tests.support import etcd_server
-from tests.support.etcd_server import Controllers, EtcdServer
-from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd
+from tests.support.etcd_server import Controllers
+from tests.support.modelled_etcd import InstantNetwork, ModelledConnection, ModelledEtcd
+
+pytestmark = pytest.mark.etcd
 
 NUMBERS = st.integers(0, 4)
 LONG = 600
-"""Seconds of a lease: it does not run out while a test looks on."""
-
-
-class AtOnce:
-    """A network on which nothing takes any time."""
-
-    def now(self) -> float:
-        return 0.0
-
-    def pause(self, seconds: float) -> None:
-        raise AssertionError("there is nothing to wait for")
-
-    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
-        return act()
-
-    def wait_for_change(self, until: float) -> None:
-        raise AssertionError("there is nothing to wait for")
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory):
-    if reason := etcd_server.lacks():
-        pytest.skip(reason)
-    with EtcdServer(tmp_path_factory.mktemp("etcd")).running() as server:
-        yield server
+"""Seconds of a lease, which does not run out during a test."""
 
 
 class Side:
@@ -192,7 +168,7 @@ STEPS = st.lists(
 PUT_THEN_DELETED = [("nested", [("put", 0, "a", None)]), ("nested", [("delete all",)])]
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 @example(
     [("transaction", [], PUT_THEN_DELETED, []), ("transaction", [], [], PUT_THEN_DELETED), ("range", 0, 3, 1, False)]
@@ -204,7 +180,7 @@ def test_both_answer_the_same(etcd, steps):
         real = Side(controllers.connection(), controllers.keys)
         modelled = ModelledEtcd(lambda: 0.0, revision=real.forget())
         modelled.keys.compacted = modelled.keys.revision
-        model = Side(ModelledConnection(modelled, AtOnce()), controllers.keys)
+        model = Side(ModelledConnection(modelled, InstantNetwork()), controllers.keys)
         for step in steps:
             assert model.do(step) == real.do(step), step
     finally:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blast_client.part_plan import STOP_BEFORE, Darken, Finish, PartPlan, Shine, Tell
+from blast_api.ttypes import Grant
+from blast_client.part_plan import STOP_BEFORE, Darken, Finish, PartPlan, Shine, Tell, WrongGrant
 from blast_controller.core.model.errors import Rejected, RequestEnded
 from blast_controller.core.model.events import FinishAsked, ProgressTold, Tick
 from blast_controller.core.model.part_states import PartState
@@ -49,8 +51,7 @@ class Sending:
         self.size = round(wish.seconds * LINE_RATE / 8)
         sender, *receivers = (f"r{rack}h1" for rack in wish.racks)
         request = multicast(key, sender, receivers, self.size)
-        world.submit(replace(request, may_pause=wish.may_pause, may_split=wish.may_split))
-        world.settle()
+        world.serve(replace(request, may_pause=wish.may_pause, may_split=wish.may_split))
         self.receivers = set(receivers)
         self.reached: dict[int, int] = {}
         self._plans: dict[int, PartPlan] = {}
@@ -149,8 +150,7 @@ def test_everything_arrives_once_and_only_by_light_that_was_granted(wanted: list
         world.now += STEP
         for sender in senders:
             sender.move()
-        world.handle(Tick())
-        world.settle()
+        world.run(Tick())
         while waiting and waiting[0][1].at <= world.now:
             number, wish = waiting.pop(0)
             senders.append(Sending(world, f"k{number}", wish))
@@ -162,3 +162,79 @@ def test_everything_arrives_once_and_only_by_light_that_was_granted(wanted: list
         served = [host for part in sender.request.parts for host in part.receivers]
         assert sorted(served) == sorted(sender.receivers)
         assert set(sender.reached.values()) == {sender.size}
+
+
+SIZE = 1000
+
+
+def grant(first_byte: int = 0, lease_ms: int = 1000, group: str = "239.0.0.1") -> Grant:
+    return Grant(
+        key="k", part=0, receivers=["b"], groupAddress=group, groupPort=80, rateBitsPerSecond=8000,
+        estimatedServiceMs=1000, leaseMs=lease_ms, firstByte=first_byte, receiversWithoutPart=[], reservation=1,
+    )  # fmt: skip
+
+
+def granted(may_pause: bool = True) -> PartPlan:
+    plan = PartPlan(SIZE, may_pause=may_pause)
+    assert plan.grant(grant(), 0, 10.0) == [Shine(Light("239.0.0.1", 80, 8000, pytest.approx(10.99)))]
+    return plan
+
+
+def test_how_far_it_is_is_told_once_in_each_lease() -> None:
+    plan = granted()
+    assert plan.deadline() == pytest.approx(10.6)
+    assert plan.tick(500, 10.59) == []
+    assert plan.tick(500, 10.6) == [Tell(500)]
+    assert plan.deadline() == pytest.approx(10.99)
+    assert plan.tick(700, 10.99) == []
+    assert plan.deadline() is None
+    (shine,) = plan.grant(grant(500), 700, 11.0)
+    assert isinstance(shine, Shine) and shine.light.until == pytest.approx(11.99)
+    assert plan.tick(800, 11.6) == [Tell(800)]
+
+
+def test_a_pause_stops_it_and_says_exactly_how_far_it_came() -> None:
+    plan = granted()
+    plan.tick(500, 10.6)
+    assert plan.pause(900) == [Darken(), Tell(900)]
+    assert plan.deadline() is None
+    (shine,) = plan.grant(grant(900, group="239.0.0.9"), 900, 50.0)
+    assert isinstance(shine, Shine) and shine.light.group == "239.0.0.9"
+
+
+def test_who_may_not_pause_says_nothing() -> None:
+    plan = granted(may_pause=False)
+    assert plan.deadline() == pytest.approx(10.99)
+    assert plan.tick(500, 10.99) == []
+    assert plan.pause(500) == [Darken()]
+
+
+@pytest.mark.parametrize("now", [10.6, 10.99])
+def test_light_is_given_back_at_the_next_look_when_all_has_been_sent(now: float) -> None:
+    plan = granted()
+    assert plan.tick(SIZE, now) == [Finish()]
+    assert plan.deadline() is None
+
+
+def test_confirmed_is_finished_at_once() -> None:
+    assert granted().confirm() == [Finish()]
+
+
+def test_what_is_confirmed_during_a_pause_is_finished_by_the_next_grant() -> None:
+    plan = granted()
+    assert plan.pause(SIZE) == [Darken(), Tell(SIZE)]
+    assert plan.confirm() == []
+    assert plan.grant(grant(SIZE), SIZE, 20.0) == [Finish()]
+
+
+def test_a_finish_that_came_too_late_is_made_good() -> None:
+    """The pause was on its way when all had been sent."""
+    plan = granted()
+    assert plan.tick(SIZE, 10.99) == [Finish()]
+    assert plan.pause(SIZE) == [Darken(), Tell(SIZE)]
+    assert plan.grant(grant(SIZE), SIZE, 20.0) == [Finish()]
+
+
+def test_a_controller_that_skips_bytes_is_wrong() -> None:
+    with pytest.raises(WrongGrant, match="byte 600, but only 500"):
+        granted().grant(grant(600), 500, 11.0)

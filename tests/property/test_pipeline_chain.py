@@ -40,13 +40,13 @@ def check(world: World) -> None:
             assert f"n{host.place}" in named
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(contents, st.lists(st.one_of(sound, sound, kills, freezes, losses), min_size=1, max_size=9))
 def test_the_living_end_with_the_same_bytes(content: bytes, faults: list[Faults]) -> None:
     check(World(content, faults))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(contents, st.integers(1, 5), st.integers(1, 4), st.integers(0, 3), times, st.booleans())
 def test_neighbours_that_fail_at_once(
     content: bytes, before: int, failing: int, after: int, when: float, frozen: bool
@@ -65,7 +65,7 @@ def test_all_but_the_source_may_fail(content: bytes, nodes: int, when: float, fr
     assert ended.outcome in (Outcome.FAILED, Outcome.COMPLETE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(contents, st.integers(2, 6), st.data())
 def test_who_wakes_up_late_harms_nobody(content: bytes, nodes: int, data: st.DataObject) -> None:
     faults = [Faults() for _ in range(nodes)]
@@ -86,7 +86,7 @@ def test_who_wakes_up_late_harms_nobody(content: bytes, nodes: int, data: st.Dat
         assert source.reported
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(contents, st.integers(1, 6), st.data())
 def test_rings_that_are_large_enough_lose_nothing(content: bytes, nodes: int, data: st.DataObject) -> None:
     """One failure needs twice what a node may be ahead of its successor."""
@@ -95,13 +95,13 @@ def test_rings_that_are_large_enough_lose_nothing(content: bytes, nodes: int, da
     check(World(content, faults, rings=dict.fromkeys(range(1, nodes + 1), 100_000)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(contents, chains)
 def test_what_is_forgotten_is_fetched_from_the_source(content: bytes, faults: list[Faults]) -> None:
     check(World(content, faults, rings=dict.fromkeys(range(1, len(faults) + 1), 5_000)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(contents, chains)
 def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(content: bytes, faults: list[Faults]) -> None:
     nodes = len(faults)
@@ -116,7 +116,7 @@ def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(content: bytes, f
         assert host.faulty or world.complete(host) == (host.place < first), (host.place, host.ended)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 6), st.data())
 def test_the_slow_one_is_excluded_and_no_other(nodes: int, data: st.DataObject) -> None:
     content = random.Random(3).randbytes(1_500_000)
@@ -131,7 +131,7 @@ def test_the_slow_one_is_excluded_and_no_other(nodes: int, data: st.DataObject) 
     assert world.now < 12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(2, 6), st.data())
 def test_one_that_takes_less_than_half_of_what_comes_is_excluded_without_being_told(
     nodes: int, data: st.DataObject
@@ -175,7 +175,7 @@ def calm_seconds(content: bytes, nodes: int) -> float:
     return seconds
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(2, 6), st.data())
 def test_whose_store_is_slow_makes_nobody_wait(nodes: int, data: st.DataObject) -> None:
     """The others are done as if it were not there: until it is excluded, what waits for it goes on from memory."""
@@ -187,19 +187,7 @@ def test_whose_store_is_slow_makes_nobody_wait(nodes: int, data: st.DataObject) 
     assert seconds < calm_seconds(content, nodes) + 0.3
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(2, 6), st.integers(100_000, 700_000), st.data())
-def test_whose_store_is_slow_makes_nobody_wait_for_it_at_the_end(nodes: int, size: int, data: st.DataObject) -> None:
-    """Also of data that is all there before anybody can tell."""
-    slow = Faults(store=data.draw(st.floats(5_000.0, 30_000.0)))
-    place = data.draw(st.integers(0, nodes - 1))
-    content = random.Random(3).randbytes(size)
-    seconds, reported = seconds_of(content, [slow if other == place else Faults() for other in range(nodes)])
-    assert list(reported) == [f"n{place + 1}"]
-    assert seconds < calm_seconds(content, nodes) + 2.5
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 6), st.integers(100_000, 1_500_000), st.floats(20_000, 200_000), st.data())
 def test_where_all_stores_are_slow_nobody_is_excluded(nodes: int, size: int, rate: float, data: st.DataObject) -> None:
     faults = [Faults(store=data.draw(st.floats(0.95, 1.05)) * rate) for _ in range(nodes)]
@@ -207,31 +195,11 @@ def test_where_all_stores_are_slow_nobody_is_excluded(nodes: int, size: int, rat
     assert reported == {}
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(2, 6), st.data())
-def test_a_store_that_hangs_is_done_without(nodes: int, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, nodes - 1))
-    content = random.Random(3).randbytes(1_500_000)
-    seconds, reported = seconds_of(
-        content, [Faults(store=1.0) if other == place else Faults() for other in range(nodes)]
-    )
-    calm, _ = seconds_of(content, [Faults()] * nodes)
-    assert reported == {f"n{place + 1}": "its store has taken nothing for 1.5 s"}
-    assert seconds < calm + 1.9
-
-
 def test_the_only_one_is_waited_for_however_slow_it_is() -> None:
     content = random.Random(3).randbytes(60_000)
     assert seconds_of(content, [Faults(store=2_000.0)])[1] == {}
     _, reported = seconds_of(content, [Faults(store=2_000.0), Faults(killed=0.0), Faults(killed=0.1)])
     assert set(reported) == {"n2", "n3"}
-
-
-@pytest.mark.parametrize("rings", [{}, dict.fromkeys(range(1, 6), 100_000)])
-def test_a_slow_source_makes_nobody_slow(rings: dict[int, int]) -> None:
-    world = World(bytes(200_000), [Faults()] * 5, source_rate=20_000.0, slowest_rate=100_000.0, rings=rings)
-    check(world)
-    assert world.hosts[0].reported == {}
 
 
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
@@ -247,7 +215,7 @@ def test_a_failure_costs_one_silence(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["frozen", "vanished"])
 @pytest.mark.parametrize("number", [2, 26])
 def test_those_that_fail_beside_each_other_cost_what_one_costs(kind: str, number: int) -> None:
-    content = random.Random(5).randbytes(800_000)
+    content = random.Random(5).randbytes(500_000)
     seconds = {}
     for failing in (1, number):
         faults = [Faults(**{kind: 1.0}) if 4 <= place < 4 + failing else Faults() for place in range(34)]
@@ -281,12 +249,11 @@ def test_who_is_silent_for_a_moment_makes_nobody_behind_it_fail() -> None:
     assert all(world.complete(host) for host in world.hosts[1:])
 
 
-@pytest.mark.parametrize("step", [0.0, 0.1])
-@pytest.mark.parametrize("share", [2, 5, 10])
+@pytest.mark.parametrize(("share", "step"), [(2, 0.1), (5, 0.0), (10, 0.1), (10, 0.0)])
 def test_the_papers_hundred_nodes(share: int, step: float) -> None:
     """Section IV-G: 2, 5 and 10 % of 100 nodes are killed, at once and one after the other."""
     places = {2: (29, 69), 5: (9, 29, 49, 69, 89), 10: (9, 19, 29, 39, 49, 59, 69, 79, 89, 99)}[share]
-    content = random.Random(6).randbytes(600_000)
+    content = random.Random(6).randbytes(400_000)
     faults = [Faults() for _ in range(100)]
     for number, place in enumerate(places):
         faults[place - 1] = Faults(killed=0.5 + number * step)
@@ -295,7 +262,7 @@ def test_the_papers_hundred_nodes(share: int, step: float) -> None:
     assert set(world.hosts[0].reported or {}) == {f"n{place}" for place in places}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(100_000, 2, 2, 1, 0.0625)
 @given(st.integers(100_000, 300_000), st.integers(1, 4), st.integers(2, 4), st.integers(1, 3), st.floats(0.05, 0.6))
 def test_neighbours_that_are_killed_at_once_cost_no_more_time_than_one(

@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 
 from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
-from blast_transport.wire.messages import (
-    Credit,
-    Demoted,
-    Fin,
-    Hello,
-    Leg,
-    Nack,
-    Promoted,
-    Quit,
-    Ready,
-)
+from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Leg, Nack, Promoted, Quit, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 SESSION = 7
@@ -44,6 +34,7 @@ class World:
     truth: dict[int, int] = field(default_factory=dict)
     known: dict[int, int] = field(default_factory=dict)
     apart: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """What demoted members have handled, and what the sender knew of it."""
     messages: int = 0
 
     def join(self, member: int, held: int) -> None:

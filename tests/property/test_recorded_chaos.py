@@ -1,68 +1,57 @@
-"""A recorded chaos run: moments of it come back as they were noted, from the file and by living through it again."""
+"""A core that is told the same as another shows the same at every moment: a run can be replayed from its inputs."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from pathlib import Path
-
-import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.moments.encoder import all_rows
-from blast_controller.recording import writer
-from blast_controller.recording.reader import Reader
+from blast_controller.core.model.commands import Command
+from blast_controller.moments.encoder import Rows, all_rows
 from tests.soak.core import episode
-from tests.support.recorded_machine import RecordedMachine, Tape
+from tests.support.core_machine import CoreMachine
 
-MOMENTS = 1_000
+MOMENTS = 300
 EPISODES = range(10_000)
 
 
-@pytest.fixture(scope="module")
-def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
-    """Of so many episodes that there are more moments than are looked at."""
-    found = Tape(Path(tmp_path_factory.mktemp("chaos")) / "recording.sqlite")
-    with pytest.MonkeyPatch.context() as small:
-        small.setattr(writer, "BLOCK_BYTES", 1 << 15)
-        small.setattr(writer, "NETS_PER_BASE", 1.0)
-        for seed in EPISODES:
-            episode(seed, Counter(), make=lambda dice, counts: RecordedMachine(found, dice, counts))
-            if len(found.noted) > MOMENTS + 200:
-                break
-        found.end()
-    return found
+class RecordedMachine(CoreMachine):
+    """The core's machine, which keeps every call of its cores with what was shown after it (None: nobody looked).
+
+    A core begins with the call "life", whose arguments make another of it.
+    """
+
+    def __init__(self, dice, counts) -> None:
+        self.calls: list[tuple[str, tuple, Rows | None]] = []
+        self._last: Core | None = None
+        super().__init__(dice, counts)
+
+    def remember(self, deed: str, arguments: tuple, said: list[Command]) -> None:
+        super().remember(deed, arguments, said)
+        core = self.world.core
+        if core is not self._last:
+            self._last = core
+            self.calls.append(("life", (core.fabric, core.settings), None))
+        self.calls.append((deed, arguments, None if deed == "take" else all_rows(core.snapshot)))
 
 
-def test_the_run_is_one_worth_looking_at(tape):
-    kinds = Counter(name.partition("/")[0] for rows in tape.noted for name in rows)
-    assert set(kinds) == {"fabric", "request", "tree", "unit", "away", "warm"}
-    assert len(tape.noted) > MOMENTS and tape.lives > 10
+def test_core_that_is_told_the_same_shows_the_same():
+    machines: list[RecordedMachine] = []
+    compared, kinds = 0, set()
 
+    def make(dice, counts) -> RecordedMachine:
+        machines.append(RecordedMachine(dice, counts))
+        return machines[-1]
 
-def test_a_thousand_random_moments_are_in_the_file_as_they_were_noted(tape):
-    reader = Reader(tape.path)
-    assert reader.span().newest.sequence == len(tape.noted)
-    dice = random.Random(1)
-    for sequence in dice.sample(range(1, len(tape.noted) + 1), MOMENTS):
-        past = reader.moment(sequence)
-        assert past.rows == tape.noted[sequence - 1], sequence
-        assert past.wall == pytest.approx(tape.walls[sequence - 1], abs=1e-6)
-    for wall in dice.sample(tape.walls, 100):
-        last = max(place for place, other in enumerate(tape.walls) if round(other * 1e6) <= round(wall * 1e6))
-        assert reader.at(wall).rows == tape.noted[last]
-    reader.close()
-
-
-def test_another_core_that_is_told_the_same_shows_the_same_at_every_moment(tape):
-    """A start is given what the journal held then."""
-    compared, core = 0, None
-    for deed, arguments, latest in tape.inputs:
-        if deed == "life":
-            core = Core(*arguments)
-            continue
-        getattr(core, deed)(*arguments)
-        if deed != "take":
-            assert all_rows(core.snapshot) == tape.noted[latest - 1], latest
-            compared += 1
-    assert compared >= len(tape.noted)
+    for seed in EPISODES:
+        episode(seed, Counter(), make=make)
+        for deed, arguments, shown in machines.pop().calls:
+            if deed == "life":
+                core = Core(*arguments)
+                continue
+            getattr(core, deed)(*arguments)
+            if shown is not None:
+                assert all_rows(core.snapshot) == shown, f"seed {seed}, after {deed}"
+                compared, kinds = compared + 1, kinds | {name.partition("/")[0] for name in shown}
+        if compared > MOMENTS:
+            break
+    assert kinds == {"fabric", "request", "tree", "unit", "away", "warm"}

@@ -22,7 +22,6 @@ from blast_controller.recording.lines import from_lines, to_lines
 from blast_controller.recording.reader import Reader
 from blast_controller.recording.retention import Keep
 from blast_controller.recording.writer import RunFacts, Writer
-from tests.support.recording import taken
 
 KEEP = Keep()
 TEXT = "".join(f"one text or another, {number}. " for number in range(30))
@@ -50,6 +49,15 @@ LOOKS: tuple[Callable[[Reader], object], ...] = (
     lambda reader: reader.between(1e9, 2e9),
     lambda reader: [reader.moment(sequence) for sequence in range(1, 42, 3)],
 )
+
+
+def taken(difference: Difference, rows: Rows) -> None:
+    """Let rows change so."""
+    for name, row in difference.items():
+        if row is None:
+            rows.pop(name, None)
+        else:
+            rows[name] = row
 
 
 class Tape:

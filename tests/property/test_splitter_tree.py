@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import cache
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.splitter_tree import choose_splitters, most_leaves, shallowest, splitters_needed
+from tests.support.matching import plain_pieces
 
 POOLS = st.dictionaries(st.integers(2, 16), st.integers(0, 6), max_size=4)
 LIMITS = st.none() | st.integers(0, 8)
 
 
-def rule_of_the_paper_with_several_sizes(leaves, pool, most, open_legs):
-    """Plainly: the smallest that covers what is missing, else the largest that is left."""
-    left = sorted(ways for ways, count in pool.items() for _ in range(count))
-    taken = []
-    while open_legs < leaves:
-        if not left or open_legs < 1 or (most is not None and len(taken) >= most):
-            return None
-        covering = [ways for ways in left if open_legs + ways - 1 >= leaves]
-        ways = covering[0] if covering else left[-1]
-        left.remove(ways)
-        taken.append(ways)
-        open_legs += ways - 1
-    return tuple(taken)
-
-
 @given(st.integers(0, 70), POOLS, LIMITS, st.integers(0, 5))
 def test_the_rule_is_kept(leaves, pool, most, open_legs):
-    assert choose_splitters(leaves, pool, most, open_legs) == rule_of_the_paper_with_several_sizes(
-        leaves, pool, most, open_legs
-    )
+    sizes = [ways for ways, count in pool.items() for _ in range(count)]
+    assert choose_splitters(leaves, pool, most, open_legs) == plain_pieces(leaves, sizes, most, open_legs)
 
 
 @given(st.integers(1, 70), POOLS, LIMITS)
@@ -56,3 +45,99 @@ def test_every_leaf_hangs_on_the_root(ways, data):
     assert len(used) == len(set(used)), "a leg feeds one thing only"
     depths = [tree.depth(leaf) for leaf in tree.leaves]
     assert depths == sorted(depths), "shallowest first"
+
+
+LARGEST_COUNT = 6
+
+
+def largest_group(ways: int, splitters: int) -> int:
+    """The paper's constraint 1: the most racks, sender's included, that `splitters` 1:`ways` splitters can join."""
+    return splitters * (ways + 1) - 2 * (splitters - 1)
+
+
+@cache
+def shapes(sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
+    """The depths of all legs (sorted), for every way to hang splitters of these sizes, in any order and place."""
+    found = {(0,)}
+    for size in sizes:
+        found = {
+            tuple(sorted([*legs[:place], *legs[place + 1 :], *[legs[place] + 1] * size]))
+            for legs in found
+            for place in range(len(legs))
+        }
+    return frozenset(found)
+
+
+def least_depth(leaves: int, sizes: tuple[int, ...]) -> int:
+    """The least depth of the deepest of `leaves` leaves over all orders and shapes."""
+    return min(
+        legs[leaves - 1]
+        for order in set(itertools.permutations(sizes))
+        for legs in shapes(order)
+        if len(legs) >= leaves
+    )
+
+
+def least_count(leaves: int, ways: int) -> int:
+    return next(m for m in range(100) if any(len(legs) >= leaves for legs in shapes((ways,) * m)))
+
+
+SMALL = [(ways, racks) for ways in range(2, 7) for racks in range(2, 2 + LARGEST_COUNT * (ways - 1) + 1)]
+
+
+@pytest.mark.parametrize(("ways", "racks"), [case for case in SMALL if splitters_needed(case[1], case[0]) <= 6])
+def test_count_and_depth_are_the_least_of_all_shapes(ways, racks):
+    needed = splitters_needed(racks, ways)
+    assert needed == least_count(racks - 1, ways)
+    tree = shallowest(racks - 1, [ways] * needed)
+    assert max(map(tree.depth, tree.leaves)) == least_depth(racks - 1, (ways,) * needed)
+
+
+@pytest.mark.parametrize(
+    "sizes", [s for n in range(1, 5) for s in itertools.combinations_with_replacement((2, 3, 4, 5), n)], ids=str
+)
+def test_mixed_sizes_hang_as_shallow_as_can_be(sizes):
+    legs = 1 + sum(sizes) - len(sizes)
+    for leaves in range(legs - min(sizes) + 2, legs + 1):  # none of them is superfluous
+        tree = shallowest(leaves, sizes)
+        assert max(map(tree.depth, tree.leaves)) == least_depth(leaves, sizes), leaves
+
+
+def test_one_leaf_needs_no_splitter():
+    tree = shallowest(1, [])
+    assert (tree.feeds, tree.leaves) == ((), (None,))
+    assert tree.depth(None) == 0
+
+
+def test_too_few_legs_are_an_error():
+    with pytest.raises(ValueError, match="5 legs cannot serve 6 leaves"):
+        shallowest(6, [4, 2])
+
+
+def test_worked_numbers_of_the_paper():
+    assert [largest_group(4, k) for k in (1, 2, 3, 4)] == [5, 8, 11, 14]
+    assert splitters_needed(3, 4) == 1, "section VI: each group of three racks takes one of the 40 splitters"
+    assert splitters_needed(2, 4) == 0, "two racks: a cross-connect"
+    assert splitters_needed(1, 2) == 0, "one rack: nothing, not minus one"
+    assert splitters_needed(8, 4) == 2, "seven receiving racks over two cascaded 1:4"
+
+
+def test_depth_is_exact_where_floating_logarithms_are_not():
+    tree = shallowest(125, [5] * splitters_needed(126, 5))
+    assert max(map(tree.depth, tree.leaves)) == 3
+
+
+@pytest.mark.parametrize("ways", [2, 4, 8, 16, 64])
+def test_constraint_1_is_a_limit_on_the_count(ways):
+    """The paper's r <= k(N + 1) - 2(k - 1) says the same as m <= k, for every group of two racks and more."""
+    for most in range(60):
+        for racks in range(2, 400):
+            assert (racks <= largest_group(ways, most)) == (splitters_needed(racks, ways) <= most)
+
+
+@pytest.mark.parametrize(
+    ("receivers", "levels"), [(1, 0), (4, 1), (5, 2), (16, 2), (17, 3), (64, 3), (65, 4), (125, 4)]
+)
+def test_depth_of_a_tree_of_1_to_4_is_the_logarithm_rounded_up(receivers, levels):
+    tree = shallowest(receivers, [4] * splitters_needed(receivers + 1, 4))
+    assert max(map(tree.depth, tree.leaves)) == levels

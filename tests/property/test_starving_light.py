@@ -79,7 +79,7 @@ class Crowd:
 times = st.lists(st.floats(0.05, 0.6), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(one=times, other=times, warm=st.sampled_from([0.0, 5.0]))
 @example(one=[0.4], other=[0.3], warm=0.0)
 def test_who_is_overdue_gets_the_light_that_suits_it(one: list[float], other: list[float], warm: float) -> None:

@@ -1,6 +1,6 @@
-"""Several controllers on a virtual clock: whatever befalls them, nothing is lost or done twice; seeded bugs show.
+"""Several controllers on a virtual clock: after every fault nothing is lost or done twice; seeded bugs are found.
 
-Simulations run in a process of their own: what they end like a killed process would trouble the tests that come after.
+Simulations run in a process of their own, because processes that they end would disturb later tests.
 """
 
 from __future__ import annotations
@@ -11,14 +11,27 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.soak.controllers import ROUNDS, course, is_found, play
-from tests.support.succession.seeded_bugs import BUGS, doubt_forgotten, undurable_told
+from tests.soak.controllers import ROUNDS, course, play
+from tests.support.succession.seeded_bugs import BUGS
 
-EPISODES = 25
-ENOUGH = 250
-"""Episodes within which seeded bugs are found; most need a few."""
-BY_HAND = (undurable_told, doubt_forgotten)
-"""They need hundreds of episodes each, some ten minutes: `is_found("doubt_forgotten", 2500)`."""
+FIRST = 1_000_000
+EPISODES = range(FIRST, FIRST + 15)
+AT_LEVEL_TEST = 5
+MORE_EPISODES = 100
+FOUND_AT = {
+    "lease_not_looked_at": 5,
+    "no_revision_compared": 0,
+    "no_role_asked_for": 0,
+    "late_writes_left": 13,
+    "older_answers_taken": 0,
+    "late_parts_written": 16,
+    "staged_not_shown": 18,
+    "undurable_told": 0,
+}
+"""The first seed at which each bug is found; a change of the controller may move it to one of the next episodes.
+
+`doubt_forgotten` is not among them: it needs some thousand episodes.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +40,35 @@ def process() -> Iterator[ProcessPoolExecutor]:
         yield one
 
 
-@pytest.mark.parametrize("seed", range(EPISODES))
-def test_all_is_well_after_every_fault(process, seed):
-    found = process.submit(play, 1_000_000 + seed).result()
-    assert found.failure is None, f"scripts/soak --only controllers --trace --seed {1_000_000 + seed}"
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *EPISODES[:AT_LEVEL_TEST],
+        *(pytest.param(seed, marks=pytest.mark.test_all) for seed in EPISODES[AT_LEVEL_TEST:]),
+    ],
+)
+def test_invariants_hold_after_every_fault(process, seed):
+    found = process.submit(play, seed).result()
+    assert found.failure is None, f"python -m tests.soak --only controllers --trace --seed {seed}\n{found.failure}"
 
 
-def test_the_same_seed_is_the_same_course_of_events(process):
+@pytest.mark.test_all
+def test_same_seed_gives_same_course_of_events(process):
     one, other = (process.submit(course, 7).result() for _ in range(2))
     assert one == other and len(one) > ROUNDS
 
 
+def finds(name: str) -> bool:
+    """Play episodes with a seeded bug, from the seed on at which it was found, until it is found."""
+    bug, faults = next((bug, faults) for bug, faults in BUGS.items() if bug.__name__ == name)
+    with pytest.MonkeyPatch.context() as patch:
+        bug(patch)
+        seeds = range(FOUND_AT[name], FOUND_AT[name] + MORE_EPISODES)
+        return any(play(seed, faults=faults).failure is not None for seed in seeds)
+
+
 @pytest.mark.test_all
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [bug.__name__ for bug in BUGS if bug not in BY_HAND])
-def test_a_seeded_bug_is_found(process, name):
-    assert process.submit(is_found, name, ENOUGH).result(), name
+@pytest.mark.parametrize("name", FOUND_AT)
+def test_seeded_bug_is_found(process, name):
+    assert process.submit(finds, name).result(), name

@@ -120,7 +120,7 @@ def answers_to(tenant: str, history: list) -> list:
     return [answer for asker, answer in answers if asker == tenant]
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(histories, st.sampled_from(TENANTS))
 def test_a_tenant_is_told_the_same_whether_or_not_the_other_is_there(history, tenant):
     alone = [(identity, call) for identity, call in history if identity.tenant == tenant]
@@ -138,7 +138,7 @@ def test_this_would_be_noticed_without_isolation():
         assert answers_to("physics", history) == answers_to("physics", history[1:]), spy
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(histories)
 def test_viewers_change_nothing_and_only_operators_handle_hardware(history):
     lab = Lab()

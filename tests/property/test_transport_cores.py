@@ -12,8 +12,7 @@ from blast_transport.session.peers.peer import LISTENING, PeerState
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import Nack
 from tests.support.transport_data import Data, data_of
-from tests.support.transport_world import SPACING, World
-from tests.support.transport_world_hosts import FOREVER, Faults, Host, Spans
+from tests.support.transport_world import FOREVER, SPACING, Faults, Host, Spans, World
 
 BLOCK = 40
 shares = st.sampled_from([0.0, 0.01, 0.1, 0.5])
@@ -28,8 +27,6 @@ ways = st.builds(
     st.lists(st.tuples(st.integers(0, 100), carriers), max_size=3),
 )
 windows = st.sampled_from([1, 2, 8, 50])
-
-
 NONE = Faults()
 
 
@@ -43,7 +40,7 @@ def all_complete(world: World, names: list[str] | None = None) -> None:
         assert world.hosts[name].result == world.data.content
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(datas, ways, st.integers(1, 4), fault_sets, windows, st.booleans(), seeds)
 def test_every_receiver_ends_with_the_same_bytes(
     data: Data, way: list[tuple[int, str]], number: int, faults: Faults, window: int, stream: bool, seed: int
@@ -99,7 +96,7 @@ def test_orderly_loss_is_repaired_once(data: Data, loss: float, seed: int) -> No
     assert world.light_segments == sum(data.layout.segments(block) for block in range(data.blocks))
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seeds)
 def test_what_several_lose_is_repaired_by_light(seed: int) -> None:
     """Whatever at least two receivers miss of the first half leaves once more by light, not once for each."""
@@ -229,19 +226,16 @@ def test_a_chain_that_breaks_is_made_up_for(
     all_complete(World(data, there, way, seed=seed, stream=stream, chains_break=breaks).run())
 
 
-# ------------------------------------------------------------------------------------------------- slow receivers
-
-
-@pytest.mark.parametrize("number", [2, 3, 7])
+@pytest.mark.parametrize("number", [2, 5])
 def test_a_slow_receiver_is_served_later_and_the_others_keep_their_rate(number: int) -> None:
     """A store that is throttled to a tenth of the light's rate; the socket's buffer is two windows."""
-    data, there = data_of(2000 * BLOCK), hosts(number, buffer=16 * BLOCK)
+    data, there = data_of(1000 * BLOCK), hosts(number, buffer=16 * BLOCK)
     there[0].pace = 10 * SPACING
     world = World(data, there).run()
     all_complete(world)
     assert "slower" in world.sender.peers["h0"].demoted
     assert not any(world.sender.peers[host.name].demoted for host in there[1:])
-    assert max(host.complete_at for host in there[1:]) < 2000 * SPACING / 0.85
+    assert max(host.complete_at for host in there[1:]) < 1000 * SPACING / 0.85
 
 
 def test_receivers_that_are_all_slow_are_waited_for() -> None:
@@ -253,10 +247,10 @@ def test_receivers_that_are_all_slow_are_waited_for() -> None:
 
 
 @settings(max_examples=12)
-@given(st.lists(st.sampled_from([0.0, 1.5, 4.0, 10.0, 40.0]), min_size=2, max_size=6), seeds)
+@given(st.lists(st.sampled_from([0.0, 1.5, 4.0, 10.0]), min_size=2, max_size=5), seeds)
 def test_never_more_than_half_are_demoted_for_being_slow(paces: list[float], seed: int) -> None:
     there = [Host(f"h{index}", pace=pace * SPACING, buffer=16 * BLOCK) for index, pace in enumerate(paces)]
-    world = World(data_of(200 * BLOCK), there, seed=seed).run()
+    world = World(data_of(100 * BLOCK), there, seed=seed).run()
     all_complete(world)
     assert world.most_demoted <= max(1, len(paces) // 2)
 
@@ -269,12 +263,9 @@ def test_a_window_of_one_block_works_block_by_block() -> None:
 
 def test_light_that_reaches_nobody_costs_no_more_than_packets_do() -> None:
     """Nothing shows a loss then but the sender's own word, which comes soon when it waits."""
-    world = World(data_of(400 * BLOCK), hosts(3, Faults(loss=1.0))).run()
+    world = World(data_of(100 * BLOCK), hosts(2, Faults(loss=1.0))).run()
     all_complete(world)
     assert world.now < 12
-
-
-# ---------------------------------------------------------------------------------------------- forgery and malice
 
 
 @settings(max_examples=60)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import DigestMismatchError
-from blast_transport.blocks.layout import Layout
 from blast_transport.store.block_store import BlockStore
 from tests.support import engines
 from tests.support.transport_data import SUITE, Data, data_of
-from tests.support.xxh3_preimage import second_preimage
 
 by_both = pytest.mark.parametrize("engine", engines.BOTH)
 
@@ -110,23 +106,6 @@ def test_a_disk_that_lost_or_changed_something_is_not_believed(engine: str, draw
         go_on(engine, directory, data)
 
     in_directory(check)
-
-
-@by_both
-def test_remains_for_which_only_an_xxh3_vouches_are_not_believed(engine: str, tmp_path: Path) -> None:
-    """An earlier version's, in which somebody has put a block of his own with the same digest."""
-    data = Data(random.Random(0).randbytes(3 * 2912), Layout(3 * 2912, 1456, 2))
-    foreign = second_preimage(data.block(1), random.Random(1).randbytes(2912))
-    xxh3_of_block_1 = bytes.fromhex("acdc8571491a97c9ebe783653c8e17f7")
-    (tmp_path / ".blast-id-file").write_bytes(data.block(0) + foreign + data.block(2))
-    (tmp_path / ".blast-id-file.blocks").write_bytes(struct.pack("<Q16s", 1, xxh3_of_block_1))
-    store = file_store(engine, data, tmp_path)
-    store.expect(0, data.digests())
-    assert not store.has(1)
-    for block in range(data.blocks):
-        store.put(block, data.block(block))
-    store.commit(data.whole)
-    assert (tmp_path / "file").read_bytes() == data.content
 
 
 @by_both

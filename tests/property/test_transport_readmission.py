@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.peers.readmission import SECONDS, WINDOWS, Readmission
 from tests.support.transport_data import data_of
-from tests.support.transport_world import SPACING, World
-from tests.support.transport_world_hosts import FOREVER, Host, Spans
+from tests.support.transport_world import FOREVER, SPACING, Host, Spans, World
 
 BLOCK = 40
 WINDOW = 8
@@ -31,41 +30,39 @@ def test_it_takes_a_second_and_many_windows_without_one_lapse(demotions: int, cr
 
 
 def session(spans: Spans, blocks: int, seed: int, buffer: int = 2 * WINDOW) -> World:
-    """Three receivers by light, of which the first stands still at times."""
-    there = [Host(f"h{index}", buffer=buffer * BLOCK) for index in range(3)]
+    """Two receivers by light, of which the first stands still at times."""
+    there = [Host(f"h{index}", buffer=buffer * BLOCK) for index in range(2)]
     there[0].frozen = spans
     return World(data_of(blocks * BLOCK), there, seed=seed, window=WINDOW).run()
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(st.floats(0.05, 0.3), st.floats(1.2, 1.5), st.integers(0, 2**32))
 def test_a_receiver_that_recovers_is_counted_again(when: float, for_: float, seed: int) -> None:
-    world = session([(when, when + for_)], 4000, seed)
+    world = session([(when, when + for_)], 3500, seed)
     peer = world.sender.peers["h0"]
     assert peer.readmission.demotions == 1 and not peer.demoted
     assert all(world.outcome(name) is PeerState.COMPLETE for name in world.hosts)
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(st.floats(0.05, 1.0), st.integers(0, 2**32))
 def test_one_that_does_not_recover_is_waited_for_once(when: float, seed: int) -> None:
     world = session([(when, FOREVER)], 1500, seed)
     assert world.sender.peers["h0"].readmission.demotions == 1
-    others = [world.hosts[name].complete_at for name in ("h1", "h2")]
-    assert max(others) < 1500 * SPACING / 0.95 + 1.5
+    assert world.hosts["h1"].complete_at < 1500 * SPACING / 0.95 + 1.5
 
 
-@settings(max_examples=3)
-@given(st.lists(st.tuples(st.floats(0.1, 2.5), st.floats(0.3, 1.5)), min_size=4, max_size=8), st.integers(0, 2**32))
+@settings(max_examples=2)
+@given(st.lists(st.tuples(st.floats(0.1, 2.5), st.floats(0.3, 1.5)), min_size=3, max_size=6), st.integers(0, 2**32))
 def test_one_that_comes_and_goes_costs_the_others_less_and_less(turns: list[tuple[float, float]], seed: int) -> None:
     spans, now = list[tuple[float, float]](), 0.0
     for up, down in turns:
         spans.append((now + up, now + up + down))
         now += up + down
-    world = session(spans, 6000, seed)
+    world = session(spans, 4000, seed)
     demotions = world.sender.peers["h0"].readmission.demotions
     # To be demoted for the fourth time it must have kept up for one, two and four seconds.
     assert demotions <= 4
-    others = [world.hosts[name].complete_at for name in ("h1", "h2")]
-    assert max(others) < 6000 * SPACING / 0.95 + 0.5 + 1.2 * demotions
+    assert world.hosts["h1"].complete_at < 4000 * SPACING / 0.95 + 0.5 + 1.2 * demotions
     assert all(world.outcome(name) is PeerState.COMPLETE for name in world.hosts)

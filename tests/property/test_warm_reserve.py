@@ -16,7 +16,7 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.policy.giving_way import GivingWay
 from blast_controller.core.policy.returning_groups import MOST_TRUST, ReturningGroups
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_reserve import check_reserve, has_fabric_to_itself, recounted
+from tests.support.core_checks import check_reserve, has_fabric_to_itself, recounted
 
 WAYS = 4
 FABRIC = make_fabric(6, [WAYS] * 5, ports=2)
@@ -69,7 +69,7 @@ def test_who_needs_no_more_than_the_reserve_waits_for_no_disconnect(history, sha
         world.settle()
         check_reserve(world.core, world.now)
         for key in [key for found in lit.values() for key in found]:
-            assert world.core.request(key_of(key)).state is PartState.ACTIVE
+            assert world.state(key) is PartState.ACTIVE
 
 
 KINDS = [Kind("ocs1", 0, "r1"), Kind("ocs1", 0, "r2"), Kind("ocs1", 4, "")]

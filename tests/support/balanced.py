@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import highspy
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from algorithms.balanced.network import Disconnected, Network
 from algorithms.balanced.plan import NOBODY, Plan, Tree, loads
-from algorithms.balanced.resources import Resources, resources
+from algorithms.balanced.resources import resources
 
 ROUNDING = 1e-9
 
@@ -84,48 +83,27 @@ def reaches(tree: Tree, host: int, root: int) -> bool:
 
 
 def all_trees(size: int, root: int = 0) -> np.ndarray:
-    """The parents in each of the size ** (size - 2) trees over all hosts, one tree a row (Pruefer's sequences)."""
-    if size == 2:
-        return np.array([[NOBODY, 0] if root == 0 else [1, NOBODY]])
-    codes = np.array(list(itertools.product(range(size), repeat=size - 2)), np.int8)
-    every = np.arange(len(codes))
-    degrees = np.ones((len(codes), size), np.int8)
-    for place in range(size - 2):
-        degrees[every, codes[:, place]] += 1
-    pairs = []
-    for place in range(size - 2):
-        leaves, others = (degrees == 1).argmax(axis=1), codes[:, place].astype(int)
-        pairs.append((leaves, others))
-        degrees[every, leaves] = 0
-        degrees[every, others] -= 1
-    first = (degrees == 1).argmax(axis=1)
-    degrees[every, first] = 0
-    pairs.append((first, (degrees == 1).argmax(axis=1)))
-    return _rooted(pairs, len(codes), size, root)
-
-
-def _rooted(pairs, count: int, size: int, root: int) -> np.ndarray:
-    parents = np.full((count, size), NOBODY)
-    known = np.zeros((count, size), bool)
-    known[:, root] = True
-    for _ in range(size - 1):
-        for one, other in pairs:
-            for start, end in ((one, other), (other, one)):
-                rows = np.flatnonzero(known[np.arange(count), start] & ~known[np.arange(count), end])
-                parents[rows, end[rows]] = start[rows]
-                known[rows, end[rows]] = True
-    return parents
+    """Return the parents in each of the size ** (size - 2) trees over all hosts, one tree a row."""
+    others = [host for host in range(size) if host != root]
+    parents = np.full((size ** (size - 1), size), root, np.int8)
+    parents[:, others] = np.indices((size,) * (size - 1), np.int8).reshape(size - 1, -1).T
+    ancestors = parents
+    for _ in range(size.bit_length()):
+        ancestors = np.take_along_axis(ancestors, ancestors, axis=1)
+    trees = parents[(ancestors == root).all(axis=1)].astype(int)
+    trees[:, root] = NOBODY
+    return trees
 
 
 def brute_force(network: Network) -> float:
     """The highest rate over all trees, by the paper's linear programme with one variable for each of them."""
     rows = resources(network)
-    trees = [tree for tree in map(tuple, all_trees(network.size).tolist()) if living(network, tree)]
-    uses = [usage(rows, tree) for tree in trees]
-    used = np.unique(np.concatenate([places for places, _ in uses]))
+    uses = [rows.use(tree) for tree in living_trees(network)]
+    places = np.concatenate([use.rows for use in uses])
+    used = np.unique(places)
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    count, starts = len(trees), np.cumsum([0, *(len(places) for places, _ in uses)])
+    count, starts = len(uses), np.cumsum([0, *(len(use.rows) for use in uses)])
     solver.passModel(
         count,
         len(used),
@@ -139,8 +117,8 @@ def brute_force(network: Network) -> float:
         np.full(len(used), -np.inf),
         rows.limits[used],
         starts.astype(np.int32),
-        np.searchsorted(used, np.concatenate([places for places, _ in uses])).astype(np.int32),
-        np.concatenate([amounts for _, amounts in uses]),
+        np.searchsorted(used, places).astype(np.int32),
+        np.concatenate([use.amounts for use in uses]),
         np.zeros(count, np.int32),
     )
     solver.run()
@@ -148,10 +126,7 @@ def brute_force(network: Network) -> float:
     return solver.getInfo().objective_function_value * rows.unit
 
 
-def living(network: Network, tree: Tree) -> bool:
-    return all(network.widths[parent, host] > 0 for host, parent in enumerate(tree) if parent != NOBODY)
-
-
-def usage(rows: Resources, tree: Tree):
-    use = rows.use(tree)
-    return use.rows, use.amounts
+def living_trees(network: Network) -> list[Tree]:
+    """Return all trees over links that carry something."""
+    trees = map(tuple, all_trees(network.size).tolist())
+    return [t for t in trees if all(network.widths[p, host] > 0 for host, p in enumerate(t) if p != NOBODY)]

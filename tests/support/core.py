@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
+
+import pytest
 
 from algorithms.b_matching.budget import Steps
 from algorithms.scheduling.choosing import choose
@@ -26,23 +30,28 @@ from blast_controller.core.model.commands import (
     SetCircuits,
     SetForwarding,
 )
+from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import (
     CircuitsObserved,
     DeviceDown,
     DeviceEvent,
     DeviceUp,
     Event,
+    ExtensionAsked,
+    FinishAsked,
     Optimised,
     RequestSubmitted,
     StepConfirmed,
     StepFailed,
     TableObserved,
     Tick,
+    WithdrawAsked,
 )
 from blast_controller.core.model.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
 from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
-from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestKey
+from blast_controller.core.model.requests import Extension, MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.memory import MemoryStore
 from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
@@ -486,14 +495,86 @@ class World:
 
     def granted(self, request: MulticastRequest) -> Part:
         """Submit, let the devices work, and return the part, which must be active."""
-        part = self.submit(request).parts[0]
-        self.settle()
+        part = self.serve(request).parts[0]
         assert part.grant is not None, part
         return part
 
+    def run(self, event: Event) -> None:
+        """Handle an event and let everyone work."""
+        self.handle(event)
+        self.settle()
+
+    def serve(self, request: MulticastRequest) -> Request:
+        """Submit, let everyone work, and return the core's request."""
+        self.run(RequestSubmitted(request))
+        return self.core.request(request.id)
+
+    def disconnect(self, name: Device) -> None:
+        """End the session to a device; the core hears of it."""
+        self.lose(name)
+        self.deliver()
+
+    def reconnect(self, name: Device, forgets: Callable[[object], bool] = lambda item: False) -> None:
+        """End the session to a device and begin another one before the core hears of anything."""
+        self.lose(name)
+        self.come_back(name, forgets)
+
+    def extend(self, key: str, **change: Any) -> list[Command]:
+        """Ask for an extension; return the core's commands."""
+        return self.handle(ExtensionAsked(key_of(key), Extension(**change)))
+
+    def finish(self, key: str, part: int = 0) -> None:
+        """Finish a part and let everyone work."""
+        self.run(FinishAsked(key_of(key), part))
+
+    def withdraw(self, key: str) -> None:
+        """Withdraw a request and let everyone work."""
+        self.run(WithdrawAsked(key_of(key)))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and everyone work."""
+        self.now += seconds
+        self.run(Tick())
+
+    def advance_to(self, moment: float) -> None:
+        """Let the time be `moment`, with every deadline up to then handled when it is due."""
+        while (due := self.core.next_timer()) is not None and due <= moment:
+            self.now = max(self.now, due)
+            self.run(Tick())
+        self.now = moment
+
+    def recover(self) -> None:
+        """Restart the controller, connect every device and let everyone work."""
+        self.restart()
+        self.connect_all()
+        self.settle()
+
+    def state(self, key: str) -> PartState:
+        """Return the state of a request."""
+        return self.core.request(key_of(key)).state
+
+    def part(self, key: str = "a", index: int = 0) -> Part:
+        """Return a part of a request."""
+        return self.core.request(key_of(key)).parts[index]
+
+    def reason(self, key: str = "a") -> str | None:
+        """Return why the first part of a request is as it is, in words."""
+        return self.core.reason(self.core.request(key_of(key)).current, self.part(key), self.now)
+
+    def served(self, key: str = "a") -> set[str]:
+        """Return the hosts that the sender's packets to the group arrive at."""
+        grant = self.part(key).grant
+        assert grant is not None
+        sender = self.core.request(key_of(key)).current.sender
+        return self.receivers_of(self.fabric.hosts[sender], grant.group_address)
+
     def kinds(self, key: str) -> list[str]:
-        """The kinds of all events of a request so far."""
+        """Return the kinds of all events of a request so far."""
         return [event.kind.value for event in self.core.request(key_of(key)).events]
+
+    def device_commands(self) -> list[SetCircuits | SetForwarding]:
+        """Return what devices have been told to do."""
+        return [command for command in self.commands if isinstance(command, SetCircuits | SetForwarding)]
 
 
 def key_of(key: str) -> RequestKey:
@@ -536,3 +617,11 @@ def reached_by(fabric: Fabric, circuits: frozenset[CrossConnect], source: Optica
     """The (rack, port) pairs that see light from `source` with these circuits."""
     _FABRICS[id(fabric)] = fabric  # kept, so that the id stays its own
     return _reached_in(id(fabric), circuits, source)
+
+
+@contextmanager
+def rejected(code: str, match: str | None = None) -> Iterator[None]:
+    """Expect the core to reject what is asked, with this code and a sentence that matches."""
+    with pytest.raises(Rejected, match=match) as refusal:
+        yield
+    assert refusal.value.code == code

@@ -28,11 +28,17 @@ from blast_controller.moments.moment import Moment
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.store.rows import encode
 from tests.support.core import World, reached_by
-from tests.support.core_checks import audited, check_desired, check_history, check_nobody_waits_needlessly, image
-from tests.support.core_free import splitters_of
+from tests.support.core_checks import (
+    audited,
+    check_desired,
+    check_history,
+    check_nobody_waits_needlessly,
+    check_reserve,
+    image,
+    splitters_of,
+)
 from tests.support.core_light import LightWorld
 from tests.support.core_power import is_lit_well
-from tests.support.core_reserve import check_reserve
 from tests.support.fabric_pieces import pieces_on, touched_by
 from tests.support.fake_devices import FakeSwitch
 from tests.support.journal import Journal

@@ -1,20 +1,233 @@
-"""The core's world with light in it: fibres that break, switches that measure power, ToRs that see their links.
+"""The core's world with fibers and light: what is really plugged in where, probes, measured power, links.
 
-What the devices know of light is worked out fibre by fibre from the circuits that the switches hold and from what is
-plugged in where (`fibre_wiring.py`); the core has no part in it.
+Light is followed fiber by fiber from the circuits that the switches hold; the core has no part in it, and nothing here
+knows how a survey of the fibers works or what it concludes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 
-from blast_controller.core.model.commands import CircuitChange, ForwardingChange
-from blast_controller.core.model.events import DeviceEvent, LightAlarm, PortChanged, StepDark
-from blast_controller.core.model.fabric import Fabric, StaticTree
+from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.fibres.fibre_judge import FibreFault, judge
+from blast_controller.core.fibres.fibre_survey import Pair, Round, survey
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.commands import CircuitChange, ForwardingChange, SendProbe, SetCircuits, SetForwarding
+from blast_controller.core.model.events import (
+    DeviceEvent,
+    LightAlarm,
+    PortChanged,
+    ProbeSeen,
+    StepDark,
+    Tick,
+    VerifyAsked,
+)
+from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, StaticTree
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.fibre_wiring import Wiring
-from tests.support.fibre_world import FibreWorld
+from tests.support.core import World, make_fabric
+
+End = OpticalPort | str | None
+"""A port, a splitter by its name, or nothing."""
+
+
+class Wiring:
+    """What is plugged in at each input and output of one of the fabric's switches."""
+
+    def __init__(self, fabric: Fabric, switch: str = "ocs1") -> None:
+        self.switch = switch
+        self.ports = fabric.whole_ports_on(switch)
+        self.splitters = [splitter for splitter in fabric.splitters.values() if splitter.switch == switch]
+        self.at_input: dict[int, End] = {port.input: port for port in self.ports}
+        self.at_input |= {leg: s.name for s in self.splitters for leg in s.outputs}
+        self.at_output: dict[int, End] = {port.output: port for port in self.ports}
+        self.at_output |= {s.input: s.name for s in self.splitters}
+
+    def swap_inputs(self, one: int, other: int) -> None:
+        self.at_input[one], self.at_input[other] = self.at_input[other], self.at_input[one]
+
+    def swap_outputs(self, one: int, other: int) -> None:
+        self.at_output[one], self.at_output[other] = self.at_output[other], self.at_output[one]
+
+    def seen(self, circuits: tuple[CrossConnect, ...], senders: tuple[OpticalPort, ...]) -> set[Pair]:
+        """Who sees a probe of whom with these circuits."""
+        joined = {c.input: c.output for c in circuits}
+        inputs: defaultdict[End, list[int]] = defaultdict(list)
+        for number, end in self.at_input.items():
+            inputs[end].append(number)
+        return {(sender, end) for sender in senders for end in self._ends(sender, inputs, joined)}
+
+    def _ends(self, sender: End, inputs: dict[End, list[int]], joined: dict[int, int]) -> set[OpticalPort]:
+        reached: set[OpticalPort] = set()
+        waiting, been = list(inputs[sender]), set(inputs[sender])
+        while waiting:
+            end = self.at_output.get(joined.get(waiting.pop(), 0))
+            if isinstance(end, OpticalPort):
+                reached.add(end)
+            elif end is not None:
+                fresh = [i for i in inputs[end] if i not in been]
+                been.update(fresh)
+                waiting += fresh
+        return reached
+
+
+class Played:
+    """A survey that was played on a wiring: its rounds, what came, how many had to wait the whole time, the faults."""
+
+    def __init__(self, wiring: Wiring, ports=None, splitters=None) -> None:
+        self.rounds: list[Round] = []
+        self.waits = 0
+        ports = wiring.ports if ports is None else ports
+        splitters = wiring.splitters if splitters is None else splitters
+        going = survey(wiring.switch, ports, splitters)
+        try:
+            round_ = next(going)
+            while True:
+                self._check(round_)
+                seen: set[Pair] = set()
+                # Probes come one after the other, and a round that is complete hears no more.
+                coming = sorted(wiring.seen(round_.circuits, round_.senders), key=str)
+                while coming and not round_.complete(seen):
+                    seen.add(coming.pop())
+                self.waits += not round_.complete(seen)
+                round_ = going.send(frozenset(seen))
+        except StopIteration as end:
+            self.map = end.value
+        self.faults: list[FibreFault] = judge(self.map)
+        self.said = {fault.element: fault.sentence for fault in self.faults}
+        assert len(self.said) == len(self.faults), "an element is named twice"
+
+    def _check(self, round_: Round) -> None:
+        """A crossbar joins an input to one output only; what was given back is not touched any more."""
+        assert round_.circuits
+        assert round_.senders
+        assert (
+            len({c.input for c in round_.circuits}) == len({c.output for c in round_.circuits}) == len(round_.circuits)
+        )
+        self.rounds.append(round_)
+
+
+NONCE = b"nobody can guess this, 32 bytes."
+LONG = 10_000.0
+
+
+class FibreWorld(World):
+    """`losing` is how many of the next probes are lost; while `on_their_way` is a list, they arrive later."""
+
+    def __init__(self, fabric: Fabric, settings: CoreSettings | None = None) -> None:
+        super().__init__(fabric, settings)
+        self.wirings = {switch: Wiring(fabric, switch) for switch in fabric.switches}
+        self.probes: list[SendProbe] = []
+        self.losing = 0
+        self.on_their_way: list[ProbeSeen] | None = None
+        self._port_at = {
+            (fabric.racks[port.rack].datapath, port.port): port
+            for switch in fabric.switches
+            for port in fabric.whole_ports_on(switch)
+        }
+
+    @property
+    def wiring(self) -> Wiring:
+        """That of the first switch."""
+        return self.wirings[self.fabric.switches[0]]
+
+    def _do_deed(self, deed) -> None:
+        if isinstance(deed, SendProbe):
+            self._probe(deed)
+        super()._do_deed(deed)
+
+    def _probe(self, probe: SendProbe) -> None:
+        self.probes.append(probe)
+        sender = self._port_at[probe.datapath, probe.port]
+        if self.losing:
+            self.losing -= 1
+        elif self.tors[probe.datapath].up:
+            for receiver in self.arrives(sender):
+                datapath = self.fabric.racks[receiver.rack].datapath
+                if self.tors[datapath].up:
+                    self._arrive(ProbeSeen(datapath, receiver.port, probe.payload))
+
+    def _arrive(self, seen: ProbeSeen) -> None:
+        if self.on_their_way is not None:
+            self.on_their_way.append(seen)
+        else:
+            self.post(seen)
+
+    def let_arrive(self) -> None:
+        """What is on its way arrives, and from now on everything does at once."""
+        late, self.on_their_way = self.on_their_way or [], None
+        for seen in late:
+            self.post(seen)
+
+    def arrives(self, sender: OpticalPort) -> set[OpticalPort]:
+        """Where light from a port comes out now."""
+        circuits = tuple(self.switches[sender.switch].held)
+        return {receiver for _, receiver in self.wirings[sender.switch].seen(circuits, (sender,))}
+
+    def tick(self) -> None:
+        """Let time pass until the core wants to look."""
+        wanted = self.core.next_timer()
+        assert wanted is not None, "the core waits for nothing"
+        self.now = max(self.now, wanted)
+        self.handle(Tick())
+
+    def ask(self, patience: float = 0.0, nonce: bytes = NONCE) -> str:
+        """Ask for a check; returns the topic of its report."""
+        self.handle(VerifyAsked(nonce, patience))
+        return self.core.fibre_topic
+
+    def report(self, topic: str) -> FibreReport:
+        """Let everyone work, and time pass, until the report is there."""
+        started = self.now
+        self.settle()
+        while topic not in self.announced:
+            assert self.now < started + LONG, "there is no end to it"
+            self.tick()
+            self.settle()
+        found = self.announced[topic]
+        assert isinstance(found, FibreReport)
+        return found
+
+    def verified(self) -> FibreReport:
+        """The report of a check from beginning to end."""
+        return self.report(self.ask())
+
+    def steps_until(self, probes: int) -> None:
+        """Let everyone work until so many probes more have been sent."""
+        wanted = len(self.probes) + probes
+        while len(self.probes) < wanted:
+            if self.inbox:
+                self.deliver(1)
+            elif not self.work_once():
+                self.tick()
+
+    def work_once(self) -> bool:
+        """Let one device do one command."""
+        for name in self.devices:
+            if self.device(name).queue:
+                self.work(name)
+                return True
+        return False
+
+    def assert_nothing_left(self, but: Collection[object] = ()) -> None:
+        """No circuit but these, nothing held, nothing in the journal."""
+        assert {c for switch in self.switches.values() for c in switch.held} == set(but)
+        assert PROBER not in self.core.view.holders.values()
+        assert not [key for kind, key in self.store._state if kind == "probe"]
+
+
+def ready_fibres(fabric: Fabric, settings: CoreSettings | None = None) -> FibreWorld:
+    """A world with every device connected and nothing on any."""
+    world = FibreWorld(fabric, settings)
+    world.connect_all()
+    return world
+
+
+def said(report: FibreReport) -> dict[str, str]:
+    """The faults of a report by element."""
+    return {fault.element: fault.sentence for fault in report.faults}
+
 
 Place = tuple[int, int]
 """A ToR's port: datapath and OpenFlow port."""
@@ -24,13 +237,15 @@ class LightWorld(FibreWorld):
     """`measures`: its switches tell where no light comes out. `sees_links`: a ToR's port has its link only while light
     arrives at it; else it always has. `unplugged` are ports that have no link whatever comes; `told` is what each ToR
     has told of its ports in this session. `dark_answers` are the outputs that an answer to a (reservation, step) has
-    called dark.
+    called dark. `dead` are inputs and outputs of the first switch, as ("in" or "out", number), without light whatever
+    is plugged in.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings, measures: bool, sees_links: bool) -> None:
         super().__init__(fabric, settings)
         self.measures = measures
         self.sees_links = sees_links
+        self.dead: set[tuple[str, int]] = set()
         self.unplugged: set[Place] = set()
         self.told: dict[Place, bool] = {}
         self.dark_answers: dict[tuple[int, int], frozenset[int]] = {}
@@ -59,7 +274,7 @@ class LightWorld(FibreWorld):
     def _lit_outputs(self, switch: str) -> set[int]:
         """The outputs of a switch at which any transmitter's light comes out."""
         wiring, held = self.wirings[switch], self.switches[switch].circuits
-        feeds = {output: number for number, output in held.items()}
+        feeds = {o: i for i, o in held.items() if not {("in", i), ("out", o)} & self.dead}
         return {output for output in feeds if _shines(wiring, feeds, output)}
 
     # ---------------------------------------------------------------------------------------------- links
@@ -150,3 +365,50 @@ def _places(fabric: Fabric) -> dict[Place, str | None]:
     for tree in fabric.static_trees.values():
         places |= {(fabric.racks[rack].datapath, port): None for rack, port in tree.leaf_ports.items()}
     return places
+
+
+# ------------------------------------------------------------------------------- worlds with one measuring switch
+
+
+GROUP = ["r2h1", "r3h1"]
+
+
+def measuring(racks: int, splitters: Sequence[int], settings: CoreSettings | None = None, **more: int) -> LightWorld:
+    """Return a world whose optical switch measures power, with every device connected."""
+    world = LightWorld(
+        make_fabric(racks, splitters, **more), settings or CoreSettings(), measures=True, sees_links=False
+    )
+    world.connect_all()
+    world.commands.clear()
+    return world
+
+
+def quarantined(world: World) -> set[str]:
+    """Return the elements in quarantine."""
+    return set(world.core.view.quarantined)
+
+
+def leg(world: World, number: int, splitter: str = "s1") -> int:
+    """Return the switch input that a splitter's output enters at."""
+    return world.fabric.splitters[splitter].outputs[number]
+
+
+def leg_name(world: World, number: int, splitter: str = "s1") -> str:
+    """Return the element of a splitter's output."""
+    return f"leg:{splitter}/{leg(world, number, splitter)}"
+
+
+def output_of(world: World, rack: str) -> int:
+    """Return the switch output that leads to a rack's first optical port."""
+    return world.fabric.racks[rack].optical_ports[0].output
+
+
+def circuits_told(world: World) -> tuple[set[CrossConnect], set[CrossConnect]]:
+    """Return what switches were told: (disconnected, connected)."""
+    changes = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
+    return {c for x in changes for c in x.disconnect}, {c for x in changes for c in x.connect}
+
+
+def rules_told(world: World) -> list[SetForwarding]:
+    """Return what ToRs were told."""
+    return [c for c in world.commands if isinstance(c, SetForwarding)]

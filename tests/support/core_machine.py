@@ -41,10 +41,8 @@ from blast_controller.core.model.requests import EventKind, Extension, Multicast
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.rollout.reservation import Reservation
 from tests.support.core import by_sides, make_fabric, multicast
-from tests.support.core_checks import audited, image
-from tests.support.core_faults import is_passing, phase_of
-from tests.support.core_fibre_faults import FibreFaults
-from tests.support.core_life import Life
+from tests.support.core_checks import Life, audited, image
+from tests.support.core_faults import Faults, is_passing, phase_of
 from tests.support.core_light import LightWorld
 from tests.support.core_power import with_optics
 from tests.support.dice import Dice
@@ -99,7 +97,7 @@ TENANTS = ("default", "biology")
 CLIENT_GONE = "The client vanished before the grant."
 
 
-class CoreMachine(FibreFaults):
+class CoreMachine(Faults):
     """One world and what happens to it. `counts` collects how often each fault met each phase."""
 
     def __init__(self, dice: Dice, counts: Counter[tuple[str, str]] | None = None) -> None:

@@ -4,15 +4,15 @@ whether there is any tree with light enough by hanging all of them.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from algorithms.power_budget import ROUNDING_DB, Light, Loss, Passive, Piece, Transceiver, exactly
+from algorithms.power_budget import ROUNDING_DB, Light, Loss, Passive, Piece, Transceiver, Window, exactly
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
-from tests.support.splitter_trees import Slots, matched, tiny_trees
 
 LEG_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2, 10.6), 16: Loss(12.1, 13.4, 13.9)}
 PASS_LOSS = Loss(0.5, 1.0, 1.5)
@@ -109,3 +109,48 @@ def _trees(root: Light, switch: Passive, supply: Supply) -> Sequence[tuple[int, 
 def _beyond(switch: Passive, slots: Slots) -> list[Light]:
     """The light of these slots after one more pass through the switch, as far as it bears that."""
     return [switch.after(slot) for slot in slots if slot.best <= switch.most_input + ROUNDING_DB]
+
+
+Slots = tuple[Light, ...]
+
+
+def tiny_trees(
+    root: Light, switch: Passive, supply: Mapping[Piece, int]
+) -> Iterable[tuple[tuple[int, ...], list[Light]]]:
+    """Every tree that can be hung by hand: (how many of each kind, the light at every open slot)."""
+    kinds = list(supply)
+    start = ((0,) * len(kinds), (root.rounded,))
+    seen, waiting = {start}, [start]
+    while waiting:
+        counts, slots = waiting.pop()
+        yield counts, list(slots)
+        for place, index in itertools.product(range(len(slots)), range(len(kinds))):
+            if counts[index] == supply[kinds[index]]:
+                continue
+            below = kinds[index].hung(slots[place], switch)
+            if below is None:
+                continue
+            grown = (*slots[:place], *slots[place + 1 :], *[below] * kinds[index].ways)
+            new = (
+                tuple(n + (i == index) for i, n in enumerate(counts)),
+                tuple(sorted(grown, key=lambda s: (s.worst, s.best))),
+            )
+            if new not in seen:
+                seen.add(new)
+                waiting.append(new)
+
+
+def matched(lights: Sequence[Light], windows: Sequence[Window]) -> bool:
+    """Whether every receiver can have a slot of its own that suits it (augmenting paths)."""
+    holder: dict[int, int] = {}
+
+    def place(receiver: int, tried: set[int]) -> bool:
+        for slot, light in enumerate(lights):
+            if slot not in tried and windows[receiver].fits(light):
+                tried.add(slot)
+                if slot not in holder or place(holder[slot], tried):
+                    holder[slot] = receiver
+                    return True
+        return False
+
+    return all(place(receiver, set()) for receiver in range(len(windows)))

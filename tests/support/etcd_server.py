@@ -1,4 +1,4 @@
-"""A real etcd of one member on loopback, with mutual TLS, users and a role; it can be killed, and started again."""
+"""A real etcd on loopback, of one member or several, with mutual TLS, users and a role."""
 
 from __future__ import annotations
 
@@ -8,59 +8,60 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from blast_controller.store.etcd.access import Access, Patience, TlsFiles, User
 from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import StoreAway
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
+from blast_controller.store.etcd.methods import RANGE, REVOKE, STATUS, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import get
 from blast_controller.store.etcd.store import EtcdStore, Policy
 from tests.support.certificates import Authority
 from tests.support.waiting import eventually
 
-ETCD = shutil.which("etcd")
+C = TypeVar("C", bound=Connection)
 PREFIX = "/blast-test/"
 """What the user `blast` may read and write: each test has a prefix of its own below it."""
 PATIENCE = Patience(in_all=30.0, at_one=10.0)
-"""For what works: on a busy machine too."""
+"""For calls that succeed, on a busy machine too."""
 SHORT = Patience(in_all=0.4, at_one=0.4)
-"""For what will not."""
+"""For calls that fail."""
 AT_ONCE = Policy(wait=0.0)
-TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200")
-
-
-def lacks() -> str | None:
-    """Why no etcd can be run here."""
-    return None if ETCD else "needs etcd: scripts/setup test"
+TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200", "--bcrypt-cost", "4")
 
 
 class EtcdServer:
-    """etcd in `folder`, whose database may grow to `quota` bytes (0: as etcd likes)."""
+    """etcd in `folder`, whose database may grow to `quota` bytes (0: etcd's default)."""
 
-    def __init__(self, folder: Path, quota: int = 0) -> None:
-        self.folder = folder
-        authority = Authority(folder / "certificates", "ca")
-        self.authority = authority
-        self._server = authority.issue("/CN=etcd", "IP:127.0.0.1")
+    def __init__(self, folder: Path, quota: int = 0, members: int = 1) -> None:
+        self.folder, self.quota = folder, quota
+        self.authority = Authority(folder / "certificates", "ca")
+        self._server = self.authority.issue("/CN=etcd", "IP:127.0.0.1")
         # Without a common name, which would be taken for the user; the gateway refuses such.
-        self.client = authority.issue("/O=controller")
+        self.client = self.authority.issue("/O=controller")
         self.password_file = folder / "password"
         self.password_file.touch(mode=0o600)
         self.password_file.write_text("secret\n")
-        self.quota = quota
-        self._process: subprocess.Popen[bytes] | None = None
+        self._members = range(members)
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._numbers = itertools.count(1)
         self._has_users = False
-        self.port, self._peer_port = 0, 0
+        self.ports: list[int] = []
+        self._peers: list[str] = []
 
     @contextmanager
     def running(self) -> Iterator[EtcdServer]:
-        """Serve, with users; the process ends with it, whatever happens."""
+        """Serve, with users; all processes end with it."""
         try:
             self._start_somewhere()
             self._make_users()
@@ -68,78 +69,71 @@ class EtcdServer:
         finally:
             self.kill()
 
-    def kill(self) -> None:
-        """End it at once; what it has is kept."""
-        process, self._process = self._process, None
-        if process is not None:
+    def kill(self, *members: int) -> None:
+        """Kill these members, or all; their data is kept."""
+        for member in members or tuple(self._processes):
+            process = self._processes.pop(member)
             process.kill()
             process.wait()
 
-    def start(self) -> None:
-        """Start it (again), with its ports and its data. Raises OSError where it ends by itself."""
-        client, peer = f"https://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peer_port}"
-        # It ends with the test's process too, however that ends.
-        command = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            str(ETCD),
-            "--name",
-            "one",
-            "--data-dir",
-            str(self.folder / "data"),
-            *TIMES,
-            "--bcrypt-cost",
-            "4",
-        ]
-        command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
-        command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}"]
-        command += ["--cert-file", str(self._server.cert), "--key-file", str(self._server.key), "--client-cert-auth"]
-        command += ["--trusted-ca-file", str(self.authority.cert), "--quota-backend-bytes", str(self.quota)]
-        with (self.folder / "log").open("ab") as log:
-            environment = {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"}
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-        eventually(self._is_healthy, "etcd to serve")
+    def start(self, *members: int) -> None:
+        """Start these members (again), or all, and wait until they serve. Raises OSError where one ends by itself."""
+        started = members or tuple(self._members)
+        for member in started:
+            self._processes[member] = self._run(member)
+        for member in started:
+            eventually(lambda member=member: self._is_healthy(member), "etcd to serve")
 
-    # ------------------------------------------------------------------------------------------------- for tests
+    def pause(self, member: int) -> None:
+        """Let a member hang: its connections stay, and it answers nothing."""
+        self._processes[member].send_signal(signal.SIGSTOP)
+
+    def go_on(self, member: int) -> None:
+        """End the pause."""
+        self._processes[member].send_signal(signal.SIGCONT)
+
+    def leader(self) -> int:
+        """Wait for a member that leads the others."""
+        return eventually(self._leaders, "a leader among the members")[0]
+
+    @property
+    def port(self) -> int:
+        """The first member's."""
+        return self.ports[0]
 
     def access(self, port: int = 0, **changes: object) -> Access:
-        """How the controller reaches it, by another port if a proxy stands there."""
+        """How the controller reaches it; by another port if a proxy stands there."""
         tls = TlsFiles(self.authority.cert, self.client.cert, self.client.key)
-        endpoints = (f"127.0.0.1:{port or self.port}",)
+        endpoints = tuple(f"127.0.0.1:{one}" for one in ([port] if port else self.ports))
         user = User("blast", self.password_file)
         return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "patience": PATIENCE, **changes})
 
-    @property
-    def ports(self) -> list[int]:
-        """Of its members."""
-        return [self.port]
-
-    def settings(self, ports: Sequence[int]) -> list[str]:
-        """Lines of a controller's configuration that say how it is reached by these ports."""
-        return [
-            f"endpoints = {json.dumps([f'127.0.0.1:{port}' for port in ports])}",
-            f'ca = "{self.authority.cert}"',
-            f'certificate = "{self.client.cert}"',
-            f'private_key = "{self.client.key}"',
-            'user = "blast"',
-            f'password_file = "{self.password_file}"',
-        ]
-
     def keys(self) -> Keys:
-        """A prefix of its own."""
+        """Return a prefix that is not used yet."""
         return Keys(f"{PREFIX}{next(self._numbers)}/")
 
     def post(self, path: str, **content: object) -> dict[str, object]:
-        """A call to etcd's gateway, as its administrator."""
-        return self._post(path, self._token() if self._has_users else "", content)
+        """Call etcd's gateway, as its administrator."""
+        return self._post(path, self._token(self.port) if self._has_users else "", content)
 
-    # --------------------------------------------------------------------------------------------------- inside
+    def _run(self, member: int) -> subprocess.Popen[bytes]:
+        client, peer = f"https://127.0.0.1:{self.ports[member]}", self._peers[member]
+        cluster = ",".join(f"m{number}={one}" for number, one in enumerate(self._peers))
+        # It ends with the test's process too, however that ends.
+        command = ["setpriv", "--pdeathsig", "KILL", "etcd", *TIMES, "--quota-backend-bytes", str(self.quota)]
+        command += ["--name", f"m{member}", "--data-dir", str(self.folder / f"m{member}"), "--initial-cluster", cluster]
+        command += ["--listen-client-urls", client, "--advertise-client-urls", client]
+        command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+        command += ["--cert-file", str(self._server.cert), "--key-file", str(self._server.key)]
+        command += ["--client-cert-auth", "--trusted-ca-file", str(self.authority.cert)]
+        environment = {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"}
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
-    def _post(self, path: str, token: str, content: dict[str, object]) -> dict[str, object]:
+    def _post(self, path: str, token: str, content: dict[str, object], port: int = 0) -> dict[str, object]:
         tls = ssl.create_default_context(cafile=str(self.authority.cert))
         tls.load_cert_chain(self.client.cert, self.client.key)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=tls)
+        connection = http.client.HTTPSConnection("127.0.0.1", port or self.port, timeout=10, context=tls)
         try:
             headers = {"Authorization": token} if token else {}
             connection.request("POST", f"/v3/{path}", json.dumps(content), headers)
@@ -150,34 +144,51 @@ class EtcdServer:
         finally:
             connection.close()
 
-    def _token(self) -> str:
+    def _token(self, port: int) -> str:
         # A new one each time: etcd forgets them, after some minutes or when users change.
-        return str(self._post("auth/authenticate", "", {"name": "root", "password": "secret"})["token"])
+        return str(self._post("auth/authenticate", "", {"name": "root", "password": "secret"}, port)["token"])
 
     def _start_somewhere(self) -> None:
         for _ in range(5):
-            with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-                self.port, self._peer_port = one.getsockname()[1], other.getsockname()[1]
+            with ExitStack() as held:
+                sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in (*self._members,) * 2]
+                ports = [one.getsockname()[1] for one in sockets]
+            self.ports = ports[: len(self._members)]
+            self._peers = [f"http://127.0.0.1:{port}" for port in ports[len(self._members) :]]
             try:
                 self.start()
             except OSError:
-                # Somebody else has taken a port in the meantime.
+                # Another process has taken a port in the meantime.
                 self.kill()
-                shutil.rmtree(self.folder / "data", ignore_errors=True)
+                for member in self._members:
+                    shutil.rmtree(self.folder / f"m{member}", ignore_errors=True)
             else:
                 return
         raise AssertionError(f"etcd did not start: {(self.folder / 'log').read_text()[-2000:]}")
 
-    def _is_healthy(self) -> bool:
-        assert self._process is not None
-        if self._process.poll() is not None:
+    def _is_healthy(self, member: int) -> bool:
+        if self._processes[member].poll() is not None:
             raise OSError("etcd has ended by itself")
         try:
             if self._has_users:
-                return bool(self._token())
-            return bool(self.post("maintenance/status")["leader"])
+                return bool(self._token(self.ports[member]))
+            return bool(self._post("maintenance/status", "", {}, self.ports[member])["leader"])
         except (OSError, KeyError, ValueError, AssertionError, http.client.HTTPException):
             return False
+
+    def _leaders(self) -> list[int]:
+        found = []
+        for member, port in enumerate(self.ports):
+            connection = Connection(self.access(port, patience=SHORT))
+            try:
+                status = connection.call(STATUS, api.StatusRequest())
+            except StoreAway:
+                continue
+            finally:
+                connection.close()
+            if status.leader and status.leader == status.header.member_id:
+                found.append(member)
+        return found
 
     def _make_users(self) -> None:
         start, end = (base64.b64encode(key.encode()).decode() for key in (PREFIX, PREFIX[:-1] + "0"))
@@ -192,17 +203,41 @@ class EtcdServer:
         self._has_users = True
 
 
+class Mortal(Connection):
+    """A connection of a controller that dies before its next write when none are `left` (None: it lives).
+
+    With `hears_the_last` off it dies before the answer to its last write. Only its lease ends then.
+    """
+
+    left: int | None = None
+    hears_the_last = True
+    transactions = 0
+
+    def call(self, method, request, seconds=None):
+        is_write = method is TXN and bool(request.compare)
+        self.transactions += is_write
+        if self.left is None or method is REVOKE:
+            return super().call(method, request, seconds)
+        if self.left <= 0:
+            raise StoreAway("nowhere", "its controller is dead")
+        self.left -= is_write
+        answer = super().call(method, request, seconds)
+        if self.left <= 0 and not self.hears_the_last:
+            raise StoreAway("nowhere", "its controller died before the answer")
+        return answer
+
+
 class Controllers:
-    """Makes stores on one prefix, each as of a controller of its own, and closes them all."""
+    """Makes stores on one prefix, each of a controller of its own, and closes them all."""
 
     def __init__(self, server: EtcdServer, keys: Keys | None = None) -> None:
         self.server = server
         self.keys = keys or server.keys()
         self._undo = ExitStack()
 
-    def connection(self, port: int = 0, **changes: object) -> Connection:
+    def connection(self, port: int = 0, kind: type[C] = Connection, **changes: object) -> C:
         """A connection of its own, by another port if a proxy stands there."""
-        connection = Connection(self.server.access(port, **changes))
+        connection = kind(self.server.access(port, **changes))
         self._undo.callback(connection.close)
         return connection
 
@@ -217,6 +252,32 @@ class Controllers:
         store = EtcdStore(leadership or self.leadership(), policy)
         self._undo.callback(store.close)
         return store
+
+    def leader_key(self) -> api.KeyValue | None:
+        """The key of the controller that leads, if one does."""
+        found = self.connection().call(RANGE, get(self.keys.leader)).kvs
+        return found[0] if found else None
+
+    def depose(self) -> None:
+        """Revoke the leader's lease, as an operator might, or as its end does."""
+        leader = self.leader_key()
+        assert leader is not None
+        self.connection().call(REVOKE, api.LeaseRevokeRequest(ID=leader.lease))
+
+    def options(self, **changes: object) -> list[str]:
+        """Options of a command that reads or writes the journal; those that are None are left out."""
+        server = self.server
+        options = {
+            "etcd": f"127.0.0.1:{server.port}",
+            "etcd-prefix": self.keys.prefix,
+            "etcd-ca": server.authority.cert,
+            "etcd-cert": server.client.cert,
+            "etcd-key": server.client.key,
+            "etcd-user": "blast",
+            "etcd-password-file": server.password_file,
+            **changes,
+        }
+        return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
     def on_close(self, act: Callable[[], object]) -> None:
         """What else is to be undone."""

@@ -6,7 +6,6 @@ import asyncio
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 from blast_client import Client
 from mininet_topos.lab import Lab
@@ -16,7 +15,6 @@ from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
 
 OURS = "cookie=0xb1a5000000000000/0xffff000000000000"
-SETTLE_SECONDS = 30.0
 _COUNTERS = re.compile(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ")
 _COOKIE = re.compile(r"cookie=0xb1a5([0-9a-f]{4})([0-9a-f]{8})")
 
@@ -85,19 +83,8 @@ def dump_flows(lab: Lab, datapath: int, match: str = OURS) -> list[str]:
 
 def ofctl(lab: Lab, command: str, datapath: int, *arguments: str) -> str:
     """`ovs-ofctl` on a ToR's bridge."""
-    words = ["ovs-ofctl", "-O", "OpenFlow13", command, _bridge(lab, datapath), *arguments]
+    words = ["ovs-ofctl", "-O", "OpenFlow13", command, lab.names.bridge(datapath), *arguments]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
-
-
-def _bridge(lab: Lab, datapath: int) -> str:
-    """A bridge as ovs-ofctl finds it, which may belong to an Open vSwitch of its own (`private_vswitch.py`)."""
-    socket = private_directory(lab) / f"{lab.names.bridge(datapath)}.mgmt"
-    return f"unix:{socket}" if socket.exists() else lab.names.bridge(datapath)
-
-
-def private_directory(lab: Lab) -> Path:
-    """Where an Open vSwitch that serves this lab alone keeps its sockets."""
-    return lab.directory / "ovs"
 
 
 def held_rules(lab: Lab) -> set[SteeringRule]:

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pulp
+import pytest
 from hypothesis import strategies as st
 
 from blast_sim.fair import Paths, Solver
 
 SOLVERS: tuple[Solver, ...] = ("numba", "numpy") if find_spec("numba") else ("numpy",)
 """Those that this environment has."""
+needs_numba = pytest.mark.skipif(len(SOLVERS) < 2, reason="needs numba: scripts/setup all")
+EACH_SOLVER = (pytest.param("numba", marks=[pytest.mark.test_all, needs_numba]), pytest.param("numpy"))
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -64,21 +67,16 @@ def fair_problems(flows: int, links: int, longest: int) -> st.SearchStrategy[Fai
     return problems()
 
 
-def loads(problem: FairProblem, rates: Numbers) -> Numbers:
-    """What the rates put on every link."""
-    on_links = np.zeros(len(problem.capacities))
-    for path, rate, multiplicity in zip(problem.paths, rates, problem.multiplicity, strict=True):
-        for link in path:
-            on_links[link] += rate * multiplicity
-    return on_links
-
-
 def check_bottlenecks(problem: FairProblem, rates: Numbers, tolerance: float = 1e-9) -> None:
     """Rates are max-min fair if and only if they fit and every flow is at its cap or has a bottleneck.
 
     That is a saturated link at which no flow has more rate for its weight.
     """
-    on_links, capacities = loads(problem, rates), np.array(problem.capacities)
+    capacities = np.array(problem.capacities)
+    on_links = np.zeros(len(capacities))
+    for path, rate, multiplicity in zip(problem.paths, rates, problem.multiplicity, strict=True):
+        for link in path:
+            on_links[link] += rate * multiplicity
     scale = tolerance * max(1.0, capacities.max())
     assert (rates >= 0).all()
     assert (on_links <= capacities + scale).all()
@@ -96,31 +94,31 @@ def check_bottlenecks(problem: FairProblem, rates: Numbers, tolerance: float = 1
 
 
 def lexicographic(problem: FairProblem) -> Numbers:
-    """The same rates from linear programmes: raise the lowest level, hold the flows that cannot go above it, repeat."""
+    """Return the same rates by linear programs: raise the lowest level, hold the flows that it limits, repeat."""
     total = len(problem.paths)
     held: dict[int, float] = {}
     while len(held) < total:
-        level = _highest_common(problem, held)
-        stuck = [flow for flow in range(total) if flow not in held and _most(problem, held, level, flow) < level + 1e-4]
+        level = _highest(problem, held, "common")
+        rest = [flow for flow in range(total) if flow not in held]
+        stuck = [flow for flow in rest if _highest(problem, held, f"level{flow}", level) < level + 1e-4]
         assert stuck
         held.update((flow, level) for flow in stuck)
     return np.array([held[flow] * problem.weights[flow] for flow in range(total)])
 
 
-def _programme(problem: FairProblem, held: dict[int, float]) -> tuple[Any, list[Any], Any]:
-    """A programme, its levels and what all that are not held reach."""
-    programme = pulp.LpProblem("levels", pulp.LpMaximize)
+def _highest(problem: FairProblem, held: dict[int, float], objective: str, common_least: float = 0.0) -> float:
+    """Return the highest value of a variable: the level of a flow, or the common one of those that are not held."""
+    # Values of earlier programs are rounded, and several such may need more than there is: hence the slack.
+    slack = 1e-6
+    program = pulp.LpProblem("levels", pulp.LpMaximize)
+    common = program.add_variable("common", max(0.0, common_least - slack))
     levels = []
-    common = programme.add_variable("common", 0)
     for flow, (cap, weight) in enumerate(zip(problem.caps, problem.weights, strict=True)):
-        level = programme.add_variable(f"level{flow}", 0, None if cap == np.inf else cap / weight)
-        levels.append(level)
-        if flow in held:
-            programme += level <= held[flow]
-            # What has been held has been rounded, and several such may need more than there is.
-            programme += level >= max(0.0, held[flow] - 1e-6)
-        else:
-            programme += level >= common
+        limit = min(held.get(flow, np.inf), cap / weight)
+        least = max(0.0, held[flow] - slack) if flow in held else 0.0
+        levels.append(program.add_variable(f"level{flow}", least, None if limit == np.inf else limit))
+        if flow not in held:
+            program += levels[flow] >= common
     for link, capacity in enumerate(problem.capacities):
         on_link = [
             path.count(link) * multiplicity * weight * level
@@ -130,25 +128,8 @@ def _programme(problem: FairProblem, held: dict[int, float]) -> tuple[Any, list[
             if link in path
         ]
         if on_link:
-            # What has been held has been rounded.
-            programme += pulp.lpSum(on_link) <= capacity + 1e-6
-    return programme, levels, common
-
-
-def _highest_common(problem: FairProblem, held: dict[int, float]) -> float:
-    programme, _, common = _programme(problem, held)
-    programme.setObjective(common)
-    return _solved(programme)
-
-
-def _most(problem: FairProblem, held: dict[int, float], level: float, flow: int) -> float:
-    programme, levels, common = _programme(problem, held)
-    programme += common >= level - 1e-6
-    programme.setObjective(levels[flow])
-    return _solved(programme)
-
-
-def _solved(programme: Any) -> float:
-    programme.solve(pulp.HiGHS(msg=False))
-    assert pulp.LpStatus[programme.status] == "Optimal"
-    return float(pulp.value(programme.objective))
+            program += pulp.lpSum(on_link) <= capacity + slack
+    program.setObjective(next(one for one in (common, *levels) if one.name == objective))
+    program.solve(pulp.HiGHS(msg=False))
+    assert pulp.LpStatus[program.status] == "Optimal"
+    return float(pulp.value(program.objective))

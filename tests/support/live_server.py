@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +13,15 @@ from typing import Any
 
 import httpx
 
+from blast_controller.core.model.events import Event as CoreEvent
+from blast_controller.core.model.events import RequestSubmitted
 from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.snapshot.changes import Changes
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.http_side import HttpSide, Told, Watchers
+from blast_controller.moments.moment import Moment
 from blast_controller.recording.recorder import Recorder
 from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
@@ -36,27 +43,56 @@ class Event:
         return f"<{self.kind} {sorted(self.data)}>"
 
 
+class BackdatedRecorder(Recorder):
+    """A recorder for which everything happens `ago` seconds before it does."""
+
+    ago = 0.0
+
+    def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
+        if self._epoch:
+            self._mailbox.put(Moment(snapshot, time.monotonic() - self.ago, time.time() - self.ago, changes))
+
+
 @dataclass(frozen=True)
 class More:
-    """What a controller may have besides."""
+    """Options of a live server; `ago` are seconds by which its recording is backdated at first."""
 
     tls: TlsSettings | None = None
     recording: Path | None = None
+    ago: float = 0.0
+    port: int = 0
 
 
 class LiveServer:
     """A controller in this process, and how to ask it."""
 
-    def __init__(self, lab: Running, watchers: Watchers, policy: AccessPolicy, more: More) -> None:
-        self.lab, self.watchers = lab, watchers
-        self.gate = Gate(policy, ROLES)
+    def __init__(self, lab: Running, watchers: Watchers, recorder: BackdatedRecorder, gate: Gate, more: More) -> None:
+        self.lab, self.watchers, self.recorder, self.gate = lab, watchers, recorder, gate
         self.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), self.gate)
-        told = Told(lambda: 7, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
+        self.epoch = 7
+        told = Told(lambda: self.epoch, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
         self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, told, more.recording)
         self.server = self.side.server(more.tls)
-        host, self.port = self.server.start("127.0.0.1", 0)
+        host, self.port = self.server.start("127.0.0.1", more.port)
         self.url = f"http{'s' if more.tls else ''}://{host}:{self.port}"
         self.client = httpx.Client(base_url=self.url, timeout=PATIENCE, headers={"Accept": "application/json"})
+
+    def handle(self, event: CoreEvent) -> None:
+        """Let the controller handle an event, and what that causes."""
+        self.lab.runtime.post(event)
+        self.lab.settle()
+
+    def submit(self, *wanted: MulticastRequest) -> None:
+        """Submit requests."""
+        for request in wanted:
+            self.lab.runtime.post(RequestSubmitted(request))
+        self.lab.settle()
+
+    def send_raw(self, event: bytes) -> None:
+        """Send an event to each page."""
+        broadcast = self.watchers.broadcast
+        for listener in broadcast._listeners:
+            broadcast._loop.call_soon_threadsafe(listener.put, event)
 
     def log_in(self, token: str) -> str:
         """Begin a session; returns what every write has to repeat."""
@@ -86,23 +122,20 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 @contextlib.contextmanager
-def live(
-    fabric: Fabric, policy: AccessPolicy = OPEN_POLICY, settings: CoreSettings | None = None, more: More | None = None
-) -> Iterator[LiveServer]:
+def live(fabric: Fabric, policy: AccessPolicy = OPEN_POLICY, more: More | None = None) -> Iterator[LiveServer]:
     """Serve; all ends with it."""
     more = more or More()
     watchers = Watchers(["one", "two"], lambda: served[0].runtime.snapshot)
     served: list[Running] = []
+    recorder = BackdatedRecorder(more.recording or Path("nowhere"), Keep(), "0.1.0", "test")
+    recorder.ago = more.ago
     with contextlib.ExitStack() as undo:
-        observers = watchers.observers
         if more.recording is not None:
-            recorder = Recorder(more.recording, Keep(), "0.1.0", "test")
             recorder.start(7)
             undo.callback(recorder.stop)
-            observers.append(recorder)
-        lab = undo.enter_context(running(fabric, settings or CoreSettings(), observers))
-        served.append(lab)
-        server = LiveServer(lab, watchers, policy, more)
+        observers = [*watchers.observers, recorder]
+        served.append(undo.enter_context(running(fabric, CoreSettings(lease_minimum=3600.0), observers)))
+        server = LiveServer(served[0], watchers, recorder, Gate(policy, ROLES), more)
         try:
             yield server
         finally:

@@ -7,8 +7,7 @@ import random
 import secrets
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from blast_transport.store.source import Source
 from blast_transport.store.store import Store
 from blast_transport.wire.joining import Join
 from tests.support.engines import asked_engine, checked_store
-from tests.support.waiting import eventually
+from tests.support.waiting import HANGING, eventually
 
 SEGMENT = 1456
 SUITE = SUITES[BEST]
@@ -144,32 +143,6 @@ def command_store(size: int | None, *arguments: str) -> Store:
     return Store(Layout(size, SEGMENT), SUITE, CommandTarget(Program(arguments)))
 
 
-class Paced:
-    """A source whose bytes become readable at a rate (bytes/s), so that a fault hits the middle of a transfer."""
-
-    def __init__(self, source: Source, rate: float) -> None:
-        self._source = source
-        self._whole = source.size or 0
-        self._rate = rate
-        self._began = time.monotonic()
-        self.descriptor = source.descriptor
-        self.content = ""
-
-    @property
-    def size(self) -> int | None:
-        return self._whole if self.available == self._whole else None
-
-    @property
-    def available(self) -> int:
-        return min(self._whole, int((time.monotonic() - self._began) * self._rate))
-
-    def read(self, offset: int, view: memoryview) -> int:
-        return self._source.read(offset, view)
-
-    def release(self, offset: int) -> None:
-        pass
-
-
 def digests_of(content: bytes) -> bytes:
     block = Layout(len(content), SEGMENT).block_size
     return b"".join(SUITE.block(content[start : start + block]) for start in range(0, len(content), block))
@@ -191,12 +164,11 @@ def finish(store: Store, content: bytes) -> bool:
 class Chain:
     """The doors of `nodes` receivers and a source, n0 being the source; a context manager."""
 
-    def __init__(self, nodes: int, timings: PipelineTimings | None = None, slowest_rate: float = 0.0) -> None:
+    def __init__(self, nodes: int, timings: PipelineTimings | None = None) -> None:
         self.doors = [Door() for _ in range(nodes + 1)]
         self.members = tuple(Member(f"n{place}", "127.0.0.1", door.port) for place, door in enumerate(self.doors))
-        # A machine that does much else may keep a thread waiting for a second.
-        self.timings = timings or PipelineTimings(silence=3.0, answer=3.0)
-        self.slowest_rate = slowest_rate
+        # A machine that does much else may keep a thread waiting for seconds.
+        self.timings = timings or PipelineTimings(silence=HANGING, answer=HANGING)
         self.events = [Events() for _ in self.doors]
         self.running: list[PipelineNode | PipelineSource] = []
         self.connect: Dialer = dial
@@ -214,7 +186,7 @@ class Chain:
             door.close()
 
     def leg(self, place: int, first_block: int = 0) -> PipelineLeg:
-        return PipelineLeg(7, 1, self._token, first_block, self.members, place, self.timings, self.slowest_rate)
+        return PipelineLeg(7, 1, self._token, first_block, self.members, place, self.timings)
 
     def node(self, place: int, store: Store, first_block: int = 0) -> PipelineNode:
         node = PipelineNode(self.leg(place, first_block), store, self.events[place], self.connect)
@@ -232,7 +204,13 @@ class Chain:
         running.start()
         return running
 
-    def wait(self, seconds: float = 20) -> None:
+    def all(self, stores: Sequence[BlockStore], source: Source) -> PipelineSource:
+        """A node for each of these stores, and the source."""
+        for place, store in enumerate(stores, 1):
+            self.node(place, store)
+        return self.source(source)
+
+    def wait(self, seconds: float = HANGING) -> None:
         for runner in self.running:
             assert runner.join(seconds), f"{runner.leg.index} has not ended"
 

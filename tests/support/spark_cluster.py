@@ -17,13 +17,13 @@ BLAST = str(Path(sys.executable).with_name("blast"))
 
 
 @contextmanager
-def agent_process(folder: Path, limits: str = "") -> Iterator[str]:
+def agent_process(folder: Path) -> Iterator[str]:
     """A running agent, whose folder is called spark: its address."""
     folder.mkdir()
     config = folder.with_suffix(".toml")
     config.write_text(
         f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
-        f'[[folder]]\nname = "spark"\npath = "{folder}"\nclaimed = true\n[limits]\n{limits}\n'
+        f'[[folder]]\nname = "spark"\npath = "{folder}"\nclaimed = true\n'
     )
     with configured_agent(config) as port:
         yield f"127.0.0.1:{port}"
@@ -45,15 +45,15 @@ def configured_agent(config: Path) -> Iterator[int]:
 def program(name: str, given: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
     """The driver, `tests/support/NAME.py`, told what is `given`; `folder / "spark.log"` has its words."""
     command = [PYTHON, str(ROOT / "tests" / "support" / f"{name}.py"), json.dumps(given)]
-    with in_spark(command, folder, "127.0.0.1") as process:
+    with in_spark(command, folder) as process:
         yield process
 
 
 @contextmanager
 def in_spark(
-    command: list[str], folder: Path, address: str, python: str = PYTHON, **environment: str
+    command: list[str], folder: Path, python: str = PYTHON, **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process of Spark on the host with this address, in a session of its own; all that it starts is gone then.
+    """A process of Spark in a session of its own; all that it starts is gone then.
 
     `python` is that of the environment in which Spark is.
     """
@@ -65,7 +65,7 @@ def in_spark(
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
-        "SPARK_LOCAL_IP": address,
+        "SPARK_LOCAL_IP": "127.0.0.1",
         # These JVMs live for half a minute: compiling for the long run would take most of that.
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_HOME": str(home),
@@ -87,16 +87,7 @@ def in_spark(
             process.communicate()
 
 
-@contextmanager
-def standalone(folder: Path, class_name: str, address: str, *more: str, **environment: str) -> Iterator[None]:
-    """A master or worker of Spark on the host with this address."""
-    launcher = str(folder / "spark" / "bin" / "spark-class")
-    command = [launcher, f"org.apache.spark.deploy.{class_name}", "--host", address, "--webui-port", "0", *more]
-    with in_spark(command, folder, address, **environment):
-        yield
-
-
-def make_spark_home(folder: Path, environment: Path = Path(PYTHON).parents[1]) -> None:
+def make_spark_home(folder: Path, environment: Path) -> None:
     """Spark as it is installed, but that what executors write, its `work`, lies in this folder."""
     folder.mkdir()
     (installed,) = (environment / "lib").glob("python3*/site-packages/pyspark")

@@ -1,7 +1,6 @@
 """A PySpark program on a cluster of its own, for test_spark_broadcast.py: a line of JSON for each scene.
 
-It is run in .venv-spark, with what it needs to know as JSON in its only argument: `folder` of the agent, its `address`,
-the `controller`.
+It is run in .venv-spark, with what it needs to know as JSON in its only argument: `folder` and `address` of the agent.
 """
 
 from __future__ import annotations
@@ -71,11 +70,10 @@ class Scenes:
     def __init__(self, sc: SparkContext, given: dict[str, str]) -> None:
         self.sc, self.given = sc, given
         self.folder = Path(given["folder"]) / sc.applicationId
-        self.chain = RoundSettings(controller=None)
 
-    def settings(self, round_settings: RoundSettings | None = None, **more: Any) -> SparkSettings:
-        usual = {"agents": {"127.0.0.1": f"h21={self.given['address']}"}, "threshold": 100_000}
-        return SparkSettings(**(usual | {"round": round_settings or self.chain} | more))
+    def settings(self, **more: Any) -> SparkSettings:
+        agents = {"127.0.0.1": f"h21={self.given['address']}"}
+        return SparkSettings(agents=agents, threshold=0, round=RoundSettings(controller=None), **more)
 
     def files(self) -> list[int]:
         return sorted(path.stat().st_size for path in self.folder.glob("[0-9]*"))
@@ -95,47 +93,17 @@ class Scenes:
 
     def every_value(self) -> None:
         for name, value in VALUES.items():
-            broadcast = blast_broadcast(self.sc, value, settings=self.settings(threshold=0))
+            broadcast = blast_broadcast(self.sc, value, settings=self.settings())
             plain = self.sc.broadcast(value)
             tell(f"value {name}", spark=self.job(plain)["digests"], **self.job(broadcast))
             broadcast.destroy(blocking=True)
             plain.destroy()
         tell("destroyed", files=self.files())
 
-    def ways(self) -> None:
-        light = {"sender": "h11", "light_address": "127.0.0.1"}
-        for scene, way in {
-            "light": RoundSettings(controller=self.given["controller"], **light),
-            "controller down": RoundSettings(controller="127.0.0.1:9", **light),
-            "refused": RoundSettings(controller=self.given["controller"], sender="stranger", light_address="127.0.0.1"),
-        }.items():
-            broadcast = blast_broadcast(self.sc, VALUES["array"], settings=self.settings(way))
-            outcome = broadcast.outcome
-            assert outcome is not None
-            tell(scene, carriers=outcome.carriers, no_light=outcome.no_light, **self.job(broadcast))
-            broadcast.destroy(blocking=True)
-
-    def fallbacks(self) -> None:
-        for scene, change in {
-            "no agent": {"agents": lambda _: "h21=127.0.0.1:9"},
-            "unknown host": {"agents": {}},
-            "no room": {"agents": {"127.0.0.1": f"h21={self.given['small']}"}},
-            "small": {"threshold": 1 << 30},
-        }.items():
-            broadcast = blast_broadcast(self.sc, VALUES["array"], settings=self.settings(**change))
-            tell(scene, **self.job(broadcast))
-            broadcast.destroy()
+    def folder_not_seen(self) -> None:
         elsewhere = blast_broadcast(self.sc, VALUES["array"], settings=self.settings(path="/nowhere"))
         tell("folder not seen", **self.job(elsewhere), counts=reasons_so_far())
         elsewhere.destroy(blocking=True)
-
-    def not_waited_for(self) -> None:
-        broadcast = blast_broadcast(self.sc, VALUES["array"], settings=self.settings(), wait=False)
-        tell("not waited for", **self.job(broadcast))
-        broadcast.unpersist(blocking=True)
-        files = self.files()
-        tell("unpersisted", files=files, **self.job(broadcast))
-        broadcast.destroy(blocking=True)
 
     def an_executor_dies(self) -> None:
         broadcast = blast_broadcast(self.sc, VALUES["array"], settings=self.settings())
@@ -172,9 +140,7 @@ def main(given: dict[str, str]) -> None:
     scenes = Scenes(sc, given)
     eventually(lambda: scenes.executors() == EXECUTORS, "all executors", _MOST)
     scenes.every_value()
-    scenes.ways()
-    scenes.fallbacks()
-    scenes.not_waited_for()
+    scenes.folder_not_seen()
     scenes.an_executor_dies()
     # What is left, or about to go, is freed by the end of the process.
     blast_broadcast(sc, VALUES["array"], settings=scenes.settings()).destroy()

@@ -14,7 +14,6 @@ from pathlib import Path
 from tests.support.waiting import eventually
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
-_PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 
 def lacks() -> str | None:
@@ -26,24 +25,60 @@ def lacks() -> str | None:
     return None
 
 
-class SshServer:
-    """sshd in `folder`, listening on `hosts` (addresses of 127.0.0.0/8); `faults` are Match blocks for some of them."""
+class Sshd:
+    """sshd in `folder`, listening on `hosts`; its configuration has `lines` besides, and the folder its keys."""
 
-    def __init__(self, folder: Path, hosts: list[str], faults: Mapping[str, str]) -> None:
-        self._folder, self.hosts = folder, hosts
+    def __init__(self, folder: Path, hosts: list[str], *lines: str) -> None:
+        self.folder, self.hosts = folder, hosts
         self.port = free_port()
         self.log = folder / "sshd.log"
-        for name in ("host_key", "user_key", "stranger_key"):
-            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
+        for name in ("host_key", "other_host_key", "user_key", "stranger_key"):
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
         (folder / "authorized_keys").write_text((folder / "user_key.pub").read_text())
+        key = " ".join((folder / "host_key.pub").read_text().split()[:2])
+        (folder / "known_hosts").write_text("".join(f"[{host}]:{self.port} {key}\n" for host in hosts))
+        common = [
+            *(f"ListenAddress {host}" for host in hosts),
+            f"Port {self.port}",
+            f"HostKey {folder}/host_key",
+            f"AuthorizedKeysFile {folder}/authorized_keys",
+            "PidFile none",
+            "UsePAM no",
+            "StrictModes no",
+            "KbdInteractiveAuthentication no",
+            "MaxStartups 100",
+            "LogLevel VERBOSE",
+        ]
+        (folder / "sshd_config").write_text("\n".join([*common, *lines]) + "\n")
+
+    def start(self, *prefix: str) -> subprocess.Popen[bytes]:
+        """Start it, by a command in front of its own, and wait until it listens."""
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        command = [*prefix, SSHD, "-D", "-f", str(self.folder / "sshd_config"), "-E", str(self.log)]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        await_port(self.hosts[0], self.port, process)
+        return process
+
+
+class SshServer(Sshd):
+    """Hosts that agents are started on (addresses of 127.0.0.0/8); `faults` are Match blocks for some of them."""
+
+    def __init__(self, folder: Path, hosts: list[str], faults: Mapping[str, str]) -> None:
+        lines = [
+            "PermitRootLogin prohibit-password",
+            "PasswordAuthentication no",
+            f"SetEnv PATH={Path(sys.executable).parent}:/usr/bin:/bin TMPDIR={folder}/tmp HOME={folder}",
+        ]
+        for host, block in faults.items():
+            lines += [f"Match LocalAddress {host}", *(f"  {line}" for line in block.format(folder=folder).splitlines())]
         (folder / "none").touch()
-        self._know(hosts)
-        self._config(faults)
+        (folder / "tmp").mkdir()
+        super().__init__(folder, hosts, *lines)
 
     @property
     def ssh_options(self) -> str:
         """What makes ssh a client of this server and of nothing else."""
-        folder = self._folder
+        folder = self.folder
         return (
             f"-F none -i {folder}/user_key -oIdentitiesOnly=yes -oUserKnownHostsFile={folder}/known_hosts "
             "-oGlobalKnownHostsFile=/dev/null -oStrictHostKeyChecking=yes"
@@ -52,53 +87,23 @@ class SshServer:
     @property
     def left(self) -> list[Path]:
         """What is in the hosts' temporary folder."""
-        return sorted((self._folder / "tmp").iterdir())
+        return sorted((self.folder / "tmp").iterdir())
 
     @contextmanager
     def running(self) -> Iterator[SshServer]:
         """Serve; the server's children end with it."""
-        _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
-        command = [SSHD, "-D", "-f", str(self._folder / "sshd_config"), "-E", str(self.log)]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        process = self.start()
         try:
-            await_port(self.hosts[0], self.port, process)
             yield self
         finally:
             process.terminate()
             process.wait(30)
 
-    def _know(self, hosts: list[str]) -> None:
-        key = " ".join((self._folder / "host_key.pub").read_text().split()[:2])
-        lines = [f"[{host}]:{self.port} {key}" for host in hosts]
-        (self._folder / "known_hosts").write_text("\n".join(lines) + "\n")
-
     def forget(self, host: str) -> None:
         """The client does not know the key of this host."""
-        path = self._folder / "known_hosts"
+        path = self.folder / "known_hosts"
         kept = [line for line in path.read_text().splitlines() if not line.startswith(f"[{host}]:")]
         path.write_text("\n".join(kept) + "\n")
-
-    def _config(self, faults: Mapping[str, str]) -> None:
-        folder = self._folder
-        lines = [f"ListenAddress {host}" for host in self.hosts]
-        lines += [
-            f"Port {self.port}",
-            f"HostKey {folder}/host_key",
-            f"AuthorizedKeysFile {folder}/authorized_keys",
-            "PidFile none",
-            "UsePAM no",
-            "StrictModes no",
-            "PermitRootLogin prohibit-password",
-            "PasswordAuthentication no",
-            "KbdInteractiveAuthentication no",
-            "MaxStartups 100",
-            "LogLevel VERBOSE",
-            f"SetEnv PATH={Path(sys.executable).parent}:/usr/bin:/bin TMPDIR={folder}/tmp HOME={folder}",
-        ]
-        (folder / "tmp").mkdir()
-        for host, block in faults.items():
-            lines += [f"Match LocalAddress {host}", *(f"  {line}" for line in block.format(folder=folder).splitlines())]
-        (folder / "sshd_config").write_text("\n".join(lines) + "\n")
 
 
 def free_port() -> int:
@@ -117,5 +122,5 @@ def await_port(host: str, port: int, process: subprocess.Popen[bytes]) -> None:
     eventually(listens, "sshd to listen")
 
 
-def _run(*command: str) -> None:
-    subprocess.run(command, capture_output=True, check=True, timeout=60)
+def run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

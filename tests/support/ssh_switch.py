@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.support import ssh_server, tl1
-from tests.support.ssh_server import SSHD, await_port, free_port
+from tests.support.ssh_server import Sshd, run
 from tests.support.tl1 import Lab
 from tests.support.waiting import eventually_async
 from tl1_driver.client import SwitchClient
@@ -36,59 +36,40 @@ def lacks() -> str | None:
     return "needs mount namespaces" if tried.returncode else None
 
 
-class SshSwitch:
-    """sshd in `folder`, whose files a client needs too: `host_key.pub`, `user_key`, `password`, `known_hosts`."""
+class SshSwitch(Sshd):
+    """An sshd with a user for a switch; its folder has also the file `password`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_port()
-        for name in ("host_key", "other_host_key", "user_key", "stranger_key"):
-            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
-        (folder / "authorized_keys").write_text((folder / "user_key.pub").read_text())
-        (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {(folder / 'host_key.pub').read_text()}")
         (folder / "password").write_text(f"{PASSWORD}\n")
         (folder / "password").chmod(0o600)
-        hashed = _run("openssl", "passwd", "-6", "-salt", "salt", PASSWORD).strip()
+        hashed = run("openssl", "passwd", "-6", "-salt", "salt", PASSWORD).strip()
         (folder / "passwd").write_text(
             f"root:x:0:0::/root:/bin/sh\nsshd:x:101:65534::/run/sshd:/bin/false\n{USER}:x:0:0::{folder}:/bin/sh\n"
         )
         (folder / "shadow").write_text(f"root:*:20000::::::\nsshd:*:20000::::::\n{USER}:{hashed}:20000::::::\n")
-        program = f"{sys.executable} -I -S {_PROGRAM} {folder}"
-        lines = [
-            "ListenAddress 127.0.0.1",
-            f"Port {self.port}",
-            f"HostKey {folder}/host_key",
-            f"AuthorizedKeysFile {folder}/authorized_keys",
-            "PidFile none",
-            "UsePAM no",
-            "StrictModes no",
+        super().__init__(
+            folder,
+            ["127.0.0.1"],
             "PermitRootLogin yes",
             f"AllowUsers {USER}",
             "PasswordAuthentication yes",
-            "KbdInteractiveAuthentication no",
-            "MaxStartups 100",
-            "LogLevel VERBOSE",
             "Subsystem tl1 bridge",
-            f"ForceCommand {program}",
-        ]
-        (folder / "sshd_config").write_text("\n".join(lines) + "\n")
+            f"ForceCommand {sys.executable} -I -S {_PROGRAM} {folder}",
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     @contextlib.contextmanager
     def running(self) -> Iterator[SshSwitch]:
         """Serve; nothing that it has started stays."""
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        self.start()
+        self.resume()
         try:
             yield self
         finally:
             self.stop()
 
-    def start(self) -> None:
-        command = ["unshare", "--mount", "sh", "-c", _OWN_USERS, str(self.folder)]
-        command += [SSHD, "-D", "-f", str(self.folder / "sshd_config"), "-E", str(self.folder / "sshd.log")]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        await_port("127.0.0.1", self.port, self._process)
+    def resume(self) -> None:
+        """Serve, for the first time or again."""
+        self._process = self.start("unshare", "--mount", "sh", "-c", _OWN_USERS, str(self.folder))
 
     def stop(self) -> None:
         """The server and its sessions; new ones are refused from then on."""
@@ -160,7 +141,3 @@ def _read(path: Path) -> bytes:
     with contextlib.suppress(OSError):
         return path.read_bytes()
     return b""
-
-
-def _run(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

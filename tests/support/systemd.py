@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import configparser
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 UNITS = Path(__file__).resolve().parents[2] / "packaging" / "systemd"
-
-needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 
 
 class _Sections(configparser.RawConfigParser):

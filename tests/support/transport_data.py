@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blast_transport.base.errors import ForgottenError
@@ -40,6 +41,25 @@ class Data:
 def data_of(size: int, segment_size: int = 10, block_segments: int = 4, seed: int = 0) -> Data:
     """Random bytes, small blocks."""
     return Data(random.Random(seed).randbytes(size), Layout(size, segment_size, block_segments))
+
+
+def mutated(chance: random.Random, data: bytes, odd: Sequence[int], inserts: Sequence[bytes] = ()) -> bytes:
+    """Change a byte, often into an `odd` one, cut some out, double or insert some, or cut the end; up to four times."""
+    changed = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(changed) + 1)
+        match chance.randrange(5):
+            case 0 if place < len(changed):
+                changed[place] = chance.choice([*odd, chance.randrange(256)])
+            case 1:
+                del changed[place : place + chance.randrange(9)]
+            case 2:
+                del changed[place:]
+            case 3:
+                changed[place:place] = changed[: chance.randrange(20)]
+            case _:
+                changed[place:place] = chance.choice([*inserts, chance.randbytes(chance.randrange(8))])
+    return bytes(changed)
 
 
 class InOrder:

@@ -35,11 +35,11 @@ from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.engines import AUTO
 from blast_transport.base.errors import LightPathError
-from blast_transport.base.report import Failed, Received, ReceiverEvent, TransferResult
+from blast_transport.base.report import Failed, Progress, Received, ReceiverEvent, TransferResult
 from blast_transport.carriers.choices import Light
 from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.carriers.receiving import GroupOpener
-from blast_transport.credentials.admission import Admission
+from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.session.peers.timings import SenderTimings
@@ -49,10 +49,12 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.file_target import FileRules
+from blast_transport.store.source import FileSource
 from blast_transport.store.target import Target
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
 from tests.support.engines import asked_engine
+from tests.support.waiting import HANGING, eventually
 
 LOOPBACK = "127.0.0.1"
 MTU = 1500
@@ -266,7 +268,7 @@ def agent(
         connect=node_dialer(credentials, admission),
         engine=engine or asked_engine(),
     )
-    server = AgentServer(settings, admission, session_factory(surroundings), Reporter())
+    server = AgentServer(settings, admission, session_factory(surroundings), Reporter(), dialer(credentials))
     running = Agent(directory.name, directory, server, events, note)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -329,8 +331,8 @@ PATIENT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stal
 
 
 def sender_to(receivers: Sequence[Agent | Process], settings: SenderSettings | None = None) -> Sender:
-    """A sender to these, by light on loopback."""
-    settings = settings or SenderSettings(LOOPBACK, MTU)
+    """A sender to these, by light on loopback; who is kept from the processor for long has not failed."""
+    settings = settings or SenderSettings(LOOPBACK, MTU, SenderTimings(ready=HANGING, stall=HANGING))
     engine = asked_engine() if settings.engine == AUTO else settings.engine
     return Sender([one.address for one in receivers], replace(settings, engine=engine))
 
@@ -353,3 +355,65 @@ def sending(
     finally:
         thread.join(PATIENCE)
         assert not thread.is_alive()
+
+
+class Halves(FileSource):
+    """A file of which the second half is there when somebody says so."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        super().__init__(path, descriptor)
+        self.whole = False
+
+    @property
+    def available(self) -> int:
+        return self.size if self.whole else self.size // 2
+
+
+class Transfer:
+    """One in a thread of its own, of which the second half waits."""
+
+    def __init__(self, sender: Sender, path: Path, route: Route) -> None:
+        self.route, self._sender, self._path = route, sender, path
+        self._there = 0
+        self._descriptor = os.open(path, os.O_RDONLY)
+        self._source = Halves(path, self._descriptor)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def reach(self, size: int) -> None:
+        """Wait until so much is at most receivers: one that was left behind is served when all of it is there."""
+        eventually(lambda: self._there >= size, f"{size} bytes are there")
+
+    def go_on(self) -> None:
+        """The second half is there too."""
+        self._source.whole = True
+        self.route.wake()
+
+    def _run(self) -> None:
+        try:
+            self.result = self._sender.transmit(self._source, self.route, Destination(self._path.name), self._note)
+        finally:
+            os.close(self._descriptor)
+
+    def _note(self, progress: Progress) -> None:
+        self._there = progress.median
+
+    def end(self) -> None:
+        """Wait for its end."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why whoever failed did."""
+        return {one.name: one.reason for one in self.result.receivers if not one.complete}
+
+
+@contextmanager
+def transfer(sender: Sender, path: Path, route: Route) -> Iterator[Transfer]:
+    one = Transfer(sender, path, route)
+    try:
+        yield one
+    finally:
+        one.go_on()
+        one.end()

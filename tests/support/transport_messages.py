@@ -1,15 +1,12 @@
-"""Messages of a control connection as Hypothesis draws them, and one of each as an example."""
+"""Messages of a control connection, of each kind some."""
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-
 from blast_transport.carriers.optical.parameters import OpticalParameters
 from blast_transport.carriers.pipeline.parameters import PipelineParameters
-from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
-    KINDS,
     Alive,
     CarrierWord,
     Credit,
@@ -52,69 +49,3 @@ SAMPLES: list[Message] = [
     Promoted(21),
     CarrierWord(22, 3, b"{}"),
 ]
-
-sessions = st.integers(0, 2**32 - 1)
-numbers = st.integers(0, 2**64 - 1)
-counts = st.integers(0, 2**62)
-texts = st.text(st.characters(codec="utf-8"), max_size=20)
-floats = st.floats(allow_nan=False, allow_infinity=False)
-digest = st.binary(min_size=32, max_size=32)
-ports = st.integers(0, 65535)
-
-hellos = st.builds(
-    Hello,
-    sessions,
-    st.none() | st.integers(0, 1 << 40),
-    st.integers(1000, 60_000),
-    st.integers(1, 64),
-    texts,
-    st.sampled_from(KINDS),
-    texts,
-    texts,
-    texts,
-    st.just(b"") | digest,
-)
-readies = st.builds(
-    Ready,
-    sessions,
-    st.lists(st.tuples(counts, counts), max_size=5).map(tuple),
-    counts,
-    st.booleans(),
-    st.none() | floats,
-    st.booleans(),
-)
-parameters = st.dictionaries(texts, texts | ports | floats | st.lists(texts, max_size=3), max_size=5)
-legs = st.builds(
-    Leg,
-    sessions,
-    st.integers(1, 1 << 40),
-    st.sampled_from(sorted(CARRIERS)),
-    counts,
-    st.integers(1, 1 << 30),
-    st.integers(1, 1 << 30),
-    st.binary(max_size=20),
-    parameters,
-)
-nacks = st.builds(
-    Nack,
-    sessions,
-    st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 30)), min_size=1, max_size=20).map(tuple),
-)
-pieces = st.lists(st.tuples(numbers, st.binary(min_size=1, max_size=200)), min_size=1, max_size=5).map(tuple)
-messages: st.SearchStrategy[Message] = st.one_of(
-    hellos,
-    readies,
-    legs,
-    nacks,
-    st.builds(OnLeg, sessions, counts, texts),
-    st.builds(Digests, sessions, st.integers(0, 1 << 20), st.integers(1, 9).map(lambda count: bytes(16 * count))),
-    st.builds(Credit, sessions, numbers, numbers, numbers),
-    st.builds(Repair, sessions, pieces),
-    st.builds(EndOfData, sessions, numbers, digest),
-    st.builds(Fin, sessions, st.binary(max_size=32), texts, st.none() | floats, counts, counts, counts),
-    st.builds(Alive, sessions, numbers),
-    st.builds(Demoted, sessions),
-    st.builds(Promoted, sessions),
-    st.builds(CarrierWord, sessions, st.integers(0, 2**32 - 1), st.binary(max_size=300)),
-    st.builds(Quit, sessions, texts),
-)

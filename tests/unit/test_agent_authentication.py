@@ -85,15 +85,6 @@ def test_what_was_recorded_is_worth_nothing():
         give(again, proof)
 
 
-def test_a_recorded_agent_is_worth_nothing():
-    client, agent = pair()
-    _, challenge, _, confirmation = shake(client, agent)
-    fresh = ClientHandshake(SECRET, deadline=10.0)
-    give(fresh, challenge)
-    with pytest.raises(AuthenticationError, match="the agent does not know the secret"):
-        give(fresh, confirmation)
-
-
 def test_a_proof_cannot_be_sent_back():
     """A stranger who listens like an agent and repeats everything is not taken for one."""
     client = ClientHandshake(SECRET, deadline=10.0)
@@ -185,9 +176,3 @@ def test_keys_of_sessions_are_hidden_apart():
 def test_keys_are_derived_as_the_library_cryptography_does(salt, secret, purpose, length):
     expected = HKDF(SHA256(), length, salt, purpose).derive(secret)
     assert hkdf_expand(hkdf_extract(salt, secret), purpose, length) == expected
-
-
-def test_the_first_case_of_rfc_5869():
-    key = hkdf_extract(bytes(range(13)), b"\x0b" * 22)
-    assert key.hex() == "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5"
-    assert hkdf_expand(key, bytes(range(0xF0, 0xFA)), 42).hex().startswith("3cb25f25faacd57a90434f64d0362f2a")

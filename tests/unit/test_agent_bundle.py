@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import subprocess
 import sys
@@ -79,11 +78,6 @@ def test_it_is_the_agents_command(bundle, tmp_path):
     assert bare(bundle, "check", "--config", tmp_path / "absent").returncode == 2
 
 
-def test_it_runs_by_its_first_line(bundle):
-    first = bundle.read_bytes().split(b"\n")[0]
-    assert first == b"#!/usr/bin/env python3"
-
-
 def test_an_old_python_says_that_it_is_too_old(bundle):
     """As far back as anything that is called python3, and further: Python 2.7 reads the same few lines."""
     tree = ast.parse(_MAIN, feature_version=(3, 4))
@@ -95,9 +89,3 @@ def test_an_old_python_says_that_it_is_too_old(bundle):
     done = bare("-c", code, bundle, "on-demand")
     assert done.returncode == 1 and not done.stderr
     assert json.loads(done.stdout) == {"event": "unusable", "reason": "Python 3.7 is too old; 3.11 is needed"}
-
-
-def test_the_archive_is_sound(bundle):
-    with zipfile.ZipFile(io.BytesIO(bundle.read_bytes())) as archive:
-        assert archive.testzip() is None
-        assert {entry.date_time[0] for entry in archive.infolist()} == {1980}

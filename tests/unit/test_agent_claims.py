@@ -146,9 +146,3 @@ def test_it_looks_now_and_then(tmp_path: Path) -> None:
 def _looked(claims: Claims, folder: Path) -> bool:
     claims.look(106.0)
     return not folder.exists()
-
-
-def test_without_folders_there_is_no_thread() -> None:
-    claims = Claims([])
-    claims.look(0.0)
-    assert claims._thread is None

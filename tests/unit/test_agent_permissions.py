@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.permissions import AllowedCommand, AllowedFile, AllowedMemory, Permissions
+from blast_transport.agent.permissions import AllowedCommand, AllowedFile, Permissions
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, LimitsSection, Settings
 from blast_transport.base.errors import NotAllowedError, UnsafeNameError
 
@@ -50,9 +49,7 @@ def resolved(permissions: Permissions, **target: str) -> Path:
         found.close()
 
 
-@pytest.mark.parametrize(
-    "name", ["new", "file", "a/new", "a/file", "a/b/new", "...", "-x", "a b", "ü", "~", "a\\b", "..x"]
-)
+@pytest.mark.parametrize("name", ["new", "file", "a/b/new", "...", "-x", "a\\b"])
 def test_names_below_the_folder_are_taken(permissions, tree, name):
     assert resolved(permissions, name=name) == tree / name
 
@@ -67,39 +64,23 @@ def test_folders_go_by_their_names(permissions, tree):
     ("name", "sentence"),
     [
         ("../out/x", "has a part '..'"),
-        ("a/../../out/x", "has a part '..'"),
-        ("..", "has a part '..'"),
         (".", "has a part '.'"),
-        ("a/./x", "has a part '.'"),
-        ("", "has a part ''"),
         ("a//x", "has a part ''"),
-        ("a/", "has a part ''"),
         ("/etc/passwd", "is an absolute path"),
-        ("//etc/passwd", "is an absolute path"),
-        ("link/x", "goes through the symbolic link 'link'"),
         ("link/deep/x", "goes through the symbolic link 'link'"),
-        ("inner/x", "goes through the symbolic link 'inner'"),
         ("a/up/x", "goes through the symbolic link 'up'"),
         ("loop/x", "goes through the symbolic link 'loop'"),
-        ("link", "is that of a symbolic link"),
         ("filelink", "is that of a symbolic link"),
         ("dangling", "is that of a symbolic link"),
-        ("loop", "is that of a symbolic link"),
         ("a", "which is no file"),
         ("fifo", "which is no file"),
         ("file/x", "cannot be entered: Not a directory"),
         ("absent/x", "cannot be entered: No such file or directory"),
         (".blast-x", "begins like our own temporary files"),
         ("a/.blast-0000-x", "begins like our own temporary files"),
-        (".blast-x/y", "begins like our own temporary files"),
-        ("a\nb", "characters that cannot be printed"),
         ("a\0b", "characters that cannot be printed"),
-        ("a\x1b[2Jb", "characters that cannot be printed"),
-        ("a\u202eb", "characters that cannot be printed"),
         ("a\udc80b", "characters that cannot be printed"),
-        ("x" * 201, "a part of more than 200 bytes"),
         ("ü" * 101, "a part of more than 200 bytes"),
-        ("x" * 1025, "more than 1024 bytes"),
         ("ü" * 513, "more than 1024 bytes"),
         ("/".join("x" * 17), "more than 16 parts"),
     ],
@@ -134,10 +115,6 @@ def test_an_agent_allows_nothing_that_it_was_not_told():
             bare.allow(kind, "x")
 
 
-def test_memory_has_its_limit(permissions):
-    assert permissions.allow("memory", "anything") == AllowedMemory(10)
-
-
 def test_a_command_sees_the_file_name_as_one_argument_and_in_its_environment(permissions):
     name = "$(reboot); 'x' `y` *"
     target = permissions.allow("command", "untar", file=name)
@@ -170,14 +147,6 @@ def test_the_operators_own_folder_may_be_behind_a_link(tree):
     assert resolved(Permissions(Settings(folder=(FolderSection("in", linked),))), name="new") == tree / "a" / "new"
 
 
-def test_refusals_keep_no_descriptor(permissions):
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for name in ("a/b/../x", "link/x", "a/up/x", "filelink", "a/b", "fifo", "absent/x"):
-        with pytest.raises(UnsafeNameError):
-            permissions.allow("file", name)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
 @pytest.mark.parametrize("moment", range(5))
 def test_a_link_that_is_swapped_in_leads_nowhere(permissions, tree, monkeypatch, moment):
     """At one moment, just before a folder is opened, a link to the outside takes the place of a folder on the way."""
@@ -199,8 +168,3 @@ def test_a_link_that_is_swapped_in_leads_nowhere(permissions, tree, monkeypatch,
     else:
         assert moment >= 3 and found.is_relative_to(tree), found
     assert not (tree.parent / "out" / "deep" / "new").exists()
-
-
-def test_settings_without_commands_are_enough(tree):
-    settings = Settings(folder=(FolderSection("in", tree),))
-    assert resolved(Permissions(replace(settings, command=())), name="new") == tree / "new"

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -202,16 +201,6 @@ def test_every_shell_starts_the_agent_which_lives_as_long_as_its_input(host, bun
     ended = json.loads(process.stdout.readline())
     assert ended["event"] == "ended" and ended["reason"] == "the sender has gone"
     assert process.wait(30) == 0 and not host.left
-
-
-def test_a_slow_line_is_waited_for(host, bundle):
-    process = host.start(start_line(len(bundle)), bundle[:1000])
-    order = bundle[1000:] + host.order()
-    for start in range(0, len(order), 50_000):
-        time.sleep(0.02)  # a slow line
-        process.stdin.write(order[start : start + 50_000])
-        process.stdin.flush()
-    assert json.loads(process.stdout.readline())["event"] == "ready"
 
 
 def test_a_connection_that_is_cut_before_the_agent_is_whole_leaves_nothing(host, bundle):

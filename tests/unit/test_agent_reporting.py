@@ -94,8 +94,3 @@ def test_the_service_manager_hears(tmp_path, kind):
         Notifier({"NOTIFY_SOCKET": name}).send(READY, "STATUS=0 sessions")
         Notifier({"NOTIFY_SOCKET": name}).send(STOPPING)
         assert [listening.recv(100), listening.recv(100)] == [b"READY=1\nSTATUS=0 sessions", b"STOPPING=1"]
-
-
-@pytest.mark.parametrize("environment", [{}, {"NOTIFY_SOCKET": "/nowhere/at/all"}])
-def test_without_a_service_manager_nothing_happens(environment):
-    Notifier(environment).send(READY)

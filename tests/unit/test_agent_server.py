@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -184,27 +183,6 @@ def test_no_connection_begins_with_words_of_a_session(play):
     assert not play.sessions
 
 
-def test_two_senders_cannot_have_one_session(play):
-    with play.begin(7) as first:
-        second = play.connect()
-        second.sendall(encode(hello(7)))
-        assert quit_reason(second) == "session 7 runs here already; another sender may be using its number"
-        play.refused(Why.TAKEN)
-        assert len(play.sessions) == 1, "the first one is not disturbed"
-        first.sendall(b".")
-        assert first.recv(1) == b""
-    eventually(lambda: play.server.status.startswith("0 sessions"))
-    play.begin(7).close()
-
-
-def test_sessions_are_limited():
-    with playing(limited(sessions=2)) as play, play.begin(1), play.begin(2):
-        third = play.connect()
-        third.sendall(encode(hello(3)))
-        assert quit_reason(third) == "this agent runs 2 sessions, as many as it takes; try later"
-        play.refused(Why.FULL)
-
-
 def test_what_is_not_allowed_is_told(play):
     sock = play.connect()
     sock.sendall(encode(hello(7, "forbidden")))
@@ -251,57 +229,12 @@ def test_who_does_not_belong_to_a_session_is_shut_out(play, caplog, number, name
     assert reason in caplog.text
 
 
-@pytest.mark.parametrize(
-    "message",
-    [b"GET / HTTP/1.1\r\n\r\n", encode(Quit(7, "")), b"\xff\xff\xff\xff\x01\x00\x02\x00", encode(hello(7))[:20]],
-)
-def test_what_is_no_first_message_is_refused(play, message):
-    with play.connect() as sock:
-        sock.sendall(message)
-        # Where not all was read, or all is over already, the kernel says so.
-        with suppress(OSError):
-            sock.shutdown(socket.SHUT_WR)
-            assert sock.recv(1) == b""
-    play.refused(Why.PROTOCOL)
-    assert not play.sessions
-
-
 def test_a_message_that_is_never_finished_has_a_deadline():
     settings = replace(ANYWHERE, access=replace(ANYWHERE.access, handshake_timeout_ms=2000.0))
     with playing(settings) as play, play.connect() as sock:
         sock.sendall(encode(hello(7))[:20])
         assert sock.recv(1) == b""
         play.refused(Why.PROTOCOL)
-
-
-def test_a_connection_that_is_closed_without_a_word_is_no_offence(play):
-    play.connect().close()
-    eventually(lambda: not play.server.busy)
-    assert not play.server.refusals.totals
-
-
-def test_strangers_are_counted_and_get_nowhere(play):
-    with pytest.raises(AuthenticationError):
-        play.connect(SharedSecret(b"t" * 32))
-    with play.plain() as sock:
-        sock.sendall(encode(hello(7))[:40])
-        assert b"wants a proof" in sock.recv(200)
-    play.refused(Why.AUTHENTICATION, 2)
-    assert not play.sessions
-
-
-def test_places_at_the_door_are_few_and_given_back():
-    settings = limited(unauthenticated=2, unauthenticated_per_host=2)
-    settings = replace(settings, access=replace(settings.access, handshake_timeout_ms=3000.0))
-    with playing(settings) as play, play.plain() as one, play.plain() as two:
-        eventually(lambda: play.server._door.strangers == 2)
-        with pytest.raises(AuthenticationError, match="the agent refuses: 2 others are at the door; try again"):
-            play.connect()
-        play.refused(Why.CROWD)
-        for silent in (one, two):
-            assert b"nothing came in time" in silent.recv(200)
-        play.refused(Why.AUTHENTICATION, 2)
-        play.begin(7).close()
 
 
 def test_one_host_does_not_take_every_place():
@@ -314,13 +247,6 @@ def test_one_host_does_not_take_every_place():
         from_elsewhere = socket.create_connection(("127.0.0.1", play.server.endpoint.port), 5, ("127.0.0.77", 0))
         with from_elsewhere:
             eventually(lambda: play.server._door.strangers == 2)
-
-
-def test_connections_are_limited():
-    with playing(limited(connections=2)) as play, play.begin(1), play.begin(2):
-        with pytest.raises(AuthenticationError, match="has 2 connections, as many as it takes; try again later"):
-            play.connect()
-        play.refused(Why.CROWD)
 
 
 def test_an_end_is_told_to_senders(play):
@@ -390,22 +316,3 @@ def test_ipv6_is_served():
         pytest.skip("needs IPv6 on loopback")
     with playing(replace(ANYWHERE, agent=AgentSection(listen=Endpoint("::1", 0)))) as play:
         play.begin(1).close()
-
-
-def test_the_tick_goes_on_while_sessions_run(monkeypatch):
-    monkeypatch.setattr("blast_transport.agent.server._TICK_SECONDS", 0.01)
-    ticks: list[int] = []
-    monkeypatch.setattr(AgentServer, "run", lambda self, run=AgentServer.run: run(self, lambda: ticks.append(1)))
-    with playing() as play, play.begin(1):
-        eventually(lambda: len(ticks) > 5)
-
-
-def test_sessions_are_found_in_the_log(play, caplog):
-    with caplog.at_level(logging.WARNING, "blast.agent"):
-        with pytest.raises(AuthenticationError):
-            play.connect(SharedSecret(b"t" * 32))
-        play.refused(Why.AUTHENTICATION)
-        eventually(lambda: bool(caplog.records))
-    fields = caplog.records[0].blast_fields
-    assert fields["event"] == "refused" and fields["why"] == "authentication" and fields["total"] == 1
-    assert fields["peer"].startswith("127.0.0.1:")

@@ -119,16 +119,6 @@ def test_beyond_loopback_everybody_proves_who_he_is(access, sentence):
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize("access", ['secret_file = "/s"', TLS + 'client = [{ common_name = "a" }]'])
-def test_beyond_loopback_with_credentials_is_taken(access):
-    assert not parse(f'{FOLDER}[agent]\nlisten = "0.0.0.0:9095"\n[access]\n{access}').agent.listen.is_loopback
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:65535", "10.0.0.1:80"])
-def test_endpoints_read_back_as_they_are_written(text):
-    assert str(endpoint(text)) == text
-
-
 @pytest.mark.parametrize(
     "text", ["", "127.0.0.1", "host:80", "127.0.0.1:", "127.0.0.1:65536", "::1:80", "[127.0.0.1]:1"]
 )

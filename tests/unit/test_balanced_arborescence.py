@@ -57,22 +57,16 @@ def test_nothing_is_cheaper(graph):
         with pytest.raises(NoArborescence):
             minimum_arborescence(costs, root)
         return
+    before = costs.copy()
     parents = minimum_arborescence(costs, root)
+    assert (costs == before).all()
     assert [host for host, parent in enumerate(parents) if parent == NOBODY] == [root]
     assert all(reaches(tuple(parents), host, root) for host in range(len(costs)))
     assert total_cost(costs, parents) == least_cost(costs, root)
 
 
-@pytest.mark.parametrize(("size", "seed"), [(16, 0), (32, 1), (64, 2)])
-def test_as_networkx_where_it_is_larger(size, seed):
-    costs = np.random.default_rng(seed).random((size, size))
+def test_as_networkx_where_it_is_larger():
+    costs = np.random.default_rng(1).random((32, 32))
     best = nx.minimum_spanning_arborescence(as_networkx(costs, 0))
     expected = sum(cost for _, _, cost in best.edges(data="weight"))
     assert total_cost(costs, minimum_arborescence(costs, 0)) == pytest.approx(expected)
-
-
-def test_the_costs_stay_as_they_are():
-    costs = np.random.default_rng(3).random((8, 8))
-    before = costs.copy()
-    minimum_arborescence(costs, 0)
-    assert (costs == before).all()

@@ -60,7 +60,7 @@ def test_methods_are_in_order_where_plans_differ_by_more_than_a_tenth():
 
 def test_the_rate_after_a_moment_is_the_slowest_receiver_s():
     from balanced_bed.bed import Seen
-    from balanced_faults import rate_after
+    from balanced_sites import rate_after
 
     seen = [Seen(second, 1000 * second) for second in range(10)]
     assert rate_after(seen, 3.0, 8000) == pytest.approx(8000)
@@ -68,10 +68,10 @@ def test_the_rate_after_a_moment_is_the_slowest_receiver_s():
 
 
 def test_rows_for_figures_have_these_columns_and_no_others(tmp_path):
-    from balanced_bed.rows import FIGURE_7, FIGURE_8, write_csv
+    from balanced_sites import COLUMNS, write_csv
 
     row = {"root": "a", "method": "exact", "planned": 2e6, "measured": 1e6, "share": 0.5, "wrong": ""}
-    write_csv(tmp_path / "a.csv", FIGURE_7, [row])
-    assert (tmp_path / "a.csv").read_text() == "root,method,planned,measured\na,exact,2000000.0,1000000.0\n"
-    write_csv(tmp_path / "b.csv", FIGURE_8, [{"clusters": 2, "nodes": 1, **row}])
+    write_csv(tmp_path / "a.csv", COLUMNS["gridlab"], [row], 0.5)
+    assert (tmp_path / "a.csv").read_text() == "root,method,planned,measured\na,exact,4000000.0,2000000.0\n"
+    write_csv(tmp_path / "b.csv", COLUMNS["clusters"], [{"clusters": 2, "nodes": 1, **row}], 1.0)
     assert (tmp_path / "b.csv").read_text().splitlines()[0] == "clusters,nodes,planned,measured"

@@ -6,22 +6,20 @@ import io
 import json
 import re
 import sys
-from importlib.metadata import EntryPoint
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from algorithms.balanced.exact import exact
-from blast_client import command
-from blast_client.command import main
-from blast_sim import trees_command
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.trees import network_file
 from blast_sim.trees.network_file import MOST_HOSTS, parse_network
-from blast_sim.trees.trees_plan import HEURISTICS, LIMITED
+from blast_sim.trees.trees_plan import LIMITED
 from tests.support.balanced import check
 from tests.support.balanced_families import clustered, sparse, to_half
+from tests.support.sim_output import run
 
 FIGURE_2 = {
     "hosts": ["root", "h1", "h2"],
@@ -70,7 +68,6 @@ WRONG = {
     "hosts missing": (document(hosts=...), "the network has no 'hosts'"),
     "hosts no list": (document(hosts="abc"), "hosts must be a list, not 'abc'"),
     "a host is a number": (document(hosts=["root", 1]), "entry 2 of hosts must be the name of a host, not 1"),
-    "a host without a name": (document(hosts=["root", ""]), "entry 2 of hosts must be the name"),
     "a name of two lines": (document(hosts=["root", "a\nb"]), "entry 2 of hosts must be the name"),
     "too many hosts": (document(hosts=[str(n) for n in range(MOST_HOSTS + 1)]), "there are 1001 hosts, but no more"),
     "receivers other": (document(receivers="some"), "receivers must be a list, not 'some'"),
@@ -84,17 +81,11 @@ WRONG = {
         "the rate of the link from 'root' to 'h1' must be .* not -1",
     ),
     "rate a text": (document(links=[["root", "h1", "9"]]), "the rate of the link from 'root' to 'h1' must be a number"),
-    "rate true": (document(links=[["root", "h1", True]]), "must be a number from 0 to 1e.18, not True"),
     "rate too large": (document(links=[["root", "h1", 10**400]]), "must be a number"),
     "rate too small": (document(links=[["root", "h1", 1e-12]]), "is 1e-12, but what is above 0 must be 1e-09 or more"),
     "out no table": (document(out=[1]), "out must be a table of hosts and capacities, not .1."),
-    "out negative": (document(out={"h1": -2}), "the out capacity of 'h1' must be a number"),
     "in null": (document(**{"in": {"h1": None}}), "the in capacity of 'h1' must be a number from 0 to 1e.18, not None"),
     "disconnected": (document(links=[["root", "h1", 10], ["h1", "h2", 0]]), "leads from 'root' to 'h2'"),
-    "unknown host": (document(links=[["root", "h9", 1]]), "the end of a link is 'h9', which is not among the hosts"),
-    "unknown root": (document(root="me"), "the root is 'me', which is not among the hosts"),
-    "root receives": (document(receivers=["h1", "root"]), "the root 'root' is among the receivers"),
-    "link twice": (document(links=FIGURE_2["links"] + [["h1", "h2", 1]]), "the link from 'h1' to 'h2' is there twice"),
 }
 
 
@@ -125,16 +116,8 @@ def test_what_is_no_network_at_all(data, sentence):
 
 
 @pytest.fixture
-def blast(monkeypatch, capsys):
-    """Run `blast trees`; returns (status, stdout, stderr)."""
-    point = EntryPoint("trees", "blast_sim.trees_command:register", command.GROUP)
-    monkeypatch.setattr(command, "entry_points", lambda group: [point])
-
-    def run(*arguments) -> tuple[int, str, str]:
-        status = main(["trees", *(str(argument) for argument in arguments)])
-        return (status, *capsys.readouterr())
-
-    return run
+def blast(capsys):
+    return partial(run, capsys, "trees")
 
 
 @pytest.fixture
@@ -142,11 +125,6 @@ def file(tmp_path):
     path = tmp_path / "network.json"
     path.write_text(json.dumps(FIGURE_2))
     return path
-
-
-def test_every_method_that_can_be_named_is_there():
-    assert set(trees_command.METHODS) == {"exact", *HEURISTICS}
-    assert set(LIMITED) <= set(trees_command.METHODS)
 
 
 @pytest.mark.parametrize(
@@ -186,30 +164,19 @@ def test_fewer_trees_and_what_that_costs(blast, file, method):
     assert "the limit costs" not in blast(file, "--method", method, "--max-trees", 3)[1]
 
 
-def test_relays_and_some_receivers(blast, tmp_path):
-    path = tmp_path / "some.json"
-    network = to_half(sparse(16, 0), 0)
-    path.write_text(json.dumps(as_document(network)))
-    answer = json.loads(blast(path, "--json")[1])
-    assert answer["rate"] >= 0.999 * answer["bound"]
-    for method in HEURISTICS:
-        other = json.loads(blast(path, "--json", "--method", method)[1])
-        assert other["bound"] == answer["bound"]
-        assert other["rate"] <= answer["bound"] * (1 + 1e-9)
-
-
 def test_standard_input(blast, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(FIGURE_2).encode())))
     assert json.loads(blast("-", "--json")[1])["rate"] == pytest.approx(9)
 
 
-@pytest.mark.parametrize(("key", "value"), [("hosts", 3), ("root", "x"), ("links", [["root", "h1", -5]])])
-def test_wrong_input_is_status_2_and_one_line(blast, tmp_path, key, value):
+def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
     path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(document(**{key: value})))
-    status, out, err = blast(path)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("blast: ")
+    path.write_text(json.dumps(document(root="x")))
+    for given in (path, tmp_path / "none.json"):
+        status, out, err = blast(given)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("blast: ")
+    assert "No such file" in err
 
 
 @pytest.mark.parametrize(
@@ -231,12 +198,6 @@ def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
             status, out, errors = blast(file)
             assert (status, out) == (2, "")
             assert errors == "blast: more than 100000 bytes are no network of 1000 hosts\n"
-
-
-def test_a_file_that_is_not_there(blast, tmp_path):
-    status, out, err = blast(tmp_path / "none.json")
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "No such file" in err
 
 
 def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
@@ -264,17 +225,15 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def drawn(blast, tmp_path, network):
     path, picture = tmp_path / "network.json", tmp_path / "trees.svg"
-    path.write_text(json.dumps(as_document(network)))
+    path.write_text(json.dumps(network))
     status, out, _ = blast(path, "--svg", picture)
     assert status == 0
     return out, ElementTree.fromstring(picture.read_text())
 
 
-@pytest.mark.parametrize(
-    "network", [clustered(8, 0), clustered(32, 0), to_half(sparse(16, 0), 0)], ids=["8", "32", "16"]
-)
+@pytest.mark.parametrize("network", [clustered(32, 0), to_half(sparse(16, 0), 0)], ids=["32", "16"])
 def test_the_picture_has_every_tree_with_its_rate_and_hosts(blast, tmp_path, network):
-    out, picture = drawn(blast, tmp_path, network)
+    out, picture = drawn(blast, tmp_path, as_document(network))
     shown = min(24, int(re.search(r"over (\d+) tree", out)[1]))
     panels = list(picture.iter(f"{SVG}g"))
     assert len(panels) == shown
@@ -294,8 +253,6 @@ def test_the_picture_has_every_tree_with_its_rate_and_hosts(blast, tmp_path, net
 
 def test_names_in_the_picture_are_text(blast, tmp_path):
     name = "<b>&amp;" + "x" * 40
-    path, picture = tmp_path / "network.json", tmp_path / "trees.svg"
-    path.write_text(json.dumps({"hosts": ["a", name], "root": "a", "receivers": "all", "links": [["a", name, 1]]}))
-    assert blast(path, "--svg", picture)[0] == 0
-    texts = [text.text for text in ElementTree.fromstring(picture.read_text()).iter(f"{SVG}text")]
+    network = {"hosts": ["a", name], "root": "a", "receivers": "all", "links": [["a", name, 1]]}
+    texts = [text.text for text in drawn(blast, tmp_path, network)[1].iter(f"{SVG}text")]
     assert any(text.startswith("<b>&amp;xxx") and text.endswith("…") for text in texts)

@@ -17,8 +17,8 @@ from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.plan import NOBODY, edges, highest_rate, pruned, ways
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.unshaped import unshaped
-from tests.support.balanced import all_trees, brute_force, check, figure_2, living, make, networks
-from tests.support.balanced_families import FAMILIES
+from tests.support.balanced import all_trees, brute_force, check, figure_2, living_trees, make, networks
+from tests.support.balanced_families import clustered
 
 
 def unshaped_fpfr(network):
@@ -59,7 +59,7 @@ def test_fpfr_is_not_always_optimal_where_access_links_are_wide():
     assert exact(network).rate == pytest.approx(brute_force(network)) == pytest.approx(3)
 
 
-@pytest.mark.parametrize("size", range(2, 10))
+@pytest.mark.parametrize("size", [2, 5, 9])
 def test_fpfr_is_optimal_where_all_rates_and_capacities_are_the_same(size):
     network = make(3 * (1 - np.eye(size)), 3, 3)
     first = fpfr(network).trees[0]
@@ -94,22 +94,12 @@ def test_plans_to_some_of_the_hosts_can_be_carried_out(network):
         check(network, method(network))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", range(3))
-def test_the_optimum_is_below_none_on_the_families(family, seed):
-    network = FAMILIES[family](12, seed)
-    best = exact(network)
-    for method in METHODS:
-        assert method(network).rate <= best.rate * (1 + 1e-8)
-
-
 @given(networks(most=5))
 def test_the_widest_tree_of_all(network):
     def narrowest(tree):
         return min(network.rates[start, end] for start, end in edges(tree))
 
-    every = [tree for tree in map(tuple, all_trees(network.size).tolist()) if living(network, tree)]
-    assert narrowest(bottleneck(network).trees[0]) == max(map(narrowest, every))
+    assert narrowest(bottleneck(network).trees[0]) == max(map(narrowest, living_trees(network)))
 
 
 @given(networks(most=5))
@@ -117,8 +107,7 @@ def test_no_tree_is_lower_than_the_semi_flat_one(network):
     def height(tree):
         return max(depth(tree, host) for host in range(network.size))
 
-    every = [tree for tree in map(tuple, all_trees(network.size).tolist()) if living(network, tree)]
-    assert height(semi_flat(network).trees[0]) == min(map(height, every))
+    assert height(semi_flat(network).trees[0]) == min(map(height, living_trees(network)))
 
 
 def depth(tree, host) -> int:
@@ -171,9 +160,8 @@ def test_a_plan_of_few_trees(network, most):
         assert few == best
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_more_trees_give_more(family):
-    network = FAMILIES[family](16, 0)
+def test_more_trees_give_more():
+    network = clustered(12, 0)
     best = exact(network)
     rates = [thinned(network, best, most).rate for most in range(1, len(best.trees) + 1)]
     assert all(one <= other * (1 + 1e-9) for one, other in itertools.pairwise(rates))

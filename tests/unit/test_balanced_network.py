@@ -17,7 +17,6 @@ from algorithms.balanced.graphs import from_graph, tree_graph
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Disconnected, InvalidNetwork, UnknownHost
 from tests.support.balanced import check, make
-from tests.support.balanced_families import FAMILIES, to_half
 
 HOSTS = ["a", "b", "c"]
 LINKS = [("a", "b", 10), ("a", "c", 8), ("b", "c", 4), ("c", "b", 4)]
@@ -92,18 +91,6 @@ def test_a_network_stays_as_it_is():
         network.rates[0, 1] = 2
 
 
-# --------------------------------------------------------------------------------------------------------- families
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_families_come_back_from_their_names(family):
-    one, other = (FAMILIES[family](8, 3) for _ in range(2))
-    assert (one.rates == other.rates).all() and (one.out == other.out).all() and (one.into == other.into).all()
-    half = to_half(one, 5)
-    assert len(set(half.receivers)) == 4 and 0 not in half.receivers
-    assert half.receivers == to_half(other, 5).receivers
-
-
 # ----------------------------------------------------------------------------------------------------------- graphs
 
 
@@ -130,13 +117,6 @@ def das(nodes: int, wide_area: float) -> list[Cluster]:
         Cluster(name, tuple(Member(f"{name}{number}", 11.2, 11.2) for number in range(nodes)), wide_area, wide_area)
         for name in ("adam", "leiden", "delft")
     ]
-
-
-@pytest.mark.parametrize("nodes", range(1, 9))
-def test_figure_8_in_shape(nodes):
-    clusters = das(nodes, 65)
-    network = as_hosts(clusters, "adam", [("adam", "leiden", 65), ("leiden", "delft", 57)]).numbered()
-    assert exact(network).rate == pytest.approx(min(11.2 * nodes, 57))
 
 
 def test_a_cluster_sends_what_its_interfaces_and_its_access_link_let_through():

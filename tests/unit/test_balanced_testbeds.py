@@ -42,20 +42,13 @@ def test_balanced_trees_do_not_always_reach_the_optimum() -> None:
     assert any(exact(network).rate > 1.1 * balanced(network).rate for network in map(gridlab, SITES))
 
 
-def test_rates_of_paths_are_uneven_and_none_is_dead_for_not_every_method_goes_around() -> None:
-    rates = gridlab("berlin").rates
-    living = rates[rates > 0]
-    assert 5e6 <= living.min() < living.max() <= 100e6
-    assert len(living) == len(SITES) * (len(SITES) - 1)
-
-
 def test_a_root_that_is_no_site_is_refused() -> None:
     with pytest.raises(UnknownHost, match=r"'paris'.*amsterdam"):
         gridlab("paris")
 
 
 @pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("nodes", range(1, 9))
+@pytest.mark.parametrize("nodes", [1, 4, 8])
 def test_clusters_reach_their_interfaces_together_or_the_thinnest_path(count: int, nodes: int) -> None:
     thinnest = min(WIDE_AREA[: count - 1])
     network = das(count, nodes)

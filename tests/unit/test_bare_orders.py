@@ -45,11 +45,6 @@ def run(line: str, given: bytes = b"", **environment: str) -> subprocess.Complet
 PATHS = {"PATH": "/usr/bin:/bin"}
 
 
-def test_a_pipeline_of_shell_is_fed() -> None:
-    done = run('tr a-z A-Z | sed "s/^/$PREFIX/"', b"one\ntwo\n", PREFIX="it's ", **PATHS)
-    assert done.stdout == b"it's ONE\nit's TWO\n" and done.returncode == 0
-
-
 @pytest.mark.skipif(shutil.which("bash", path=PATHS["PATH"]) is None, reason="needs bash, or a sh with pipefail")
 def test_a_part_of_a_pipeline_that_fails_is_a_failure() -> None:
     done = run("no-such-program-here | cat", b"data", **PATHS)
@@ -179,10 +174,6 @@ def test_nothing_hides_from_the_log(tmp_path_factory: pytest.TempPathFactory, li
         pieces = [one.removesuffix(f" ({number}/{len(pieces)})") for number, one in enumerate(pieces, 1)]
     assert all(one.startswith("<85>blast-agent[") and one.isprintable() and len(one) < 900 for one in found)
     assert "".join(pieces) == "".join(c if c.isprintable() else repr(c)[1:-1] for c in f"may run {line}")
-
-
-def test_a_host_without_a_log_does_its_work(tmp_path: Path) -> None:
-    record("anything", tmp_path / "none")
 
 
 def test_who_has_ordered_it_is_told_as_ssh_says() -> None:

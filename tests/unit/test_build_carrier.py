@@ -72,8 +72,3 @@ def test_what_is_missing_is_named_with_its_package(checkout: Path, lacks: str, s
     done = build(checkout, "--target", "aarch64")
     assert done.returncode == 1 and said in done.stderr
     assert not (checkout / "asked").exists()
-
-
-def test_no_other_processor_is_built_for(checkout: Path) -> None:
-    done = build(checkout, "--target", "riscv64")
-    assert done.returncode == 1 and "--target aarch64" in done.stderr

@@ -14,7 +14,7 @@ import pytest
 from blast_api.ttypes import FabricStatus, RackStatus
 from blast_client.base_error import WrongArgument
 from blast_client.capacities import by_file
-from blast_client.capacities.by_agents import AgentCapacities, NothingMeasured, Step
+from blast_client.capacities.by_agents import AgentCapacities, Step
 from blast_client.capacities.by_controller import ControllerCapacities, RatesUnknown
 from blast_client.capacities.by_file import FileCapacities
 from blast_client.capacities.by_monitor import MonitorCapacities, MonitorFailed
@@ -60,13 +60,10 @@ def test_what_is_written_is_read_back_and_planned_for():
     [
         ({"root": "x"}, "'x' is not among the hosts"),
         ({"receivers": ["a"]}, "the root is among the receivers"),
-        ({"receivers": []}, "there are no receivers"),
         ({"links": [["a", "b", 1]]}, "no data of 'a' can come to c"),
-        ({"links": [["a", "b", 1], ["b", "c", 0]]}, "no data of 'a' can come to c"),
         ({"links": [["a", "b", -1]]}, "the rate of link number 1 must be 0, or from"),
         ({"links": [["a", "b", 1e400]]}, "Infinity is no finite number"),
         ({"links": [["a", "b", 1], ["a", "b", 2]]}, "is there twice"),
-        ({"links": [["a", "a", 1]]}, "from 'a' to itself"),
         ({"speed": 1}, "unknown key 'speed'"),
         ({"hosts": ["a", "b", "c", "b"]}, "is there twice"),
         ({"out": {"x": 1}}, "'x' is not among the hosts"),
@@ -117,7 +114,6 @@ def test_a_monitor_is_told_the_hosts_and_says_the_network():
     [
         ("raise SystemExit(3)", "has failed, with status 3"),
         ("print('hello')", "this is no JSON"),
-        ("pass", "this is no JSON"),
         (f"print({json.dumps({**TWO, 'root': 'b', 'receivers': ['c']})!r})", "of the root 'b'"),
     ],
 )
@@ -230,12 +226,6 @@ def test_agents_measure_every_link_but_those_into_the_root(hosts):
     assert read_capacities(written(found.to_json())) == found
 
 
-def test_a_root_with_an_agent_measures_by_it(hosts):
-    found = AgentCapacities([one.address for one in hosts], dial, SMALL).capacities("h1", ["h0", "h2"])
-    assert found.hosts == ("h1", "h0", "h2")
-    assert found.links.keys() == {("h1", "h0"), ("h1", "h2"), ("h0", "h2"), ("h2", "h0")}
-
-
 def test_of_a_host_that_need_not_send_nobody_says_how_little_it_can(hosts):
     found = AgentCapacities([hosts[0].address], dial, SMALL).capacities("here", ["h0"])
     assert found.out.keys() == {"here"} and found.into.keys() == {"h0"}
@@ -249,11 +239,6 @@ def test_a_host_that_is_not_there_is_asked_once_and_left_out(hosts):
     assert {rate for link, rate in found.capacities.links.items() if "gone" in link} == {0.0}
     assert found.capacities.receivers == ("h0", "h1") and found.capacities.out["gone"] == 0
     assert parse_network(written(found.capacities.to_json())).hosts == ("here", "h0", "gone", "h1")
-
-
-def test_nothing_measured_is_an_error_that_says_why():
-    with pytest.raises(NothingMeasured, match="nothing gets from here to any of the hosts: cannot connect to"):
-        AgentCapacities([("gone", "127.0.0.1", 1)], dial, SMALL).capacities("here", ["gone"])
 
 
 def test_wrong_use_is_said():

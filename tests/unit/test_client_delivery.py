@@ -1,9 +1,12 @@
-"""`auto`: light when it is granted, the pipeline while it is not, with a scripted controller."""
+"""Grants, pauses and parts joined with a data plane: `auto`, which goes by the pipeline without light, and light alone.
+
+The controller is scripted, the data plane a model that follows its route in virtual time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -11,16 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_api.ttypes import EventKind, KeyReused, MulticastRequest, PartState, Rejected, RequestStatus
-from blast_client import delivery, part_sending
+from blast_client import delivery, in_thread, part_sending
+from blast_client import sending as sending_module
 from blast_client.address import parse_address
 from blast_client.calls import ControllerUnreachable
 from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
+from blast_client.part_plan import WrongGrant
+from blast_client.part_sending import PartSent
+from blast_client.sending import send
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.carriers.choices import Chain, Dark, Light
 from blast_transport.session.route import GiveUp, Order, Route
 from tests.support.scripted_controller import RATE, SIZE, ScriptedController
 from tests.support.virtual_time import give_virtual_time
+from tests.support.waiting import eventually_async
 
 pytestmark = pytest.mark.virtual_time
 
@@ -29,13 +37,15 @@ REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, may
 
 
 class Carrier:
-    """Moves bytes at `chain_rate` or the light's, as the data plane would; `ways` are those it took.
+    """Moves bytes at `chain_rate` or that of light, as the data plane does; `ways` are the transports that it took.
 
     Its own side of the light breaks at byte `breaks_at`. The first light does not bring more than `middle`.
     """
 
     def __init__(self, chain_rate: float = RATE / 10, breaks_at: int = SIZE, middle: int = SIZE) -> None:
         self.ways: list[str] = []
+        self.lights: list[Light] = []
+        self.result: TransferResult | None = None
         self._loop = asyncio.get_running_loop()
         self._chain_rate, self._breaks_at, self._middle = chain_rate, breaks_at, middle
 
@@ -59,7 +69,8 @@ class Carrier:
             route.reached = min(stop, route.reached + self._moved(way, before, now))
             before = now
         outcomes = tuple(ReceiverOutcome(name, not reason, reason, 0, None) for name in receivers)
-        return TransferResult("f", 1, SIZE, "", 0.3, 30, 0, outcomes)
+        self.result = TransferResult("f", 1, SIZE, "", 0.3, 30, 0, outcomes)
+        return self.result
 
     def _moved(self, way: Order, before: float, now: float) -> int:
         if isinstance(way, Light):
@@ -67,15 +78,23 @@ class Carrier:
         return int((now - before) * self._chain_rate / 8) if isinstance(way, Chain) else 0
 
     def _note(self, way: Order) -> None:
-        names = {Light: "light", Chain: "chain", Dark: "dark", GiveUp: "end"}
-        name = names[type(way)]
+        if isinstance(way, Light):
+            self.lights.append(way)
+        name = {Light: "light", Chain: "chain", Dark: "dark", GiveUp: "end"}[type(way)]
         if not self.ways or self.ways[-1] != name:
             self.ways.append(name)
 
 
 @pytest.fixture(autouse=True)
 def virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    give_virtual_time(monkeypatch, delivery, part_sending)
+    """Time stands still also while a transfer's thread works: it is one of the loop's own executor."""
+    give_virtual_time(monkeypatch, delivery, part_sending, sending_module)
+
+    def in_executor(_name: str, work: Callable[..., TransferResult], *arguments: object) -> object:
+        return asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+    for module in (in_thread, part_sending):
+        monkeypatch.setattr(module, "in_thread", in_executor)
 
 
 async def delivering(controller: ScriptedController, carrier: Carrier, story: Awaitable[None]) -> Delivered:
@@ -226,20 +245,6 @@ async def test_light_that_cannot_be_sent_is_not_asked_for_again(controller: Scri
     assert carrier.ways == ["light", "chain"] and delivered.sent.complete and controller.withdrawn
 
 
-async def test_a_carrier_that_fails_gives_the_request_up(controller: ScriptedController) -> None:
-    def broken(receivers: Sequence[str], route: Route) -> TransferResult:
-        raise LightPathError("the interface is down")
-
-    async def story() -> None:
-        controller.grant(lease_ms=5000)
-
-    telling = asyncio.ensure_future(story())
-    async with asyncio.timeout(5):
-        delivered = await deliver(controller, REQUEST, broken, CHAIN)
-        await telling
-    assert delivered.sent.result is None and delivered.sent.reason == "the interface is down" and controller.withdrawn
-
-
 @given(
     remaining=st.integers(0, 10**12),
     light=st.floats(1e6, 1e12),
@@ -261,12 +266,10 @@ async def test_who_is_cancelled_leaves_no_request_and_no_transfer(
     if granted:
         controller.grant(lease_ms=60_000)
     delivering = asyncio.ensure_future(deliver(controller, REQUEST, carrier, CHAIN))
-    async with asyncio.timeout(30):
-        while not carrier.ways:
-            await asyncio.sleep(0.002)
-        delivering.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await delivering
+    await eventually_async(lambda: carrier.ways, "the transfer to begin")
+    delivering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
     assert controller.withdrawn
     assert carrier.ways[-1] == "end", "its receivers hear of it"
 
@@ -314,3 +317,136 @@ async def test_a_controller_that_is_away_when_it_is_told_something_costs_the_lig
     assert delivered.sent.complete
     assert carrier.ways[0] == "light"
     assert "127.0.0.1:1" in delivered.sent.reason
+
+
+# ------------------------------------------------------------------------------------- light alone: `send`
+
+
+async def sending(controller: ScriptedController, carrier: Carrier, story: object) -> list[PartSent]:
+    telling = asyncio.ensure_future(story)  # type: ignore[arg-type]
+    async with asyncio.timeout(5):
+        sent = await send(controller, REQUEST, carrier)
+        await telling
+    return sent
+
+
+async def test_leases_one_after_the_other(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        controller.grant()
+        for number in (1, 2):
+            reached = await controller.until(number)
+            await asyncio.sleep(0.04)
+            controller.grant(first_byte=reached, kind=EventKind.CHANGED)
+        reached = await controller.until(3)
+        await asyncio.sleep(0.04)
+        controller.grant(first_byte=reached, kind=EventKind.CHANGED, lease_ms=2000)
+
+    (part,) = await sending(controller, carrier, story())
+    assert part.complete and part.state == PartState.DONE and part.pauses == 0
+    reached = [reached for _, reached in controller.told]
+    assert reached == sorted(reached) and len(set(reached)) == 3 and reached[0] <= 10_000
+    assert controller.finished[0].bytesSent == SIZE and controller.finished[0].failedReceivers == []
+
+
+async def test_a_pause_and_another_group(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        controller.grant()
+        await controller.until(1)
+        await asyncio.sleep(0.06)
+        controller.say(EventKind.PAUSED)
+        exact = await controller.until(2)
+        await asyncio.sleep(0.1)
+        assert 5_000 <= exact <= 11_000
+        controller.grant(first_byte=exact, lease_ms=5000, group="239.0.0.2")
+
+    (part,) = await sending(controller, carrier, story())
+    assert part.complete and part.pauses == 1
+    assert [*dict.fromkeys(light.group for light in carrier.lights)] == ["239.0.0.1", "239.0.0.2"]
+
+
+async def test_parts_side_by_side(controller: ScriptedController) -> None:
+    async def story() -> None:
+        controller.grant(0, receivers=("b", "c"), lease_ms=5000)
+        await asyncio.sleep(0.05)
+        controller.grant(1, receivers=("d",), lease_ms=5000)
+
+    first, second = await sending(controller, Carrier(), story())
+    assert (first.receivers, second.receivers) == (("b", "c"), ("d",))
+    assert first.complete and second.complete and set(controller.finished) == {0, 1}
+
+
+async def test_a_finish_that_crosses_a_pause_is_made_good(controller: ScriptedController) -> None:
+    controller.busy_finishes = 1
+
+    async def story() -> None:
+        controller.grant(lease_ms=2000)
+        await eventually_async(lambda: not controller.busy_finishes, "the finish")
+        controller.say(EventKind.PAUSED)
+        assert await controller.until(1) == SIZE
+        controller.grant(first_byte=SIZE)
+
+    (part,) = await sending(controller, Carrier(), story())
+    assert part.complete and part.state == PartState.DONE
+
+
+async def test_who_loses_the_request_stops_sending(controller: ScriptedController) -> None:
+    async def story() -> None:
+        controller.grant()
+        await controller.until(1)
+        controller.state = PartState.EXPIRED
+        controller.say(EventKind.ENDED, state=PartState.EXPIRED)
+
+    (part,) = await sending(controller, Carrier(), story())
+    assert not part.complete and part.state == PartState.EXPIRED and part.reason.startswith("reason of")
+    assert part.result is not None and part.result.receivers[0].reason == part.reason
+
+
+async def test_a_sender_that_cannot_send_withdraws(controller: ScriptedController) -> None:
+    def broken(receivers: Sequence[str], route: Route) -> TransferResult:
+        raise LightPathError("the light path takes no datagrams")
+
+    controller.grant()
+    async with asyncio.timeout(5):
+        (part,) = await send(controller, REQUEST, broken)
+    assert controller.withdrawn and part.result is None and part.reason == "the light path takes no datagrams"
+
+
+async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_carrier(controller: ScriptedController) -> None:
+    carrier = Carrier()
+    controller.grant(first_byte=1)
+    with pytest.raises(WrongGrant):
+        await send(controller, REQUEST, carrier)
+    await eventually_async(lambda: carrier.result, "the carrier's end")
+    assert carrier.result is not None and carrier.result.complete == 0
+
+
+async def test_a_request_that_never_has_light(controller: ScriptedController) -> None:
+    controller.state = PartState.EXPIRED
+    controller.say(EventKind.ENDED, state=PartState.EXPIRED)
+    async with asyncio.timeout(5):
+        assert await send(controller, REQUEST, Carrier()) == []
+
+
+async def test_what_the_controller_refuses_is_raised_as_it_is() -> None:
+    class Refusing(ScriptedController):
+        async def submit(self, request: MulticastRequest) -> RequestStatus:
+            raise Rejected("unknown_host", "nobody knows a")
+
+    with pytest.raises(Rejected, match="nobody"):
+        await send(Refusing(), REQUEST, Carrier())
+
+
+async def test_a_cancelled_send_leaves_no_request_and_no_transfer(controller: ScriptedController) -> None:
+    carrier = Carrier(middle=1)
+    controller.grant(lease_ms=60_000)
+    sending = asyncio.ensure_future(send(controller, REQUEST, carrier))
+    await eventually_async(lambda: carrier.ways, "the transfer to begin")
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    await eventually_async(lambda: carrier.result, "the carrier's end")
+    assert controller.withdrawn and carrier.ways[-1] == "end"

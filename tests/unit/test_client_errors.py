@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 import pytest
 
-from blast_api import BlastOperator, ttypes
+from blast_api import ttypes
 from blast_client import (
     AsyncClient,
     BlastError,
     Client,
     ClientClosed,
-    ControllerUnreachable,
     Ended,
     EventKind,
-    Extension,
-    MulticastRequest,
     NotYet,
     PartState,
     Rejected,
-    RequestFilter,
     TransferReport,
     WrongArgument,
 )
-from blast_client.arguments import check_call
 from blast_client.errors import as_answer
 from blast_client.json_form import plain, to_json
 from blast_client.states import with_states
@@ -50,14 +46,11 @@ def client(controller):
 
 WRONG = [
     (lambda c: c.submit(request(key=None)), "a MulticastRequest needs a key: write MulticastRequest("),
-    (lambda c: c.submit(request(key="")), "a MulticastRequest needs a key"),
-    (lambda c: c.submit(request(sender=None)), "a MulticastRequest needs a sender"),
     (lambda c: c.submit(request(receivers="r2h1")), "must be a list of names, not the text 'r2h1': write ['r2h1']"),
     (lambda c: c.submit(request(receivers={"r2h1"})), "receivers of request must be a list, not {'r2h1'} (set)"),
     (lambda c: c.submit(request(receivers=["h21", 7])), "each of receivers of request must be a text, not 7 (int)"),
     (lambda c: c.submit(request(receivers=["h21", None])), "must not have None in it"),
     (lambda c: c.submit(request(bytes="300MB")), "bytes of request must be a whole number, not '300MB' (str)"),
-    (lambda c: c.submit(request(bytes=3e8)), "must be a whole number, not 300000000.0 (float)"),
     (lambda c: c.submit(request(bytes=1 << 63)), "bytes of request must be between -2^63 and 2^63 - 1"),
     (lambda c: c.submit(request(priority=1 << 31)), "priority of request must be between -2^31 and 2^31 - 1"),
     (lambda c: c.submit(request(maySplit=1)), "maySplit of request must be True or False, not 1 (int)"),
@@ -65,20 +58,11 @@ WRONG = [
     (lambda c: c.submit(request(key="\udcff")), "can be written as UTF-8"),
     (lambda c: c.submit(request(receivers=["h" * 1000] * 1200)), "bytes of names do not fit into one call"),
     (lambda c: c.submit({"key": "k"}), "request must be a MulticastRequest, not {'key': 'k'} (dict): write"),
-    (lambda c: c.submit(None), "submit needs request, and got None"),
     (lambda c: c.request(request(), timeout="60"), "must be a number of seconds, not negative, and not '60'"),
-    (lambda c: c.request(request(), timeout=-1), "must be a number of seconds, not negative, and not -1"),
     (lambda c: c.await_event("k", after_sequence="0"), "after_sequence must be a whole number"),
     (lambda c: c.status(None), "status needs key, and got None"),
-    (lambda c: c.status(b"k"), "key must be a text, not b'k' (bytes)"),
-    (lambda c: c.finish("k", part="0"), "part must be a whole number"),
     (lambda c: c.finish("k", report=TransferReport(failedReceivers="h21")), "not the text 'h21': write ['h21']"),
-    (lambda c: c.extend("k", Extension(addReceivers="h41")), "not the text 'h41': write ['h41']"),
-    (lambda c: c.extend("k", ["h41"]), "extension must be a Extension"),
     (lambda c: list(c.list_requests("pending")), "states must be a list, as [PartState.PENDING], and not 'pending'"),
-    (lambda c: list(c.list_requests(["pending"])), "must be a whole number, not 'pending' (str)"),
-    (lambda c: c.quarantine("splitter:s1", None), "quarantine needs reason, and got None"),
-    (lambda c: c.journal(limit=None), "journal needs limit, and got None"),
 ]  # fmt: skip
 
 
@@ -100,14 +84,6 @@ async def test_wrong_arguments_with_asyncio(controller):
         with pytest.raises(WrongArgument, match="number of seconds"):
             AsyncClient(controller.address, timeout="1")
     assert controller.requests == {}
-
-
-def test_a_tuple_will_do(client):
-    assert client.submit(request(receivers=("h21", "h31"))).receivers == ["h21", "h31"]
-
-
-def test_drain_may_be_asked_without_saying_anything():
-    check_call(BlastOperator.Iface.drain, (None,))
 
 
 # ---------------------------------------------------------------------- answers
@@ -181,29 +157,23 @@ def test_an_answer_can_pass_through_a_context_manager():
 # ---------------------------------------------------------------------- connections
 
 
-def test_nobody_there_is_told():
-    with pytest.raises(ControllerUnreachable, match="start one with `blast controller run`") as away:
-        Client("127.0.0.1:1").ping()
-    assert isinstance(away.value, BlastError)
-
-
 def test_a_client_is_closed_by_the_end_of_its_with(controller):
     with Client(controller.address) as client:
         client.ping()
     with pytest.raises(ClientClosed, match="was closed at the end of its `with`: make a new one"):
         client.ping()
     client = Client(controller.address)
-    client.ping()
-    client.close()
-    client.ping()
-    client.close()
+    for _ in range(2):
+        client.ping()
+        client.close()
 
-
-async def test_an_asyncio_client_is_closed_by_the_end_of_its_with(controller):
-    async with AsyncClient(controller.address) as client:
+    async def used_after_its_with():
+        async with AsyncClient(controller.address) as client:
+            await client.ping()
         await client.ping()
+
     with pytest.raises(ClientClosed):
-        await client.ping()
+        asyncio.run(used_after_its_with())
 
 
 # ---------------------------------------------------------------------- states
@@ -261,14 +231,3 @@ async def test_to_wait_for_events_after_the_end_says_that_it_is_over(monkeypatch
         async with AsyncClient(f"{host}:{port}") as other:
             with pytest.raises(Ended):
                 await other.await_event("k", last.sequence, timeout=5)
-
-
-def test_to_wait_for_events_of_what_goes_on_is_not_over(client):
-    client.submit(request())
-    with pytest.raises(NotYet):
-        client.await_event("k", 1, timeout=0.01)
-
-
-def test_filters_are_still_structs():
-    assert RequestFilter(states=[PartState.PENDING]).states == [1]
-    assert MulticastRequest("k", "a", ["b"], 1).key == "k"

@@ -13,7 +13,6 @@ import pytest
 from blast_api import BlastOperator, ttypes
 from blast_client import (
     AsyncClient,
-    BadAddress,
     Client,
     ControllerUnreachable,
     MulticastRequest,
@@ -21,7 +20,6 @@ from blast_client import (
     NotYet,
     failover,
 )
-from blast_client.address import Address
 from blast_client.failover import Controllers, parse_addresses
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
@@ -107,13 +105,6 @@ def unused() -> str:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_addresses_are_read():
-    assert parse_addresses("a, b:1,[::1]:2,a:9090") == (Address("a", 9090), Address("b", 1), Address("::1", 2))
-    for text in ("", ",", "a,b:x"):
-        with pytest.raises(BadAddress):
-            parse_addresses(text)
-
-
 def test_only_who_was_named_is_asked():
     a, b, c = parse_addresses("a,b,c")
     controllers = Controllers((a, b, c))
@@ -134,19 +125,6 @@ def test_who_is_behind_what_was_told_is_passed_by(replicas):
         client._controllers.move(client.address, replicas.addresses[1])
         assert client.status("k").journalSequence == 50
         assert str(client.address) == replicas.addresses[2]
-
-
-def test_one_that_is_alone_is_asked_until_it_has_heard_of_what_was_told(replicas):
-    replicas.newest, replicas.leader = 50, 1
-    with Client(replicas.addresses[0]) as client:
-        replicas.shared.submit(None, request())
-        client.status("k")
-        replicas.behind = {0: 1}
-        with pytest.raises(ControllerUnreachable), client._hurrying(0.3):
-            client.status("k")
-        assert sum(name == "status" for _, name in replicas.asked) > 2
-        replicas.behind = {}
-        assert client.status("k").journalSequence == 50
 
 
 @pytest.mark.parametrize("names_leader", [True, False])

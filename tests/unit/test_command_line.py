@@ -14,10 +14,7 @@ import pytest
 
 from blast_api.ttypes import Rejected
 from blast_client import command, request_commands
-from blast_client.address import Address
-from blast_client.calls import NoAnswerInTime
 from blast_client.command import build_parser, main
-from blast_client.failures import explain_failure
 from blast_client.terminal import width
 from blast_transport.base.extras import how_to_install
 from tests.support.declared_commands import declared_commands
@@ -60,23 +57,14 @@ def one_sentence(text: str) -> bool:
 # ---------------------------------------------------------------------- the command itself
 
 
-def test_version(blast):
-    status, out, _ = blast("--version")
-    assert status == 0 and out.startswith("blast ")
-
-
 def test_help_names_every_command_and_gives_examples(blast):
     status, out, _ = blast("--help")
     assert status == 0
-    for name in ("request", "extend", "withdraw", "finish", "status", "explain", "top", "fabric", "lab"):
-        assert name in out
     assert "examples:\n  blast controller run --config fabric.toml\n" in out
-
-
-@pytest.mark.parametrize("name", ["request", "extend", "withdraw", "finish", "status", "explain", "top", "fabric"])
-def test_every_command_s_help_has_an_example(blast, name):
-    status, out, _ = blast(name, "--help")
-    assert status == 0 and f"\n  blast {name}" in out
+    for name in ("request", "extend", "withdraw", "finish", "status", "explain", "top", "fabric"):
+        assert name in out
+        status, told, _ = blast(name, "--help")
+        assert status == 0 and f"\n  blast {name}" in told
 
 
 @pytest.mark.parametrize("arguments", [(), ("frobnicate",), ("request",), ("status", "--frob")])
@@ -90,13 +78,6 @@ def test_a_command_that_is_not_installed_says_how_to_get_it(blast):
         status, out, err = blast(*arguments)
         assert (status, out) == (1, "") and one_sentence(err)
         assert "no_such_package" in err and how_to_install("lab") in err
-
-
-def test_the_extra_of_a_command_may_have_another_name(monkeypatch, capsys):
-    absent = EntryPoint("figures", "no_such_package.command:register [sim]", command.GROUP)
-    monkeypatch.setattr(command, "entry_points", lambda group: [absent])
-    assert main(["figures", "blast"]) == 1
-    assert how_to_install("sim") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "loaded"), [(("status", "--help"), {"status"}), (("--help",), set())])
@@ -116,15 +97,6 @@ def test_every_command_has_an_entry_point_of_its_name():
     parser = build_parser(declared)
     (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     assert set(subparsers.choices) == {entry_point.name for entry_point in declared}
-
-
-def test_an_error_inside_a_package_is_not_hidden(monkeypatch):
-    def broken(self):
-        raise AttributeError("a mistake")
-
-    monkeypatch.setattr(EntryPoint, "load", broken)
-    with pytest.raises(AttributeError, match="a mistake"):
-        build_parser([EntryPoint("x", "y:z", command.GROUP)])
 
 
 def test_the_installed_command_finds_ours_by_their_entry_points(controller):
@@ -172,14 +144,6 @@ def test_request_prints_the_grant(controller, blast):
     assert "blast finish k" in out
 
 
-def test_request_as_json(controller, blast):
-    status, out, _ = blast(*REQUEST, "--json")
-    grant = json.loads(out)
-    assert status == 0
-    assert (grant["receivers"], grant["rateBitsPerSecond"]) == (["h21", "h31"], 100_000_000)
-    assert grant["key"].startswith("cli-") and grant["timings"]["opticalMs"] == 14.2
-
-
 def test_request_again_with_the_same_key_is_the_same_request(controller, blast):
     first, second = blast(*REQUEST, "--key", "k"), blast(*REQUEST, "--key", "k")
     assert first == second and first[0] == 0
@@ -205,30 +169,8 @@ def test_request_without_waiting(controller, blast):
     assert controller.requests["second"].content.patienceMs == 90_000
 
 
-def test_request_that_ends_while_waiting(controller, blast):
-    blast(*REQUEST, "--key", "first")
-    threading.Timer(0.2, controller.withdraw, [None, "second"]).start()
-    status, _, err = blast(*REQUEST, "--key", "second", "--timeout", "20")
-    assert status == 1 and one_sentence(err) and "ended (withdrawn): withdrawn" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--to", "nowhere"), "no host is named nowhere"),
-        (("--from", "nowhere"), "no host is named nowhere"),
-    ],
-)
-def test_a_rejected_request_is_status_2(controller, blast, arguments, told):
-    status, out, err = blast(*REQUEST, *arguments)
-    assert (status, out, err) == (2, "", f"blast: {told}\n")
-
-
-def test_a_group_too_wide_says_what_would_be_possible(blast, monkeypatch):
-    with serving(MemoryController(racks=8)) as (_, host, port):
-        address = f"{host}:{port}"
-        status, _, err = blast(*REQUEST, "--to", "h21,h31,h41,h51,h61", "--controller", address)
-        assert status == 2 and "at most 5 racks" in err
+def test_a_rejected_request_is_status_2(controller, blast):
+    assert blast(*REQUEST, "--to", "nowhere") == (2, "", "blast: no host is named nowhere\n")
 
 
 @pytest.mark.parametrize(
@@ -236,8 +178,6 @@ def test_a_group_too_wide_says_what_would_be_possible(blast, monkeypatch):
     [
         ("--bytes", "lots", "is no size: write for example 300MB"),
         ("--bytes", "0", "at least one byte"),
-        ("--bytes", "-5", "--bytes"),
-        ("--bytes", "1e9", "is no size"),
         ("--bytes", "99999999999GB", "fit in 64 bits"),
         ("--timeout", "soon", "is no time"),
         ("--to", "h1,,h2", "is no list of names"),
@@ -258,11 +198,6 @@ def test_extend_finish_withdraw(controller, blast):
     assert (status, out) == (1, "") and one_sentence(err) and "done" in err
     blast(*REQUEST, "--key", "k2")
     assert "k2: withdrawn" in blast("withdraw", "k2")[1]
-
-
-def test_extend_by_nothing_is_wrong_use(controller, blast):
-    status, _, err = blast("extend", "k")
-    assert status == 2 and "nothing to change" in err
 
 
 def test_explain(controller, blast):
@@ -325,9 +260,7 @@ def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(control
     ("options", "words"),
     [
         (("--state", "activ"), "did you mean active?"),
-        (("--state", "x"), "there are pending, configuring, active"),
         (("--limit", "0"), "from 1 to"),
-        (("--limit", "\u0663"), "is no limit"),
         (("--all", "--state", "done"), "not allowed with"),
         (("k", "--limit", "3"), "leave out k"),
     ],
@@ -347,7 +280,7 @@ def test_a_table_of_requests_fits_into_a_hundred_columns(controller, blast, monk
     assert "-last  active" in lines[1] and "…" in lines[1]
 
 
-def test_what_somebody_called_a_request_does_nothing_to_the_terminal(controller, blast):
+def test_names_from_others_do_not_control_the_terminal(controller, blast):
     blast(*REQUEST, "--key", "\x1b[2Jk", "--no-wait")
     assert "\x1b" not in blast("status")[1] + blast("status", "\x1b[2Jk")[1]
 
@@ -377,18 +310,6 @@ def test_top_redraws_until_interrupted(controller, blast, monkeypatch):
     assert out.count("\x1b[H\x1b[2J") == 3
 
 
-def test_nobody_there(blast):
-    for arguments in (("status",), REQUEST, ("top", "--once"), ("fabric", "show"), ("fabric", "svg")):
-        status, out, err = blast(*arguments, "--controller", "127.0.0.1:1")
-        assert (status, out) == (1, "") and one_sentence(err)
-        assert "127.0.0.1:1" in err and "blast controller run" in err
-
-
-def test_an_address_that_is_none(blast):
-    status, _, err = blast("status", "--controller", "host:port")
-    assert status == 2 and one_sentence(err) and "HOST:PORT" in err
-
-
 # ---------------------------------------------------------------------- the fabric
 
 
@@ -403,15 +324,6 @@ def test_fabric_show(controller, blast):
     assert json.loads(blast("fabric", "show", "--json")[1])["lightTrees"][0]["splitters"] == ["s1"]
 
 
-def test_fabric_svg_as_json_is_the_picture_as_a_text(controller, blast, tmp_path):
-    picture = blast("fabric", "svg")[1]
-    assert json.loads(blast("fabric", "svg", "--json")[1]) == {"svg": picture}
-    file = tmp_path / "fabric.svg"
-    status, out, _ = blast("fabric", "svg", "--json", "--output", str(file))
-    assert (status, json.loads(out)) == (0, {"file": str(file)})
-    assert file.read_text() == picture
-
-
 def test_an_empty_controller_says_that_there_is_none(blast, monkeypatch):
     monkeypatch.setenv("BLAST_CONTROLLER", "")
     for arguments in (("status",), REQUEST, ("fabric", "show"), ("status", "--controller", "")):
@@ -420,32 +332,20 @@ def test_an_empty_controller_says_that_there_is_none(blast, monkeypatch):
 
 
 def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path):
-    file = tmp_path / "fabric.svg"
+    file, picture = tmp_path / "fabric.svg", blast("fabric", "svg")[1]
+    assert json.loads(blast("fabric", "svg", "--json")[1]) == {"svg": picture}
     assert blast("fabric", "svg", "--output", str(file)) == (0, "", "")
-    assert blast("fabric", "svg")[1] == file.read_text()
-    for nowhere in (tmp_path, tmp_path / "no" / "fabric.svg", file / "fabric.svg"):
+    assert file.read_text() == picture
+    status, out, _ = blast("fabric", "svg", "--json", "--output", str(file))
+    assert (status, json.loads(out)) == (0, {"file": str(file)})
+    for nowhere in (tmp_path, tmp_path / "no" / "fabric.svg"):
         status, _, err = blast("fabric", "svg", "--output", str(nowhere))
         assert status == 2 and one_sentence(err) and "--output" in err
 
 
-@pytest.mark.parametrize(
-    "arguments", [(*REQUEST, "--key", ""), ("top", "--interval", "0s"), ("top", "--interval", "0")]
-)
-def test_what_says_nothing_is_wrong_use(controller, blast, arguments):
-    status, out, err = blast(*arguments)
-    assert (status, out) == (2, "") and err.count("\n") == 1
-    assert controller.calls == []
-
-
-@pytest.mark.parametrize("code", ["device_away", "device_failed", "light_lost", "no_port", "draining"])
-def test_what_is_no_mistake_of_the_caller_s_is_status_1(controller, blast, monkeypatch, code):
+def test_what_is_no_mistake_of_the_caller_s_is_status_1(controller, blast, monkeypatch):
     def refuse(*_):
-        raise Rejected(code, "ocs1 is away.")
+        raise Rejected("device_away", "ocs1 is away.")
 
     monkeypatch.setattr(controller, "extend", refuse)
     assert blast("extend", "k", "--add", "h41") == (1, "", "blast: ocs1 is away.\n")
-
-
-def test_a_controller_that_takes_its_time_is_not_said_to_be_absent():
-    status, sentence = explain_failure(NoAnswerInTime(Address("127.0.0.1", 9090), 10))
-    assert status == 1 and "nothing came within 10 s" in sentence and "start one" not in sentence

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 import blast_controller
-from blast_controller.configuration.config import Config, ConfigError
+from blast_controller.configuration.config import ConfigError
 from blast_controller.configuration.reading import load, parse
 from blast_controller.core.controller import Core
 from blast_controller.core.model.fabric import OpticalPort
@@ -101,30 +101,17 @@ def test_racks_may_share_a_datapath():
     assert config.optical_ports() == {1: (49, 50)}
 
 
-def test_a_configuration_cannot_be_changed():
-    config = parse(GOOD)
-    with pytest.raises(ValueError, match="frozen"):
-        config.policy = config.policy  # type: ignore[misc]
-    assert isinstance(config, Config)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         (with_change("inputs =", "input ="), "unknown key optical_switch[1].input; did you mean inputs?"),
-        ("[polcy]\n" + GOOD, "unknown key polcy; did you mean policy?"),
         ("[controller]\nthirft = 'x'\n" + GOOD, "unknown key controller.thirft; did you mean thrift?"),
         ("[fabric]\nzzzzzz = 1\n" + GOOD, "unknown key fabric.zzzzzz; remove it."),
         (with_change('name = "h1",', 'nmae = "h1", name = "h1",'), "unknown key rack[1].hosts[1].nmae; did you mean name?"),
-        (
-            with_change("input = 9", "input = 9\nways = 4"),
-            "unknown key splitter[1].ways; remove it.",
-        ),
         (with_change('name = "s1"\n', ""), "the key splitter[1].name is missing."),
         ("", "the key rack is missing."),
         ("rack = []\n", "rack: tuple should have at least 1 item after validation, not 0 (found [])."),
         ("[controller]\nthrift = '9090'\n" + GOOD, "controller.thrift: must be \"ADDRESS:PORT\" (found '9090')."),
-        ("[controller]\nthrift = 'h:99999'\n" + GOOD, "controller.thrift: must be \"ADDRESS:PORT\" (found 'h:99999')."),
         ("[policy]\nname = 'best'\n" + GOOD, "policy.name: must be one of edf, fair-share, hrrn, las-lease, paper, smith, srpt-lease (found 'best')."),
         (with_change('"ocs1"\naddress', '"ocs1"\ndialect = "klingon"\naddress'), "optical_switch[1].dialect: must be one of"),
         (with_change("0000000000000001", "1"), "rack[1].datapath: must be 16 hexadecimal digits, not all zero (found '1')."),
@@ -141,15 +128,10 @@ def test_a_configuration_cannot_be_changed():
         ("[openflow]\ngroup_network = '239.0.0.1/16'\n" + GOOD, "openflow.group_network: "),
         ('[[splitter]]\nname = "s1"\noptical_switch = "ocs1"\ninput = 10\noutputs = [13, 14]\n' + GOOD, "the splitter s1 is used twice."),
         (with_change('name = "r2"', 'name = "r1"'), "the rack r1 is used twice."),
-        (with_change('"h2"', '"h1"'), "the host h1 is used twice."),
         (with_change("10.0.0.2", "10.0.0.1"), "the host address 10.0.0.1 is used twice."),
-        (GOOD + GOOD[: GOOD.index("[[rack]]")], "the optical switch ocs1 is used twice."),
         (with_change("0000000000000002", "0000000000000001"), "the port 1 of datapath 0000000000000001 is used twice."),
-        (with_change("port = 1,", "port = 49,"), "the port 49 of datapath 0000000000000001 is used twice."),
         (with_change("input = 2,", "input = 1,"), "input 1 of ocs1 is used twice: by rack r1 port 49 and rack r2 port 49."),
-        (with_change("output = 1 }", "output = 2 }"), "output 2 of ocs1 is used twice: by rack r1 port 49 and rack r2 port 49."),
         (with_change("[9, 10,", "[9, 9,"), "input 9 of ocs1 is used twice: by splitter s1 and splitter s1."),
-        (with_change("[9, 10,", "[2, 10,"), "input 2 of ocs1 is used twice: by rack r2 port 49 and splitter s1."),
         (with_change("input = 9", "input = 1"), "output 1 of ocs1 is used twice: by rack r2 port 49 and splitter s1."),
         (with_change("11, 12]", "11, 17]"), "splitter s1 uses input 17 of ocs1, which has only 16."),
         (with_change("output = 2 }", "output = 17 }"), "rack r1 port 49 uses output 17 of ocs1, which has only 16."),
@@ -164,11 +146,10 @@ def test_every_mistake_has_its_sentence(text, expected):
     assert expected in sentence(text)
 
 
-@pytest.mark.parametrize("section", ["controller", "rack", "splitter", "optical_switch"])
-@pytest.mark.parametrize("value", ["5", "'x'", "[1]", "[[1]]", "true", "1979-05-27"])
-def test_a_wrong_kind_of_value_is_named(section, value):
-    without = "\n".join(line for line in GOOD.splitlines() if not line.startswith("[["))
-    assert section in sentence(f"{section} = {value}\n") or without
+@pytest.mark.parametrize("section", ["controller", "rack"])
+def test_a_wrong_kind_of_value_is_named(section):
+    for value in ("5", "'x'", "[1]", "[[1]]", "true", "1979-05-27"):
+        assert section in sentence(f"{section} = {value}\n")
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -192,8 +173,70 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path):
         load(file)
 
 
-def test_the_file_is_utf_8_whatever_the_locale(tmp_path, monkeypatch):
-    file = tmp_path / "blast.toml"
-    file.write_bytes(("# Köln\n" + GOOD).encode())
-    monkeypatch.setattr("locale.getpreferredencoding", lambda *_: "ascii")
-    load(file)
+# ---------------------------------------------------------------------------------------------------- contradictions
+
+SECOND = '\n[[optical_switch]]\nname = "ocs2"\naddress = "{}"\ninputs = 4\noutputs = 4\n'
+
+
+def changed(*replacements: tuple[str, str]) -> str:
+    text = EXAMPLE.read_text()
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("replacements", "words"),
+    [
+        ([("remember_ended_ms = 3_600_000", "remember_ended_ms = 59_999")], ["keep_warm_ms", "remember_ended_ms"]),
+        ([("client_grace_ms = 2_000", "client_grace_ms = 3_600_001")], ["client_grace_ms", "remember_ended_ms"]),
+        ([("127.0.0.1:6653", "127.0.0.1:9090")], ["controller.thrift", "controller.openflow"]),
+        ([("# in_memory = true", "in_memory = true")], ["journal.in_memory", "journal.file"]),
+        (
+            [('# file = "/var/lib/blast/recording.sqlite"', 'file = "/var/lib/blast/journal.sqlite"')],
+            ["journal.file", "recording.file"],
+        ),
+        ([("loop_leaf = false", "loop_leaf = true"), ("directional = false", "directional = true")], ["loop_leaf"]),
+        (
+            [
+                ('# light_check = "before_grant"', 'light_check = "under_traffic"'),
+                ("# sensitivity_dbm = -15.8", "sensitivity_dbm = -30.1"),
+            ],
+            ["dark_dbm", "sensitivity_dbm"],
+        ),
+        ([("\n# A rack is", SECOND.format("192.0.2.10:10033") + "\n# A rack is")], ["ocs1", "ocs2"]),
+    ],
+)
+def test_a_contradiction_is_refused_in_one_sentence(replacements, words):
+    with pytest.raises(ConfigError) as refusal:
+        parse(changed(*replacements))
+    assert all(word in str(refusal.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    "replacements",
+    [
+        [],
+        [("remember_ended_ms = 3_600_000", "remember_ended_ms = 60_000")],
+        [("127.0.0.1:6653", "127.0.0.1:0"), ("127.0.0.1:9090", "127.0.0.1:0")],
+        [("\n# A rack is", SECOND.format("192.0.2.10:10034") + "\n# A rack is")],
+    ],
+)
+def test_what_is_at_the_edge_is_taken(replacements):
+    parse(changed(*replacements))
+
+
+@pytest.mark.parametrize(
+    ("etcd", "sentence"),
+    [
+        ('endpoints = ["e1"]', 'must be "ADDRESS:PORT"'),
+        ('endpoints = ["e1:2379"]', "are on other machines: give ca, certificate and private_key"),
+        ('endpoints = ["127.0.0.1:1"]\nca = "x"', "belong together: give all three"),
+        ('endpoints = ["127.0.0.1:1"]\nuser = "x"', "user and password_file belong together"),
+        ('endpoints = ["127.0.0.1:1"]\nprefix = "/"', "must name a place of its own"),
+    ],
+)
+def test_a_journal_in_etcd_that_cannot_be_reached_safely_is_refused(etcd, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        parse(f"{GOOD}\n[journal.etcd]\n{etcd}\n")

@@ -7,23 +7,15 @@ from dataclasses import replace
 import pytest
 
 from blast_controller.core.auditor import AuditReport
-from blast_controller.core.model.commands import Forward, ReadDevice, SetCircuits, SetForwarding
-from blast_controller.core.model.errors import Rejected
-from blast_controller.core.model.events import (
-    AuditAsked,
-    CircuitsObserved,
-    ExtensionAsked,
-    FinishAsked,
-    SettingsChanged,
-    TableObserved,
-    Tick,
-    WithdrawAsked,
-)
+from blast_controller.core.model.commands import ReadDevice
+from blast_controller.core.model.events import AuditAsked, CircuitsObserved, SettingsChanged, TableObserved, Tick
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.requests import Extension
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from blast_controller.core.rollout.late_writes import LASTS, LOOK, NOBODY
+from blast_controller.ops.activity import late_line
+from tests.support.core import make_fabric, multicast, ready_world, rejected
+from tests.support.core_checks import audited
 
 GROUP = ["r2h1", "r3h1"]
 EVERY = ("switch:ocs1", *(f"tor:{number:016x}" for number in (1, 2, 3, 4)))
@@ -39,14 +31,6 @@ def world():
     return world
 
 
-def part_of(world, key="a"):
-    return world.core.request(key_of(key)).parts[0]
-
-
-def served(world, key="a"):
-    return world.receivers_of(world.fabric.hosts["r1h1"], part_of(world, key).grant.group_address)
-
-
 def audit(world, dry_run=False):
     """The report of a whole round."""
     world.handle(AuditAsked(dry_run))
@@ -60,10 +44,6 @@ def without(datapath):
     name = f"tor:{datapath:016x}"
     compared = tuple(other for other in EVERY if other != name)
     return replace(QUIET, compared=compared, not_compared=((name, "disconnected before it answered: connection lost"),))
-
-
-def told_devices(world):
-    return [c for c in world.commands if isinstance(c, SetCircuits | SetForwarding)]
 
 
 def spoil(world):
@@ -83,22 +63,12 @@ def contents(world):
 # ------------------------------------------------------------------------------------------------ on demand
 
 
-def test_every_device_is_asked_once(world):
-    commands = world.handle(AuditAsked(dry_run=False))
-    assert commands == [ReadDevice(name) for name in ("ocs1", 1, 2, 3, 4)]
-
-
-def test_an_audit_of_what_is_right_finds_nothing(world):
-    assert audit(world) == QUIET
-    assert world.commands == []
-
-
 def test_a_dry_run_tells_what_it_would_do_and_does_nothing(world):
     spoil(world)
     before = contents(world)
     report = audit(world, dry_run=True)
     assert report.dry_run
-    group = part_of(world).grant.group_address
+    group = world.part().grant.group_address
     assert sorted(report.commands) == [
         "reservation 1: add the rule for 239.77.0.1 from port 50 to 1 on 0000000000000002",
         f"reservation 1: add the rule for {group} from port 50 to 1 on 0000000000000003",
@@ -116,48 +86,18 @@ def test_an_audit_does_what_the_dry_run_told_and_the_next_one_finds_nothing(worl
     done = audit(world)
     assert sorted(done.commands) == sorted(planned.commands)
     assert contents(world) == wanted
-    assert served(world) == set(GROUP)
+    assert world.served() == set(GROUP)
     assert world.kinds("a") == ["granted"]
     world.commands.clear()
     assert audit(world) == QUIET
     assert world.commands == []
 
 
-def test_only_what_differs_is_touched(world):
-    del world.switches["ocs1"].circuits[1]
-    audit(world)
-    (command,) = told_devices(world)
-    (change,) = command.changes
-    assert (change.disconnect, change.connect) == ((), (CrossConnect("ocs1", 1, 5),))
-
-
-def test_the_leftovers_of_a_reservation_that_nobody_knows_are_removed(world):
-    rule = Forward(50, "10.0.1.1", "239.77.0.9", (1,))
-    world.tors[4].add(rule, 99)
-    audit(world)
-    assert not world.tors[4].rules
-    (command,) = told_devices(world)
-    assert command.datapath == 4
-    assert command.changes[0].remove == (rule,)
-
-
-def test_a_repair_that_is_refused_revokes(world):
-    del world.switches["ocs1"].circuits[1]
-    world.handle(AuditAsked(dry_run=False))
-    for name in world.devices:
-        world.work(name)
-    world.deliver()
-    world.work("ocs1", denied={0})
-    world.settle()
-    assert world.kinds("a") == ["granted", "revoked", "granted"]
-    assert served(world) == set(GROUP)
-
-
 def test_one_round_at_a_time(world):
     world.handle(AuditAsked(dry_run=True))
-    with pytest.raises(Rejected) as refusal:
+    with rejected("busy"):
         world.handle(AuditAsked(dry_run=False))
-    assert refusal.value.code == "busy"
+
     world.settle()
     assert audit(world) == QUIET
 
@@ -165,8 +105,7 @@ def test_one_round_at_a_time(world):
 def test_readings_that_nobody_asked_for_change_nothing(world):
     assert world.handle(CircuitsObserved("ocs1", frozenset())) == []
     assert world.handle(TableObserved(2, frozenset(), 0)) == []
-    world.handle(AuditAsked(dry_run=False))
-    world.settle()
+    world.run(AuditAsked(dry_run=False))
     assert world.handle(CircuitsObserved("ocs1", frozenset())) == [], "the round is over"
 
 
@@ -175,30 +114,11 @@ def test_readings_that_nobody_asked_for_change_nothing(world):
 
 def test_a_device_that_is_away_is_named_and_not_said_to_hold_anything(world):
     world.lose("ocs1")
-    world.lose(3)
-    world.deliver()
+    world.disconnect(3)
     report = audit(world, dry_run=True)
     assert report.compared == tuple(f"tor:{number:016x}" for number in (1, 2, 4))
     assert [what for what, _ in report.not_compared] == ["switch:ocs1", "tor:0000000000000003"]
     assert all(reason.startswith("disconnected: ") for _, reason in report.not_compared)
-
-
-def test_with_every_device_away_nothing_was_compared():
-    world = World(make_fabric(2, [4]))
-    report = audit(world)
-    assert report.compared == ()
-    assert dict(report.not_compared) == dict.fromkeys(EVERY[:3], "disconnected: not connected yet")
-
-
-def test_a_device_that_goes_away_while_it_is_read_is_named(world):
-    world.handle(AuditAsked(dry_run=True))
-    number = world.core.audit_number
-    world.lose(2)
-    world.settle()
-    report = world.announced[number]
-    assert EVERY[2] not in report.compared and len(report.compared) == 4
-    ((what, reason),) = report.not_compared
-    assert what == EVERY[2] and reason.startswith("disconnected before it answered: ")
 
 
 def test_who_is_waited_for_is_told(world):
@@ -225,47 +145,24 @@ def test_foreign_circuits_and_rules_are_reported_and_left_alone(world):
     assert world.commands == []
 
 
-def test_a_foreign_circuit_on_free_hardware_is_planned_around(world):
-    world.handle(FinishAsked(key_of("a"), 0))
-    world.settle()
-    switch, foreign = world.switches["ocs1"], CrossConnect("ocs1", 40, 2)
-    switch.circuits[40] = 2
-    switch.foreign.add(foreign)
-    audit(world)
-    with pytest.raises(Rejected, match="r2: occupied by the cross-connect 40 to 2 on ocs1, which Blast did not make"):
-        world.submit(multicast("b", "r1h1", ["r2h1"]))
-
-
 def test_whoever_waited_is_served_when_an_audit_finds_the_foreign_circuit_gone():
     world = ready_world(make_fabric(3, [4]))
     world.submit(multicast("a", "r1h1", GROUP))
     switch, foreign = world.switches["ocs1"], CrossConnect("ocs1", 40, 2)
-    world.handle(WithdrawAsked(key_of("a")))
-    world.settle()
+    world.withdraw("a")
     world.granted(multicast("b", "r1h1", ["r3h1"]))
     world.submit(multicast("c", "r1h1", GROUP))
     switch.circuits[40] = 2
     switch.foreign.add(foreign)
     audit(world)
-    world.handle(FinishAsked(key_of("b"), 0))
-    world.settle()
-    assert part_of(world, "c").state is PartState.PENDING
+    world.finish("b")
+    assert world.part("c").state is PartState.PENDING
     switch.foreign.clear()
     del switch.circuits[40]
     assert audit(world, dry_run=True).commands == ()
-    assert part_of(world, "c").state is PartState.PENDING, "a dry run sets nothing going"
+    assert world.part("c").state is PartState.PENDING, "a dry run sets nothing going"
     audit(world)
-    assert part_of(world, "c").state is PartState.ACTIVE
-
-
-def test_a_circuit_between_our_ports_that_we_did_not_make_is_foreign(world):
-    """Ours is the exact pair that the journal has, whatever the ports."""
-    switch = world.switches["ocs1"]
-    foreign = CrossConnect("ocs1", 4, 4)
-    switch.circuits[4] = 4
-    switch.foreign.add(foreign)
-    assert audit(world).foreign == ("4 to 4 on ocs1",)
-    assert foreign in switch.held
+    assert world.part("c").state is PartState.ACTIVE
 
 
 # -------------------------------------------------------------------------------------------- in movement
@@ -274,45 +171,20 @@ def test_a_circuit_between_our_ports_that_we_did_not_make_is_foreign(world):
 def test_a_reading_that_is_older_than_what_was_told_since_is_taken_again(world):
     world.handle(AuditAsked(dry_run=False))
     before = world.switches["ocs1"].held
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
+    world.extend("a", add_receivers=("r4h1",))
     world.commands.clear()
     assert world.handle(CircuitsObserved("ocs1", before)) == [ReadDevice("ocs1")]
     world.settle()
     # The reading that was under way when the change was asked for comes first.
     moving = (("reservation 1 on switch:ocs1", "a change of it is on its way"),)
     assert world.announced[world.core.audit_number] == replace(QUIET, not_compared=moving)
-    assert served(world) == {*GROUP, "r4h1"}
+    assert world.served() == {*GROUP, "r4h1"}
     assert world.kinds("a") == ["granted", "changed"]
-
-
-def test_what_a_device_has_still_to_answer_for_is_no_difference(world):
-    world.handle(FinishAsked(key_of("a"), 0))
-    report = audit(world)
-    assert report == QUIET
-    assert not world.switches["ocs1"].held
-    assert world.core.view.holders == {}
-
-
-def test_a_device_that_goes_away_does_not_hold_up_the_round(world):
-    world.handle(AuditAsked(dry_run=False))
-    number = world.core.audit_number
-    for name in world.devices:
-        if name != 2:
-            world.work(name)
-    world.deliver()
-    assert number not in world.announced
-    world.lose(2)
-    world.deliver()
-    assert world.announced[number] == without(2)
-    world.come_back(2, forgets=lambda rule: True)
-    world.settle()
-    assert served(world) == set(GROUP), "it is looked at when it returns"
 
 
 def test_the_answer_of_a_device_that_has_been_away_meanwhile_is_not_taken(world):
     world.handle(AuditAsked(dry_run=False))
-    world.lose(2)
-    world.deliver()
+    world.disconnect(2)
     world.come_back(2)
     world.deliver()
     assert world.handle(TableObserved(2, frozenset(), 0)) == []
@@ -325,8 +197,7 @@ def test_devices_that_are_away_are_not_asked(world):
         world.lose(name)
     world.deliver()
     assert world.handle(AuditAsked(dry_run=False)) == [ReadDevice(4)]
-    world.lose(4)
-    world.deliver()
+    world.disconnect(4)
     assert world.announced[1].compared == ()
     world.handle(AuditAsked(dry_run=False))
     assert world.announced[2].compared == (), "a round without devices is over at once"
@@ -338,17 +209,6 @@ def test_devices_that_are_away_are_not_asked(world):
 def tick(world, seconds):
     world.now += seconds
     return [c for c in world.handle(Tick()) if isinstance(c, ReadDevice)]
-
-
-def test_devices_are_read_as_often_as_the_settings_say():
-    world = ready_world(make_fabric(2), CoreSettings(reconcile_every=7.0))
-    world.restart()
-    world.connect_all()
-    assert tick(world, 6.9) == []
-    assert len(tick(world, 0.1)) == 3
-    world.settle()
-    assert tick(world, 6.9) == []
-    assert len(tick(world, 0.1)) == 3
 
 
 def test_a_round_that_takes_long_is_not_overtaken():
@@ -391,3 +251,110 @@ def test_another_interval_counts_at_once_and_never_twice():
         rounds += bool(tick(world, 0.5))
         world.settle()
     assert rounds == 4
+
+
+# ---------------------------------------------------------------------------------------------------------- late writes
+
+
+LATE_SETTINGS = CoreSettings(reconcile_every=60.0)
+
+
+@pytest.fixture
+def restarted():
+    restarted = ready_world(make_fabric(4, [4]), LATE_SETTINGS)
+    # As every process does, it begins with a journal.
+    restarted.recover()
+    return restarted
+
+
+def ours(restarted) -> frozenset[CrossConnect]:
+    return restarted.switches["ocs1"].held
+
+
+def make_late(restarted, circuits) -> None:
+    """A switch carries out at last what it was told to."""
+    restarted.switches["ocs1"].circuits.update({c.input: c.output for c in circuits})
+
+
+def gone(restarted) -> frozenset[CrossConnect]:
+    """A reservation that was live when the controller was replaced, and has ended since: its circuits."""
+    restarted.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
+    circuits = ours(restarted)
+    restarted.recover()
+    restarted.withdraw("a")
+    assert not ours(restarted)
+    return circuits
+
+
+def pass_time(restarted, seconds: float) -> None:
+    restarted.now += seconds
+    restarted.catch_up()
+    restarted.settle()
+
+
+def test_it_is_taken_away_by_the_next_look_which_is_soon(restarted):
+    circuits = gone(restarted)
+    make_late(restarted, circuits)
+    restarted.commands.clear()
+    pass_time(restarted, LOOK)
+    assert not ours(restarted)
+    (command,) = restarted.commands
+    assert {c for change in command.changes for c in change.disconnect} == circuits
+    assert [change.reservation for change in command.changes] == [NOBODY]
+    line = late_line(command)
+    assert line.event == "late_write" and all(f"{c.input} to {c.output}" in line.message for c in circuits)
+
+
+def test_a_second_restart_does_not_forget_it(restarted):
+    circuits = gone(restarted)
+    restarted.restart()
+    make_late(restarted, circuits)
+    restarted.connect_all()
+    restarted.settle()
+    assert not ours(restarted)
+
+
+def test_an_audit_says_so_and_calls_it_no_stranger(restarted):
+    circuits = gone(restarted)
+    make_late(restarted, circuits)
+    planned = audited(restarted, dry_run=True)
+    assert planned.foreign == () and len(planned.commands) == len(circuits)
+    assert all(command.startswith("late write: delete") for command in planned.commands)
+    assert audited(restarted, dry_run=False).commands == planned.commands
+    assert audited(restarted, dry_run=False).commands == ()
+
+
+def test_after_a_while_it_is_whoever_s_and_left_alone(restarted):
+    circuits = gone(restarted)
+    pass_time(restarted, LASTS)
+    pass_time(restarted, LASTS)
+    assert not restarted.core.view.late_circuits("ocs1")
+    assert not [key for kind, key in restarted.store._state if kind == "late"]
+    make_late(restarted, circuits)
+    restarted.switches["ocs1"].foreign |= circuits
+    report = audited(restarted, dry_run=False)
+    assert report.commands == () and len(report.foreign) == len(circuits)
+    assert ours(restarted) == circuits
+
+
+def test_it_is_left_alone_where_somebody_wants_it_again(restarted):
+    circuits = gone(restarted)
+    restarted.granted(multicast("again", "r1h1", ["r2h1", "r3h1"]))
+    assert ours(restarted) == circuits
+    assert audited(restarted, dry_run=False).commands == ()
+    assert ours(restarted) == circuits
+
+
+def test_what_a_lost_session_left_unanswered_is_remembered_too(restarted):
+    restarted.submit(multicast("a", "r1h1", ["r2h1", "r3h1"]))
+    restarted.lose("ocs1")
+    (epoch, command) = restarted.switches["ocs1"].in_flight[0]
+    circuits = {c for change in command.changes for c in change.connect}
+    restarted.deliver()
+    assert restarted.core.view.late_circuits("ocs1") == circuits
+    restarted.withdraw("a")
+    restarted.connect_all()
+    restarted.settle()
+    make_late(restarted, circuits)
+    pass_time(restarted, LOOK)
+    assert not ours(restarted) and epoch == restarted.epoch

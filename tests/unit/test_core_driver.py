@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.events import AuditAsked, Event, FinishAsked, RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.events import Event, RequestSubmitted, WithdrawAsked
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.base.virtual_clock import VirtualClock
@@ -58,16 +58,6 @@ def test_a_grant_leaves_when_the_slowest_device_has_confirmed() -> None:
     assert told.event.grant.timings.optical == 0.02 and told.event.grant.timings.openflow == 0.01
     # A splitter between a root and two leaves, and a rule on each of three ToRs.
     assert (bench.circuits(), bench.rules()) == (3, 3)
-
-
-def test_devices_hold_nothing_after_all_is_given_back() -> None:
-    bench = Bench(CoreSettings(policy="paper"))
-    bench.driver.tell(wanted())
-    bench.run(1.0)
-    bench.driver.tell(FinishAsked(("default", "a"), 0))
-    bench.run(2.0)
-    assert (bench.circuits(), bench.rules()) == (0, 0)
-    assert not list(bench.driver.core.reservations)
 
 
 def test_a_busy_switch_takes_what_has_come_meanwhile_in_one_command() -> None:
@@ -130,19 +120,6 @@ def test_leases_end_by_the_clock() -> None:
     assert bench.kinds("a") == [(0.02, EventKind.GRANTED), (0.02 + lease, EventKind.ENDED)]
 
 
-def test_devices_are_read_again_and_hold_what_is_wanted() -> None:
-    """An audit on the clock: what devices answer is what they were told, so that nothing has to be repaired."""
-    bench = Bench(CoreSettings(policy="paper", keep_warm=60.0, reconcile_every=0.5, lease_minimum=100.0))
-    bench.driver.tell(wanted())
-    bench.run(3.2)
-    before = (bench.circuits(), bench.rules())
-    number = bench.driver.core.audit_number
-    bench.driver.tell(AuditAsked(dry_run=False))
-    bench.run(3.4)
-    assert (bench.circuits(), bench.rules()) == before == (3, 3)
-    assert bench.driver.core.audit_number > number >= 5
-
-
 def test_the_optimiser_is_asked_in_steps_and_answers_after_its_time() -> None:
     settings = CoreSettings(policy="paper", keep_warm=60.0, optimise=0.05)
 
@@ -158,17 +135,3 @@ def test_the_optimiser_is_asked_in_steps_and_answers_after_its_time() -> None:
     first = run()
     assert first and first == run()
     assert min(at for at, _, _ in first) >= 0.05
-
-
-def test_the_same_run_repeats_bit_for_bit() -> None:
-    def run() -> list:
-        bench = Bench(compute=0.001)
-        for number in range(20):
-            sender, other = number % 6 + 1, (number * 5 + 2) % 6 + 1
-            if sender != other:
-                event = wanted(f"k{number}", f"r{sender}h1", [f"r{other}h1"], 10**7 * (number + 1))
-                bench.clock.at(0.01 * number, lambda event=event: bench.driver.tell(event))
-        bench.run(30.0)
-        return [(at, told) for at, told in bench.told]
-
-    assert run() == run()

@@ -9,22 +9,25 @@ import pytest
 
 from blast_controller.core.model.events import (
     ElementQuarantined,
-    ExtensionAsked,
     FinishAsked,
     RequestSubmitted,
     VerifyAsked,
     WithdrawAsked,
 )
-from blast_controller.core.model.fabric import CrossConnect, StaticTree
+from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.requests import Extension, MulticastRequest
+from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
 from tests.support.core_checks import image
-from tests.support.explaining import explained, go_to
 
 SERVICE = 10**9
 """Bytes that take 0.8 s at the rate of light; the lease is then the shortest there is, 10 s."""
+
+
+def explained(world, key, viewer=None, tenant=TENANT):
+    """What a client of the tenant `viewer` (None: an operator) is told of a request."""
+    return world.core.explain((tenant, key), viewer, world.now)
 
 
 def state_of(world, key, tenant=TENANT):
@@ -32,13 +35,12 @@ def state_of(world, key, tenant=TENANT):
 
 
 def ask(world, key, sender, receivers, tenant=TENANT, size=SERVICE):
-    world.submit(MulticastRequest(key, tenant, sender, tuple(receivers), size))
-    world.settle()
+    world.serve(MulticastRequest(key, tenant, sender, tuple(receivers), size))
     return state_of(world, key, tenant)
 
 
 def leave_out(world, key, receivers):
-    world.handle(ExtensionAsked(key_of(key), Extension(remove_receivers=tuple(receivers))))
+    world.extend(key, remove_receivers=tuple(receivers))
     world.settle()
     return state_of(world, key)
 
@@ -73,36 +75,6 @@ def test_a_tenant_names_its_request_without_the_tenant(busy):
     assert "`blast extend late --remove" in explained(busy, "late", viewer=TENANT).smallest_change
 
 
-def test_the_estimate_comes_true(busy):
-    start = busy.now + explained(busy, "late").start
-    go_to(busy, start - 0.001)
-    assert state_of(busy, "late") is PartState.PENDING
-    go_to(busy, start)
-    assert state_of(busy, "late") is PartState.ACTIVE and busy.now == start
-
-
-def test_the_smallest_change_comes_true(busy):
-    assert leave_out(busy, "late", explained(busy, "late").leave_out) is PartState.ACTIVE
-
-
-def test_a_sender_without_a_port_can_only_wait(busy):
-    ask(busy, "same sender", "r1h1", ["r6h1"])
-    told = explained(busy, "same sender")
-    assert told.smallest_change is None and told.leave_out == () and told.start == pytest.approx(6.0)
-
-
-def test_receivers_in_the_sender_s_rack_need_no_light(busy):
-    ask(busy, "near and far", "r1h1", ["r1h2", "r6h1"])
-    assert explained(busy, "near and far").leave_out == ("r6h1",)
-    assert leave_out(busy, "near and far", ["r6h1"]) is PartState.ACTIVE
-
-
-def test_a_lease_that_is_extended_moves_the_estimate(busy):
-    busy.handle(ExtensionAsked(key_of("early"), Extension(add_seconds=30.0)))
-    busy.settle()
-    assert explained(busy, "late").start == pytest.approx(36.0)
-
-
 def test_a_holder_that_is_just_being_lit_counts_with_the_lease_that_it_will_get():
     world = ready_world(make_fabric(3, [4]))
     world.submit(multicast("early", "r1h1", ["r2h1"]))
@@ -118,29 +90,6 @@ def test_what_a_quarantine_takes_away_has_no_end(busy):
     assert told.start is None and told.sentence.endswith("When it can start is not known.")
     assert "port:r5/50 is not usable: dirty" in told.blockers
     assert told.leave_out == ()  # without r3 and r5 there is nobody left
-
-
-def test_a_cross_connect_that_blast_did_not_make():
-    world = ready_world(make_fabric(3, [4]))
-    ask(world, "early", "r2h1", ["r3h1"])
-    ask(world, "late", "r1h1", ["r2h1"])
-    world.lose("ocs1")
-    world.switches["ocs1"].circuits[1] = 1
-    world.switches["ocs1"].foreign.add(CrossConnect("ocs1", 1, 1))
-    world.come_back("ocs1")
-    world.settle()
-    assert any(
-        "port:r1/50 is not usable: occupied by the cross-connect" in b for b in explained(world, "late").blockers
-    )
-
-
-def test_elements_that_are_being_probed():
-    world = ready_world(make_fabric(3, [4]))
-    world.handle(VerifyAsked(bytes(32)))
-    ask(world, "a", "r1h1", ["r2h1"])
-    if state_of(world, "a") is PartState.PENDING:
-        told = explained(world, "a")
-        assert any("being probed" in blocker for blocker in told.blockers) and told.start is None
 
 
 def test_many_racks_that_one_request_holds_are_one_blocker():
@@ -178,26 +127,6 @@ def test_the_splitter_that_would_do_is_the_smallest_that_does():
     assert "one more splitter 1:8 free" in explained(world, "late").smallest_change
 
 
-def test_a_tree_of_several_splitters_starts_when_the_last_one_that_it_needs_is_free():
-    world = ready_world(make_fabric(14, [4, 4, 4]))
-    for number, base in enumerate((1, 4, 7)):
-        world.now = float(number)
-        ask(world, f"k{number}", f"r{base}h1", [f"r{base + 1}h1", f"r{base + 2}h1"])
-    ask(world, "late", "r10h1", [f"r{n}h1" for n in range(11, 15)] + ["r1h2"])
-    told = explained(world, "late")
-    assert told.start == pytest.approx(9.0), "r1 is free at 10, s1 and s2 at 10 and 11; five leaves need two splitters"
-    go_to(world, world.now + told.start)
-    assert state_of(world, "late") is PartState.ACTIVE
-
-
-def test_the_limit_on_splitters_of_one_tree_is_kept():
-    world = ready_world(make_fabric(8, [4, 4]), CoreSettings(most_splitters=1))
-    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
-    ask(world, "second", "r4h1", ["r5h1", "r6h1"])
-    ask(world, "late", "r7h1", ["r8h1", "r1h2"])
-    assert explained(world, "late").start == pytest.approx(10.0)
-
-
 def test_a_loop_leaf_takes_a_leg():
     world = ready_world(make_fabric(8, [2, 3]), CoreSettings(loop_leaf=True))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
@@ -221,17 +150,6 @@ def test_a_splitter_that_is_kept_warm_counts_as_free():
     assert state_of(world, "late") is PartState.ACTIVE
 
 
-def test_of_several_switches_the_one_that_is_free_first_is_told_of():
-    world = ready_world(make_fabric(6, [4, 4], switches=2))
-    ask(world, "a", "r1h1", ["r2h1", "r3h1"], size=10**11)
-    ask(world, "b", "r1h1", ["r2h1", "r3h1"])
-    ask(world, "late", "r4h1", ["r2h1", "r5h1"])
-    told = explained(world, "late")
-    (first,) = (r for r in world.core.reservations if r.request == key_of("b"))
-    assert first.layout.tree.switch in told.sentence or "r2" in told.sentence
-    assert all("default/b" in blocker for blocker in told.blockers) and told.start == pytest.approx(10.0)
-
-
 # ---------------------------------------------------------------------------------------------------- tenants
 
 
@@ -248,7 +166,7 @@ def test_a_tenant_that_holds_as_many_splitters_as_it_may():
     assert told.blockers == ("splitter:s1 is held by early (reservation 1), whose lease ends in 10 s",)
     assert told.start == pytest.approx(10.0) and told.leave_out == ("r6h1",)
     assert "one more splitter" not in told.smallest_change
-    go_to(world, 10.0)
+    world.advance_to(10.0)
     assert state_of(world, "late", "physics") is PartState.ACTIVE
 
 
@@ -287,8 +205,7 @@ def test_others_that_wait_are_counted_as_far_as_one_may_see_them():
 
 def test_a_tor_that_is_away():
     world = ready_world(make_fabric(4, [4]))
-    world.lose(3)
-    world.deliver()
+    world.disconnect(3)
     ask(world, "a", "r1h1", ["r2h1", "r3h1"])
     told = explained(world, "a")
     assert told.sentence.startswith("The request a waits for the ToR of r3.")
@@ -297,21 +214,10 @@ def test_a_tor_that_is_away():
     assert leave_out(world, "a", ["r3h1"]) is PartState.ACTIVE
 
 
-def test_a_switch_that_is_away():
-    world = ready_world(make_fabric(4, [4]))
-    world.lose("ocs1")
-    world.deliver()
-    ask(world, "a", "r1h1", ["r1h2", "r2h1"])
-    told = explained(world, "a")
-    assert told.blockers == ("the optical switch ocs1 is disconnected (connection lost)",)
-    assert told.start is None and told.leave_out == ("r2h1",)
-
-
 def test_a_holder_whose_tor_is_away_gives_nothing_back():
     world = ready_world(make_fabric(4, [4]))
     ask(world, "early", "r1h1", ["r2h1"])
-    world.lose(2)
-    world.deliver()
+    world.disconnect(2)
     ask(world, "late", "r1h1", ["r3h1"])
     told = explained(world, "late")
     assert told.start is None
@@ -319,7 +225,7 @@ def test_a_holder_whose_tor_is_away_gives_nothing_back():
         "port:r1/50 is held by default/early (reservation 1), whose lease ends in 10 s, "
         f"for which tor:{2:016x} has to come back",
     )
-    go_to(world, 10.0)
+    world.advance_to(10.0)
     assert state_of(world, "late") is PartState.PENDING
     assert "is being given back by default/early" in explained(world, "late").blockers[0]
     assert "the tor" not in explained(world, "late").sentence.lower()
@@ -342,7 +248,7 @@ def test_a_static_tree_that_is_in_use():
     told = explained(world, "late")
     assert told.blockers[0].startswith("the static tree bus is held by default/early")
     assert told.start == pytest.approx(10.0)
-    go_to(world, 10.0)
+    world.advance_to(10.0)
     assert state_of(world, "late") is PartState.ACTIVE
 
 
@@ -398,3 +304,20 @@ def test_explaining_changes_nothing(busy):
     before = image(busy.core)
     explained(busy, "late")
     assert image(busy.core) == before and busy.core.conclude(busy.now) == []
+
+
+def test_a_switch_that_is_away():
+    world = ready_world(make_fabric(4, [4]))
+    world.disconnect("ocs1")
+    ask(world, "a", "r1h1", ["r1h2", "r2h1"])
+    told = explained(world, "a")
+    assert told.blockers == ("the optical switch ocs1 is disconnected (connection lost)",)
+    assert told.start is None and told.leave_out == ("r2h1",)
+
+
+def test_elements_that_are_being_probed():
+    world = ready_world(make_fabric(3, [4]))
+    world.handle(VerifyAsked(bytes(32)))
+    world.submit(multicast("a", "r1h1", ["r2h1"]))
+    told = explained(world, "a")
+    assert any("being probed" in blocker for blocker in told.blockers) and told.start is None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from blast_controller.core.model.errors import Rejected, RequestEnded, UnknownRequest
-from blast_controller.core.model.events import DeviceDown, DeviceUp, ExtensionAsked, FinishAsked, Tick, WithdrawAsked
+from blast_controller.core.model.events import DeviceDown, DeviceUp, ExtensionAsked, FinishAsked, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import key_of, make_fabric, multicast, ready_world
+from tests.support.core import key_of, make_fabric, multicast, ready_world, rejected
 
 
 @pytest.fixture
@@ -22,11 +22,11 @@ def world():
 
 
 def extend(world, **change):
-    return world.handle(ExtensionAsked(key_of("a"), Extension(**change)))
+    return world.extend("a", **change)
 
 
 def served(world):
-    grant = world.core.request(key_of("a")).parts[0].grant
+    grant = world.part().grant
     return world.receivers_of(world.fabric.hosts["r1h1"], grant.group_address)
 
 
@@ -70,14 +70,6 @@ def test_a_new_rack_takes_the_open_leg(world):
     assert world.kinds("a") == ["granted", "changed"]
 
 
-def test_a_new_splitter_hangs_on_the_open_leg(world):
-    keep_serving(world, ["r1h2", "r2h1", "r3h1", "r4h1"])
-    extend(world, add_receivers=("r5h1", "r6h1"))
-    world.settle()
-    assert served(world) == {"r1h2", "r2h1", "r3h1", "r4h1", "r5h1", "r6h1"}
-    assert "splitter:s2" in world.core.view.holders
-
-
 def test_members_leave_without_a_gap_for_the_others(world):
     extend(world, add_receivers=("r5h1", "r6h1"))
     world.settle()
@@ -92,37 +84,16 @@ def test_all_members_change_places(world):
     extend(world, add_receivers=("r5h2",), remove_receivers=("r1h2", "r2h1", "r3h1", "r4h1"))
     world.settle()
     assert served(world) == {"r5h2"}
-    assert world.core.request(key_of("a")).parts[0].grant.receivers == ("r5h2",)
-
-
-def test_light_goes_when_only_the_own_rack_is_left_and_comes_back(world):
-    keep_serving(world, ["r1h2"])
-    extend(world, remove_receivers=("r2h1", "r3h1", "r4h1"))
-    world.settle()
-    assert served(world) == {"r1h2"}
-    assert world.core.view.holders == {}
-    assert not world.switches["ocs1"].held
-    extend(world, add_receivers=("r7h1",))
-    world.settle()
-    assert served(world) == {"r1h2", "r7h1"}
-
-
-def test_new_members_are_told_only_when_everything_is_there(world):
-    extend(world, add_receivers=("r5h1",))
-    part = world.core.request(key_of("a")).parts[0]
-    assert part.receivers == ("r1h2", "r2h1", "r3h1", "r4h1")
-    assert world.kinds("a") == ["granted"]
-    world.settle()
-    assert part.receivers == ("r1h2", "r2h1", "r3h1", "r4h1", "r5h1")
+    assert world.part().grant.receivers == ("r5h2",)
 
 
 def test_without_an_open_leg_nothing_changes():
     world = ready_world(make_fabric(4, [4]))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     before = state_of(world)
-    with pytest.raises(Rejected, match="no open splitter leg") as refusal:
+    with rejected("no_open_leg", "no open splitter leg"):
         extend(world, add_receivers=("r3h1",))
-    assert refusal.value.code == "no_open_leg"
+
     assert state_of(world) == before
     assert served(world) == {"r2h1"}
 
@@ -139,17 +110,15 @@ def test_a_first_tree_needs_resources():
     world = ready_world(make_fabric(3, [4]))
     world.granted(multicast("a", "r1h1", ["r1h2"]))
     world.granted(multicast("b", "r2h1", ["r3h1"]))
-    with pytest.raises(Rejected) as refusal:
+    with rejected("no_resources"):
         extend(world, add_receivers=("r2h1",))
-    assert refusal.value.code == "no_resources"
 
 
 def test_the_limit_of_splitters_holds_for_extensions():
     world = ready_world(make_fabric(6, [2, 2, 2]), CoreSettings(most_splitters=1))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
-    with pytest.raises(Rejected) as refusal:
+    with rejected("no_open_leg"):
         extend(world, add_receivers=("r4h1",))
-    assert refusal.value.code == "no_open_leg"
 
 
 @pytest.mark.parametrize(
@@ -172,16 +141,16 @@ def test_senseless_extensions_change_nothing(world, change, code, pending):
     if pending:
         world.submit(multicast("b", "r1h1", ["r1h2", "r2h1", "r3h1", "r4h1"]))
     before = state_of(world)
-    with pytest.raises(Rejected) as refusal:
+    with rejected(code):
         world.handle(ExtensionAsked(key_of("b" if pending else "a"), Extension(**change)))
-    assert refusal.value.code == code
+
     assert state_of(world) == before
 
 
 def test_more_time_needs_no_device(world):
     commands = extend(world, add_seconds=30.0)
     assert [type(c).__name__ for c in commands] == ["Publish"]
-    part = world.core.request(key_of("a")).parts[0]
+    part = world.part()
     assert (part.lease_end, part.grant.lease) == (40.0, 40.0)
     world.now = 39.9
     world.handle(Tick())
@@ -194,7 +163,7 @@ def test_more_time_needs_no_device(world):
 def test_more_bytes_lengthen_service_and_lease(world):
     world.now = 5.0
     extend(world, add_bytes=9 * 10**9)
-    part = world.core.request(key_of("a")).parts[0]
+    part = world.part()
     assert part.grant.estimated_service == 8.0
     assert (part.grant.lease, part.lease_end) == (16.0, 16.0)
     assert world.core.request(key_of("a")).current.bytes == 10**10
@@ -205,27 +174,25 @@ def test_extending_what_waits_changes_what_it_waits_for(world):
     request = key_of("b")
     world.handle(ExtensionAsked(request, Extension(add_receivers=("r6h1",), add_seconds=7.0, add_bytes=1)))
     assert world.kinds("b") == ["changed"]
-    world.handle(FinishAsked(key_of("a"), 0))
-    world.settle()
+    world.finish("a")
     grant = world.core.request(request).parts[0].grant
     assert grant.receivers == ("r5h1", "r6h1")
     assert grant.lease == 17.0
-    with pytest.raises(Rejected) as refusal:
+    with rejected("group_too_wide"):
         world.submit(multicast("c", "r1h1", ["r8h1"]))
         world.handle(ExtensionAsked(key_of("c"), Extension(add_receivers=tuple(f"r{n}h1" for n in range(2, 8)))))
-    assert refusal.value.code == "group_too_wide"
 
 
 def test_one_change_at_a_time(world):
     extend(world, add_receivers=("r5h1",))
-    with pytest.raises(Rejected) as refusal:
+    with rejected("busy"):
         extend(world, add_seconds=1.0)
-    assert refusal.value.code == "busy"
+
     world.settle()
     extend(world, add_seconds=1.0)
     world.submit(multicast("b", "r7h1", ["r8h1"]))
     with pytest.raises(Rejected) as refusal:
-        world.handle(ExtensionAsked(key_of("b"), Extension(add_seconds=1.0)))
+        world.extend("b", add_seconds=1.0)
     assert refusal.value.code == "busy", "while it is being configured"
 
 
@@ -235,7 +202,7 @@ def test_what_is_over_cannot_be_extended(world):
         extend(world, add_seconds=1.0)
     assert ended.value.state == "done"
     with pytest.raises(UnknownRequest):
-        world.handle(ExtensionAsked(key_of("zzz"), Extension(add_seconds=1.0)))
+        world.extend("zzz", add_seconds=1.0)
 
 
 @pytest.mark.parametrize("device", ["ocs1", 5], ids=["optical switch", "ToR"])
@@ -256,40 +223,16 @@ def test_a_refused_device_step_leaves_the_old_state(world, device):
     assert "r5h1" in served(world)
 
 
-def test_taking_away_is_tried_until_it_is_done(world):
-    extend(world, remove_receivers=("r4h1",))
-    world.work("ocs1", denied={0})
-    world.settle()
-    assert "port:r4/50" in world.core.view.holders
-    assert world.core.next_timer() == 1.0
-    world.now = 1.0
-    world.handle(Tick())
-    world.settle()
-    assert "port:r4/50" not in world.core.view.holders
-    assert served(world) == {"r1h2", "r2h1", "r3h1"}
-
-
-def test_withdrawn_in_the_middle_of_a_change_everything_goes(world):
-    extend(world, add_receivers=("r5h1", "r6h1"))
-    world.work("ocs1")
-    world.handle(WithdrawAsked(key_of("a")))
-    world.settle()
-    assert world.core.view.holders == {}
-    assert not world.switches["ocs1"].held
-    assert not any(tor.rules for tor in world.tors.values())
-
-
 def test_a_rack_whose_tor_is_away_cannot_join(world):
     world.handle(DeviceDown(5, "cable pulled"))
-    with pytest.raises(Rejected, match=r"the ToR of r5 is disconnected \(cable pulled\)") as refusal:
+    with rejected("device_away", r"the ToR of r5 is disconnected \(cable pulled\)"):
         extend(world, add_receivers=("r5h1",))
-    assert refusal.value.code == "device_away"
+
     world.handle(DeviceUp(5))
     extend(world, add_receivers=("r5h1",))
 
 
 def test_a_rack_that_needs_an_optical_switch_that_is_away_says_so(world):
     world.handle(DeviceDown("ocs1", "its session ended"))
-    with pytest.raises(Rejected, match=r"ocs1 is disconnected \(its session ended\)") as refusal:
+    with rejected("device_away", r"ocs1 is disconnected \(its session ended\)"):
         extend(world, add_receivers=("r5h1",))
-    assert refusal.value.code == "device_away"

@@ -7,14 +7,7 @@ from dataclasses import replace
 import pytest
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import (
-    ElementQuarantined,
-    FinishAsked,
-    Optimised,
-    ProgressTold,
-    SettingsChanged,
-    Tick,
-)
+from blast_controller.core.model.events import ElementQuarantined, FinishAsked, Optimised, ProgressTold, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -59,25 +52,19 @@ def work(world):
 
 
 def states(world):
-    return {world.core.request(key_of(key)).state for key in ("wide", "left", "right")}
+    return {world.state(key) for key in ("wide", "left", "right")}
 
 
 def active(world):
     names = ("wide", "left", "right", "late")
     known = [name for name in names if key_of(name) in world.core.requests]
-    return {name for name in known if world.core.request(key_of(name)).state is PartState.ACTIVE}
+    return {name for name in known if world.state(name) is PartState.ACTIVE}
 
 
 def tick(world, after):
     world.now += after
     world.handle(Tick())
     work(world)
-
-
-def test_greed_alone_lights_the_wide_one(world):
-    world.handle(SettingsChanged(replace(SETTINGS, optimise=0.0)))
-    finish_first(world)
-    assert active(world) == {"wide"} and not world.questions
 
 
 def test_a_contended_decision_waits_for_its_answer(world):
@@ -121,11 +108,11 @@ def test_a_late_optimiser_is_not_waited_for_again_until_it_has_answered(world):
     assert active(world) == {"left", "right"}
     world.handle(FinishAsked(key_of("left"), 0))
     work(world)
-    assert world.core.request(key_of("left2")).state is PartState.ACTIVE
+    assert world.state("left2") is PartState.ACTIVE
     world.handle(FinishAsked(key_of("right"), 0))
     world.handle(FinishAsked(key_of("left2"), 0))
     work(world)
-    assert world.core.request(key_of("wide2")).state is PartState.ACTIVE
+    assert world.state("wide2") is PartState.ACTIVE
 
 
 def test_what_changes_meanwhile_makes_the_answer_stale(world):
@@ -142,33 +129,6 @@ def test_what_changes_meanwhile_makes_the_answer_stale(world):
     world.think()
     work(world)
     assert active(world) == {"left", "right"}
-
-
-def test_a_decision_is_never_postponed_for_longer_however_often_it_changes(world):
-    finish_first(world)
-    began = world.now
-    for number in range(20):
-        if active(world):
-            break
-        world.now += BUDGET / 4
-        ask(world, f"more{number}", "r1h1", ["r2h1"], GB)
-        while world.questions:
-            world.handle(Optimised(world.questions.popleft().revision))
-        work(world)
-    assert active(world) and world.now - began <= 2 * BUDGET
-
-
-def test_what_does_not_matter_leaves_the_answer_good(world):
-    finish_first(world)
-    tick(world, 0.5 * BUDGET)
-    ask(world, "late", "r7h1", ["r8h1"], GB // 100)
-    assert len(world.questions) == 1
-    world.think()
-    work(world)
-    assert world.questions and active(world) == set(), "one more competes now, and the question is another"
-    world.think()
-    work(world)
-    assert active(world) == {"left", "right", "late"}
 
 
 @pytest.mark.parametrize(
@@ -196,33 +156,6 @@ def test_splitters_that_do_not_do_are_replaced(world):
     assert active(world) == {"left", "right"}
 
 
-def test_an_answer_to_nothing_is_nothing(world):
-    world.handle(Optimised(17, (Chosen((key_of("left"), 0), "ocs1", (4,)),)))
-    assert states(world) == {PartState.PENDING}
-    finish_first(world)
-    world.think()
-    work(world)
-    assert active(world) == {"left", "right"}
-
-
-def test_turned_off_while_a_decision_waits_it_is_made(world):
-    finish_first(world)
-    world.handle(SettingsChanged(replace(SETTINGS, optimise=0.0)))
-    work(world)
-    assert active(world) == {"wide"}
-
-
-def test_after_a_crash_the_question_is_asked_anew(world):
-    finish_first(world)
-    world.restart()
-    for name in world.devices:
-        world.come_back(name)
-    world.deliver_together(len(world.devices))
-    assert active(world) == set() and len(world.questions) == 1
-    world.settle()
-    assert active(world) == {"left", "right"}
-
-
 def test_a_higher_priority_goes_first_whatever_others_are_worth(world):
     world.submit(replace(multicast("late", "r3h1", ["r4h1", "r2h1"], GB // 1000), priority=1))
     finish_first(world)
@@ -232,9 +165,8 @@ def test_a_higher_priority_goes_first_whatever_others_are_worth(world):
 
 def test_who_may_pause_keeps_its_light_until_the_answer():
     world = ready_world(make_fabric(6, [4, 4]), replace(SETTINGS, policy="srpt-lease", optimise=BUDGET))
-    world.submit(replace(multicast("long", "r1h1", ["r2h1", "r3h1", "r4h1"], 10 * GB), may_pause=True))
-    world.settle()
-    part = world.core.request(key_of("long")).parts[0]
+    world.serve(replace(multicast("long", "r1h1", ["r2h1", "r3h1", "r4h1"], 10 * GB), may_pause=True))
+    part = world.part("long")
     ask(world, "a", "r1h1", ["r2h1", "r5h1"], GB // 10)
     ask(world, "b", "r1h1", ["r3h1", "r6h1"], GB // 10)
     world.handle(ProgressTold(key_of("long"), 0, GB // 2))
@@ -245,4 +177,13 @@ def test_who_may_pause_keeps_its_light_until_the_answer():
     world.settle()
     kinds = [event.kind for event in world.core.request(key_of("long")).events]
     assert kinds[:2] == [EventKind.GRANTED, EventKind.PAUSED]
-    assert {world.core.request(key_of(key)).state for key in "ab"} == {PartState.ACTIVE, PartState.PENDING}
+    assert {world.state(key) for key in "ab"} == {PartState.ACTIVE, PartState.PENDING}
+
+
+def test_an_answer_to_nothing_is_nothing(world):
+    world.handle(Optimised(17, (Chosen((key_of("left"), 0), "ocs1", (4,)),)))
+    assert states(world) == {PartState.PENDING}
+    finish_first(world)
+    world.think()
+    work(world)
+    assert active(world) == {"left", "right"}

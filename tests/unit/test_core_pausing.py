@@ -8,18 +8,10 @@ import pytest
 
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
 from blast_controller.core.model.errors import Rejected, RequestEnded
-from blast_controller.core.model.events import (
-    ExtensionAsked,
-    FinishAsked,
-    LightAlarm,
-    ProgressTold,
-    Tick,
-    WithdrawAsked,
-)
+from blast_controller.core.model.events import LightAlarm, ProgressTold
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.requests import EventKind, Extension
+from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 SETTINGS = CoreSettings(reconcile_every=None, keep_warm=60.0)
@@ -33,29 +25,12 @@ def world():
 
 
 def ask(world, key, sender, receivers, size=10 * GB, **how):
-    world.submit(replace(multicast(key, sender, receivers, size), **how))
-    world.settle()
+    world.serve(replace(multicast(key, sender, receivers, size), **how))
     return world.core.request(key_of(key))
 
 
-def part_of(world, key, number=0):
-    return world.core.request(key_of(key)).parts[number]
-
-
-def later(world, seconds):
-    world.now += seconds
-    world.handle(Tick())
-    world.settle()
-
-
 def tell(world, key, reached, part=0):
-    world.handle(ProgressTold(key_of(key), part, reached))
-    world.settle()
-
-
-def finish(world, key, part=0):
-    world.handle(FinishAsked(key_of(key), part))
-    world.settle()
+    world.run(ProgressTold(key_of(key), part, reached))
 
 
 def kinds(world, key):
@@ -72,12 +47,12 @@ def short_one(world):
 
 def test_a_lease_is_one_chunk_and_goes_on_while_nobody_waits(world):
     long_one(world)
-    grant = part_of(world, "long").grant
+    grant = world.part("long").grant
     assert grant.first_byte == 0 and 0.5 <= grant.lease < 1.0 and grant.estimated_service == pytest.approx(8.0)
     world.commands.clear()
     tell(world, "long", GB // 2)
-    later(world, grant.lease)
-    part = part_of(world, "long")
+    world.advance(grant.lease)
+    part = world.part("long")
     assert part.state is PartState.ACTIVE and kinds(world, "long") == [EventKind.GRANTED, EventKind.CHANGED]
     assert part.grant.first_byte == GB // 2 and part.grant.estimated_service == pytest.approx(7.6)
     assert not [c for c in world.commands if isinstance(c, SetCircuits | SetForwarding)]
@@ -86,65 +61,22 @@ def test_a_lease_is_one_chunk_and_goes_on_while_nobody_waits(world):
 def test_who_is_shorter_goes_first_and_the_paused_one_continues_at_its_byte(world):
     long_one(world)
     short_one(world)
-    assert part_of(world, "short").state is PartState.PENDING
+    assert world.part("short").state is PartState.PENDING
     tell(world, "long", GB // 2)
-    later(world, part_of(world, "long").grant.lease)
-    assert part_of(world, "long").state is PartState.PENDING and part_of(world, "short").state is PartState.ACTIVE
-    assert kinds(world, "long")[-1] is EventKind.PAUSED and part_of(world, "long").grant is None
-    finish(world, "short")
-    part = part_of(world, "long")
+    world.advance(world.part("long").grant.lease)
+    assert world.part("long").state is PartState.PENDING and world.part("short").state is PartState.ACTIVE
+    assert kinds(world, "long")[-1] is EventKind.PAUSED and world.part("long").grant is None
+    world.finish("short")
+    part = world.part("long")
     assert part.state is PartState.ACTIVE and part.grant.first_byte == GB // 2
     assert world.receivers_of(world.fabric.hosts["r1h1"], part.grant.group_address) == {"r2h1", "r3h1"}
-
-
-def test_the_pieces_change_hands_in_one_round(world):
-    long_one(world)
-    short_one(world)
-    tell(world, "long", GB // 2)
-    world.commands.clear()
-    world.now += part_of(world, "long").grant.lease
-    world.handle(Tick())
-    (command,) = [c for c in world.commands if isinstance(c, SetCircuits)]
-    assert sorted(bool(change.connect) for change in command.changes) == [False, True]
 
 
 def test_a_sender_that_says_nothing_within_its_lease_loses_the_request(world):
     """It has vanished: nobody else could know how far it is."""
     long_one(world)
-    later(world, part_of(world, "long").grant.lease + 0.01)
-    assert part_of(world, "long").state is PartState.EXPIRED
-
-
-def test_who_may_not_pause_is_not_paused(world):
-    ask(world, "long", "r1h1", ["r2h1", "r3h1"])
-    short_one(world)
-    lease = part_of(world, "long").grant.lease
-    assert lease >= 16.0
-    later(world, lease / 2)
-    assert part_of(world, "long").state is PartState.ACTIVE
-
-
-def test_a_paused_transfer_continues_after_a_restart(world):
-    long_one(world)
-    short_one(world)
-    tell(world, "long", GB // 2)
-    later(world, part_of(world, "long").grant.lease)
-    world.restart()
-    world.connect_all()
-    world.settle()
-    assert part_of(world, "long").state is PartState.PENDING and part_of(world, "short").state is PartState.ACTIVE
-    finish(world, "short")
-    assert part_of(world, "long").grant.first_byte == GB // 2
-
-
-def test_a_paused_transfer_can_be_withdrawn(world):
-    long_one(world)
-    short_one(world)
-    tell(world, "long", GB // 2)
-    later(world, part_of(world, "long").grant.lease)
-    world.handle(WithdrawAsked(key_of("long")))
-    finish(world, "short")
-    assert part_of(world, "long").state is PartState.WITHDRAWN
+    world.advance(world.part("long").grant.lease + 0.01)
+    assert world.part("long").state is PartState.EXPIRED
 
 
 @pytest.mark.parametrize("reached", [-1, GB // 2 - 1, 10 * GB + 1])
@@ -159,12 +91,9 @@ def test_progress_of_what_is_over_or_not_there_is_refused(world):
     long_one(world)
     with pytest.raises(Rejected, match="no part 1"):
         world.handle(ProgressTold(key_of("long"), 1, 0))
-    finish(world, "long")
+    world.finish("long")
     with pytest.raises(RequestEnded):
         world.handle(ProgressTold(key_of("long"), 0, GB))
-
-
-# ---------------------------------------------------------------------------------------------------- parts
 
 
 def busy_rack(world):
@@ -182,70 +111,40 @@ def test_a_part_is_served_at_once_and_the_rest_when_its_rack_is_free():
     assert first.grant.unserved == ("r5h1",)
     reached = world.receivers_of(world.fabric.hosts["r1h1"], first.grant.group_address)
     assert reached == set(first.receivers)
-    finish(world, "other")
+    world.finish("other")
     assert rest.state is PartState.PENDING, "the sender has one transmitter"
-    finish(world, "wide")
+    world.finish("wide")
     assert rest.state is PartState.ACTIVE and rest.grant.first_byte == 0 and rest.grant.part == 1
-    finish(world, "wide", 1)
-    assert world.core.request(key_of("wide")).state is PartState.DONE
-
-
-def test_parts_are_disjoint_and_make_the_whole_also_after_a_restart():
-    world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
-    busy_rack(world)
-    world.restart()
-    world.connect_all()
-    world.settle()
-    parts = world.core.request(key_of("wide")).parts
-    told = [host for part in parts for host in part.receivers]
-    assert sorted(told) == sorted(world.core.request(key_of("wide")).current.receivers) and len(parts) == 2
-    finish(world, "other")
-    finish(world, "wide")
-    assert parts[1].state is PartState.ACTIVE
-
-
-def test_who_may_not_be_split_waits_for_all():
-    world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
-    ask(world, "other", "r6h1", ["r5h1"])
-    wide = ask(world, "wide", "r1h1", ["r2h1", "r3h1", "r4h1", "r5h1"])
-    assert [part.state for part in wide.parts] == [PartState.PENDING]
+    world.finish("wide", 1)
+    assert world.state("wide") is PartState.DONE
 
 
 def test_a_request_in_parts_is_not_changed():
     world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
     busy_rack(world)
     with pytest.raises(Rejected, match="several parts"):
-        world.handle(ExtensionAsked(key_of("wide"), Extension(add_seconds=1.0)))
-
-
-def test_withdrawing_ends_every_part():
-    world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
-    busy_rack(world)
-    world.handle(WithdrawAsked(key_of("wide")))
-    world.settle()
-    assert {part.state for part in world.core.request(key_of("wide")).parts} == {PartState.WITHDRAWN}
-    assert [r.state for r in world.core.reservations] == [ReservationState.LIT]
+        world.extend("wide", add_seconds=1.0)
 
 
 def test_progress_does_not_shorten_a_lease(world):
     ask(world, "long", "r1h1", ["r2h1", "r3h1"], size=100 * GB)
-    before = part_of(world, "long").lease_end
+    before = world.part("long").lease_end
     tell(world, "long", 90 * GB)
-    world.handle(ExtensionAsked(key_of("long"), Extension(add_seconds=5.0)))
+    world.extend("long", add_seconds=5.0)
     world.settle()
-    assert part_of(world, "long").lease_end == pytest.approx(before + 5.0)
+    assert world.part("long").lease_end == pytest.approx(before + 5.0)
 
 
 def test_what_was_told_while_paused_is_no_sign_of_life_in_the_next_lease(world):
     long_one(world)
     short_one(world)
     tell(world, "long", GB // 2)
-    later(world, part_of(world, "long").grant.lease)
+    world.advance(world.part("long").grant.lease)
     tell(world, "long", GB)
-    finish(world, "short")
-    assert part_of(world, "long").grant.first_byte == GB
-    later(world, part_of(world, "long").grant.lease + 0.01)
-    assert part_of(world, "long").state is PartState.EXPIRED
+    world.finish("short")
+    assert world.part("long").grant.first_byte == GB
+    world.advance(world.part("long").grant.lease + 0.01)
+    assert world.part("long").state is PartState.EXPIRED
 
 
 def test_a_repair_leaves_a_part_its_own_receivers():
@@ -253,7 +152,6 @@ def test_a_repair_leaves_a_part_its_own_receivers():
     wide = busy_rack(world)
     before = wide.parts[0].receivers
     reservation = next(r for r in world.core.reservations if r.id == wide.parts[0].reservation)
-    world.handle(LightAlarm("ocs1", reservation.layout.tree.leaves[0].port.output, "LOS"))
-    world.settle()
+    world.run(LightAlarm("ocs1", reservation.layout.tree.leaves[0].port.output, "LOS"))
     assert kinds(world, "wide")[-1] is EventKind.CHANGED
     assert wide.parts[0].receivers == before == wide.parts[0].grant.receivers

@@ -6,20 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.model.commands import SetCircuits, SetForwarding
-from blast_controller.core.model.errors import KeyReused, Rejected
-from blast_controller.core.model.events import (
-    ElementQuarantined,
-    ElementReleased,
-    ExtensionAsked,
-    FinishAsked,
-    RequestSubmitted,
-    Tick,
-    WithdrawAsked,
-)
+from blast_controller.core.model.errors import FabricError, KeyReused
+from blast_controller.core.model.events import FinishAsked, RequestSubmitted
+from blast_controller.core.model.fabric import OpticalPort, Rack, StaticTree
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.requests import Extension
-from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
@@ -30,20 +20,6 @@ def world():
     return ready_world(make_fabric(5, [4, 4]))
 
 
-def part_of(world, key="a"):
-    return world.core.request(key_of(key)).parts[0]
-
-
-def served(world, key="a", sender="r1h1"):
-    return world.receivers_of(world.fabric.hosts[sender], part_of(world, key).grant.group_address)
-
-
-def later(world, seconds):
-    world.now += seconds
-    world.handle(Tick())
-    world.settle()
-
-
 def come_up(world):
     """A new process, to which every device connects; what it tells devices is in `world.commands`."""
     world.restart()
@@ -52,73 +28,15 @@ def come_up(world):
     world.settle()
 
 
-def told_devices(world):
-    return [c for c in world.commands if isinstance(c, SetCircuits | SetForwarding)]
-
-
-# ------------------------------------------------------------------------------------------------ each state
-
-
-@pytest.mark.parametrize("done", [(), ("ocs1",), (1, 2, 3), ("ocs1", 1), ("ocs1", 1, 2, 3)], ids=str)
-def test_what_was_being_lit_is_undone_and_waits_again(world, done):
-    world.submit(multicast("a", "r1h1", GROUP))
-    for name in done:
-        world.work(name)
-    world.restart()
-    assert part_of(world).state is PartState.PENDING
-    assert world.core.view.holders, "nothing is free before the devices have confirmed that it is undone"
-    world.connect_all()
-    world.settle()
-    assert world.kinds("a") == ["granted"]
-    assert part_of(world).reservation == 2
-    assert served(world) == set(GROUP)
-    assert world.switches["ocs1"].held == set(next(iter(world.core.reservations)).layout.circuits)
-
-
-def test_lit_trees_are_not_touched(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.granted(multicast("b", "r4h1", ["r5h1", "r4h2"]))
-    before = {name: world.device(name).held for name in world.devices}
-    moments = []
-    world.after_operation = lambda: moments.append(world)
-    come_up(world)
-    assert told_devices(world) == []
-    assert not moments
-    assert {name: world.device(name).held for name in world.devices} == before
-    assert served(world) == set(GROUP)
-
-
-def test_what_a_lit_tree_has_lost_meanwhile_is_given_back(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.restart()
-    world.come_back("ocs1", forgets=lambda circuit: circuit == 1)
-    world.come_back(2, forgets=lambda rule: True)
-    world.connect_all()
-    world.settle()
-    assert served(world) == set(GROUP)
-    assert world.kinds("a") == ["granted"]
-
-
-def test_releasing_goes_on(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.handle(FinishAsked(key_of("a"), 0))
-    world.work(2)
-    come_up(world)
-    assert world.core.view.holders == {}
-    assert not world.switches["ocs1"].held
-    assert not any(tor.rules for tor in world.tors.values())
-    assert part_of(world).state is PartState.DONE
-
-
 @pytest.mark.parametrize("worked", range(4))
 def test_adding_is_undone_and_the_client_is_told(world, worked):
     world.granted(multicast("a", "r1h1", GROUP))
-    world.after_operation = lambda: set(GROUP) <= served(world) or pytest.fail("a receiver who stays was cut off")
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1", "r2h2"), remove_receivers=("r3h1",))))
+    world.after_operation = lambda: set(GROUP) <= world.served() or pytest.fail("a receiver who stays was cut off")
+    world.extend("a", add_receivers=("r4h1", "r2h2"), remove_receivers=("r3h1",))
     for name in [name for name in world.devices if world.device(name).queue][:worked]:
         world.work(name)
     come_up(world)
-    assert served(world) == set(GROUP)
+    assert world.served() == set(GROUP)
     assert world.kinds("a") == ["granted", "changed"]
     event = world.core.request(key_of("a")).events[-1]
     assert event.reason == "the controller restarted during the change"
@@ -127,89 +45,12 @@ def test_adding_is_undone_and_the_client_is_told(world, worked):
     assert {c.output for c in world.switches["ocs1"].held if c.output <= 5} == {2, 3}
 
 
-def adding_done(world):
-    """The change has come as far as taking the old away."""
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",), remove_receivers=("r3h1",))))
-    for name in world.devices:
-        while world.device(name).queue and next(iter(world.core.reservations)).change.phase.value == "adding":
-            world.work(name)
-            world.deliver()
-
-
-@pytest.mark.parametrize("worked", range(3))
-def test_removing_goes_on(world, worked):
-    world.granted(multicast("a", "r1h1", GROUP))
-    adding_done(world)
-    assert next(iter(world.core.reservations)).change.phase.value == "removing"
-    for name in [name for name in world.devices if world.device(name).queue][:worked]:
-        world.work(name)
-    come_up(world)
-    assert served(world) == {"r2h1", "r4h1"}
-    assert world.kinds("a") == ["granted", "changed"]
-    assert world.core.request(key_of("a")).events[-1].reason is None
-    assert part_of(world).receivers == ("r2h1", "r4h1")
-    assert "port:r3/50" not in world.core.view.holders
-
-
-def test_undoing_goes_on(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
-    world.work("ocs1", denied={0})
-    world.work(4)
-    world.deliver()
-    assert next(iter(world.core.reservations)).change.phase.value == "undoing"
-    come_up(world)
-    assert served(world) == set(GROUP)
-    assert "denied" in world.core.request(key_of("a")).events[-1].reason
-    assert not world.tors[4].rules
-
-
-def test_withdrawn_in_a_change_everything_goes(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
-    world.work("ocs1")
-    world.handle(WithdrawAsked(key_of("a")))
-    come_up(world)
-    assert world.core.view.holders == {}
-    assert not world.switches["ocs1"].held
-    assert not any(tor.rules for tor in world.tors.values())
-
-
-def test_died_before_any_deed_of_a_grant_it_is_granted_once_in_the_end():
-    """A commit, a command to each device, a message to the client: the process may end before any of them."""
-    for deeds in range(9):
-        world = ready_world(make_fabric(3, [4]))
-        world.crash_after = deeds
-        world.handle(RequestSubmitted(multicast("a", "r1h1", GROUP)))
-        world.settle()
-        if not world.running:
-            world.start()
-            world.connect_all()
-        world.crash_after = None
-        world.handle(RequestSubmitted(multicast("a", "r1h1", GROUP)))
-        world.settle()
-        assert world.kinds("a") == ["granted"], deeds
-        assert served(world) == set(GROUP)
-        assert len(list(world.core.reservations)) == 1
-
-
-# ---------------------------------------------------------------------------------------------- what is kept
-
-
-def test_quarantine_and_its_reason_are_kept(world):
-    world.handle(ElementQuarantined("splitter:s1", "dirty"))
-    world.handle(ElementQuarantined("port:r2/50", "dirty"))
-    world.handle(ElementReleased("port:r2/50"))
-    come_up(world)
-    assert world.core.view.quarantined == {"splitter:s1": "dirty"}
-
-
 def test_numbers_and_addresses_are_not_used_again_at_once(world):
     """A late packet or a rule with an old cookie must not meet a new group."""
     world.granted(multicast("a", "r1h1", GROUP))
-    first = part_of(world)
+    first = world.part()
     world.granted(multicast("b", "r4h1", ["r5h1"]))
-    second = part_of(world, "b")
+    second = world.part("b")
     numbers = {first.reservation, second.reservation}
     addresses = {first.grant.group_address, second.grant.group_address}
     for key in "ab":
@@ -219,19 +60,6 @@ def test_numbers_and_addresses_are_not_used_again_at_once(world):
     third = world.granted(multicast("c", "r1h1", GROUP))
     assert third.reservation not in numbers
     assert third.grant.group_address not in addresses
-
-
-def test_addresses_go_on_behind_the_last_one_given_whatever_is_live(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.granted(multicast("b", "r4h1", ["r5h1"]))
-    freed = part_of(world, "b").grant.group_address
-    world.handle(FinishAsked(key_of("b"), 0))
-    world.settle()
-    come_up(world)
-    assert world.granted(multicast("c", "r4h1", ["r5h1"])).grant.group_address not in {
-        freed,
-        part_of(world).grant.group_address,
-    }
 
 
 def test_a_new_clock_gives_every_lease_its_full_length():
@@ -244,19 +72,10 @@ def test_a_new_clock_gives_every_lease_its_full_length():
     world.crash()
     world.start(now=5.0)
     world.connect_all()
-    later(world, lease - 0.5)
-    assert part_of(world).state is PartState.ACTIVE
-    later(world, 0.5)
-    assert part_of(world).state is PartState.EXPIRED
-
-
-def test_added_time_is_part_of_the_lease_after_a_restart(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_seconds=30.0)))
-    come_up(world)
-    assert part_of(world).lease_end == world.now + 40.0
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_seconds=2.0)))
-    assert part_of(world).lease_end == world.now + 42.0
+    world.advance(lease - 0.5)
+    assert world.part().state is PartState.ACTIVE
+    world.advance(0.5)
+    assert world.part().state is PartState.EXPIRED
 
 
 def test_patience_begins_anew():
@@ -266,10 +85,10 @@ def test_patience_begins_anew():
     world.now = 104.0
     world.crash()
     world.start(now=0.0)
-    later(world, 4.9)
-    assert part_of(world).state is PartState.PENDING
-    later(world, 0.1)
-    assert part_of(world).state is PartState.EXPIRED
+    world.advance(4.9)
+    assert world.part().state is PartState.PENDING
+    world.advance(0.1)
+    assert world.part().state is PartState.EXPIRED
 
 
 @pytest.mark.parametrize("asked_again", [False, True])
@@ -283,70 +102,127 @@ def test_whoever_waited_on_a_connection_has_a_grace_to_ask_again(asked_again):
     world.now += grace / 2
     if asked_again:
         world.handle(RequestSubmitted(wanted, attached=True))
-    later(world, grace)
-    assert part_of(world).state is (PartState.PENDING if asked_again else PartState.WITHDRAWN)
-    assert part_of(world, "b").state is PartState.PENDING, "nobody waited for it on a connection"
-
-
-def test_a_granted_request_outlives_the_connection_that_waited_for_it(world):
-    world.handle(RequestSubmitted(multicast("a", "r1h1", GROUP), attached=True))
-    world.settle()
-    come_up(world)
-    later(world, world.core.settings.orphan_grace)
-    assert part_of(world).state is PartState.ACTIVE
+    world.advance(grace)
+    assert world.part().state is (PartState.PENDING if asked_again else PartState.WITHDRAWN)
+    assert world.part("b").state is PartState.PENDING, "nobody waited for it on a connection"
 
 
 def test_ended_requests_are_remembered_their_full_time_again(world):
     wanted = multicast("a", "r1h1", GROUP)
     world.granted(wanted)
-    world.handle(FinishAsked(key_of("a"), 0))
-    world.settle()
+    world.finish("a")
     events = world.core.request(key_of("a")).events
     world.now = 3599.0
     come_up(world)
     assert world.core.request(key_of("a")).events == events
     world.handle(RequestSubmitted(wanted))
-    assert part_of(world).state is PartState.DONE
+    assert world.part().state is PartState.DONE
     with pytest.raises(KeyReused):
         world.handle(RequestSubmitted(replace(wanted, bytes=7)))
-    later(world, 3599.0)
+    world.advance(3599.0)
     assert key_of("a") in world.core.requests
-    later(world, 1.0)
+    world.advance(1.0)
     assert key_of("a") not in world.core.requests
     come_up(world)
     assert key_of("a") not in world.core.requests, "the journal has forgotten it, too"
-
-
-def test_events_are_numbered_on(world):
-    world.granted(multicast("a", "r1h1", GROUP))
-    come_up(world)
-    world.handle(FinishAsked(key_of("a"), 0))
-    assert [(e.sequence, e.kind.value) for e in world.core.request(key_of("a")).events] == [
-        (1, "granted"),
-        (2, "ended"),
-    ]
 
 
 def test_who_waits_keeps_their_place(world):
     """One that was being lit when the controller died came before those that waited; all weigh the same."""
     for key in "abc":
         world.submit(multicast(key, "r1h1", GROUP))
-    assert part_of(world, "a").state is PartState.CONFIGURING
+    assert world.part().state is PartState.CONFIGURING
     world.restart()
     assert [key for (_, key), _ in world.core.view.waiting] == ["a", "b", "c"]
     world.connect_all()
     world.settle()
-    assert [key for key in "abc" if part_of(world, key).state is PartState.ACTIVE] == ["a"]
+    assert [key for key in "abc" if world.part(key).state is PartState.ACTIVE] == ["a"]
 
 
-def test_a_request_that_was_too_much_is_not_in_the_journal(world):
-    with pytest.raises(Rejected):
-        world.submit(multicast("a", "r1h1", ["nobody"]))
+def without_rack_3(fabric):
+    hosts = {name: host for name, host in fabric.hosts.items() if host.rack != "r3"}
+    return replace(fabric, racks={n: r for n, r in fabric.racks.items() if n != "r3"}, hosts=hosts)
+
+
+def other_fibre(fabric):
+    rack = fabric.racks["r3"]
+    port = replace(rack.optical_ports[0], input=99)
+    return replace(fabric, racks={**fabric.racks, "r3": replace(rack, optical_ports=(port,))})
+
+
+def other_legs(fabric):
+    return replace(fabric, splitters={n: replace(s, outputs=s.outputs[::-1]) for n, s in fabric.splitters.items()})
+
+
+def without_splitters(fabric):
+    return replace(fabric, splitters={})
+
+
+def other_datapath(fabric):
+    return replace(fabric, racks={**fabric.racks, "r3": replace(fabric.racks["r3"], datapath=77)})
+
+
+@pytest.mark.parametrize("other", [without_rack_3, other_fibre, other_legs, without_splitters, other_datapath])
+@pytest.mark.parametrize("state", ["lit", "configuring", "releasing"])
+def test_light_on_hardware_that_the_configuration_has_not_stops_the_start(world, other, state):
+    world.submit(multicast("a", "r1h1", GROUP))
+    if state != "configuring":
+        world.settle()
+    if state == "releasing":
+        world.handle(FinishAsked(key_of("a"), 0))
+    world.fabric = other(world.fabric)
+    world.crash()
+    with pytest.raises(FabricError, match="the journal holds"):
+        world.start()
+
+
+def test_hardware_that_nobody_holds_may_go(world):
+    world.granted(multicast("a", "r1h1", GROUP))
+    gone = {name: splitter for name, splitter in world.fabric.splitters.items() if name == "s1"}
+    port = OpticalPort("r6", 50, "ocs1", 90, 90)
+    world.fabric = replace(world.fabric, splitters=gone, racks={**world.fabric.racks, "r6": Rack("r6", 6, (port,))})
     come_up(world)
-    assert not world.core.requests
+    assert world.served() == set(GROUP)
 
 
-def test_audits_are_made_after_a_restart_too():
-    world = ready_world(make_fabric(3, [4]), CoreSettings(reconcile_every=7.0))
+def test_a_host_that_somebody_waits_for_must_be_in_the_configuration(world):
+    world.submit(multicast("a", "r1h1", GROUP))
+    world.submit(multicast("b", "r1h1", ["r3h2", "r4h1"]))
+    world.withdraw("a")
+    world.withdraw("b")
+    hosts = {name: host for name, host in world.fabric.hosts.items() if name != "r3h2"}
+    fabric = replace(world.fabric, hosts=hosts)
+    world.submit(multicast("c", "r1h1", ["r2h1"]))
+    world.submit(multicast("d", "r1h1", ["r3h2", "r4h1"]))
+    world.crash()
+    world.fabric = fabric
+    with pytest.raises(FabricError, match=r"r3h2"):
+        world.start()
+
+
+def test_hosts_of_requests_that_are_over_may_go(world):
+    world.granted(multicast("a", "r1h1", ["r3h2"]))
+    world.finish("a")
+    world.fabric = replace(world.fabric, hosts={n: h for n, h in world.fabric.hosts.items() if n != "r3h2"})
     come_up(world)
-    assert world.core.next_timer() == world.now + 7.0
+    assert world.part().state is PartState.DONE
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"t1": StaticTree("t1", "r1", 61, None, {"r2": 60, "r3": 60}, frozenset())},
+        {"t1": StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 62}, frozenset())},
+    ],
+    ids=["gone", "another root port", "another leaf port"],
+)
+def test_a_static_tree_in_use_must_stay_as_it_is(other):
+    fabric = make_fabric(3)
+    tree = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 60}, frozenset())
+    world = ready_world(replace(fabric, static_trees={"t1": tree}))
+    world.granted(multicast("a", "r1h1", GROUP))
+    world.crash()
+    world.fabric = replace(fabric, static_trees=other)
+    with pytest.raises(FabricError, match="static tree t1"):
+        world.start()

@@ -93,18 +93,6 @@ def test_a_target_takes_what_is_in_the_table_and_nothing_else(state: TargetState
             target.take(event)
 
 
-def test_every_row_of_the_table_in_the_docstring_is_one_of_the_code() -> None:
-    rows = [line.strip("| ").split(" | ") for line in (rollout.__doc__ or "").splitlines() if line.startswith("| ")]
-    events = [TargetEvent(name) for name in (rows[0][1], rows[0][2], "failure", "found done")]
-    told = {
-        (TargetState(row[0]), event): TargetState(cell)
-        for row in rows[1:]
-        for event, cell in zip(events, row[1:], strict=True)
-        if cell != "–"
-    }
-    assert told == rollout.TRANSITIONS
-
-
 @pytest.mark.parametrize("phase", ChangePhase)
 def test_a_change_is_decided_once(phase: ChangePhase) -> None:
     for what in (Change.added, lambda made: Change.missed(made, "no light")):

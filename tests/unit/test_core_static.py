@@ -9,18 +9,10 @@ import pytest
 from blast_controller.core.light.static_tree import covers, light_of
 from blast_controller.core.model.commands import Forward, SetCircuits, SetForwarding
 from blast_controller.core.model.errors import Rejected
-from blast_controller.core.model.events import (
-    ElementQuarantined,
-    ElementReleased,
-    ExtensionAsked,
-    FinishAsked,
-    PortChanged,
-    Tick,
-)
+from blast_controller.core.model.events import ElementQuarantined, ElementReleased, PortChanged, Tick
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.requests import Extension
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.core import make_fabric, multicast, ready_world, rejected
 
 AT_TOR = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h2"}))
 """From the ToR of r1 to the ToRs of r2 and r3, and straight to the host r4h2."""
@@ -37,22 +29,9 @@ def world_with(*trees, splitters=(), ports=0):
     return ready_world(fabric_with(*trees, splitters=splitters, ports=ports))
 
 
-def part_of(world, key="a"):
-    return world.core.request(key_of(key)).parts[0]
-
-
-def reason(world, key="a"):
-    return world.core.reason(world.core.request(key_of(key)).current, part_of(world, key), world.now)
-
-
 def rules(world):
     """What each ToR forwards, by datapath."""
     return {tor.datapath: {forward for _, forward in tor.held} for tor in world.tors.values() if tor.rules}
-
-
-def finish(world, key="a"):
-    world.handle(FinishAsked(key_of(key), 0))
-    world.settle()
 
 
 def test_what_a_static_tree_serves_when_a_tor_comes_takes_nothing_of_the_switch_in_the_policys_mind():
@@ -60,18 +39,13 @@ def test_what_a_static_tree_serves_when_a_tor_comes_takes_nothing_of_the_switch_
     world = world_with(AT_HOST, ports=1)
     world.lose(3)
     world.settle()
-    world.submit(multicast("a", "r1h2", ["r3h2"]))
-    world.settle()
-    assert part_of(world).state is PartState.PENDING
+    world.serve(multicast("a", "r1h2", ["r3h2"]))
+    assert world.part().state is PartState.PENDING
     world.come_back(3)
     world.settle()
-    assert part_of(world).state is PartState.ACTIVE and set(world.core.view.holders) == {"static:t2"}
-    world.submit(multicast("b", "r3h1", ["r1h1"]))
-    world.settle()
-    assert part_of(world, "b").state is PartState.ACTIVE
-
-
-# ------------------------------------------------------------------------------------------------ coverage
+    assert world.part().state is PartState.ACTIVE and set(world.core.view.holders) == {"static:t2"}
+    world.serve(multicast("b", "r3h1", ["r1h1"]))
+    assert world.part("b").state is PartState.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -111,9 +85,6 @@ def test_light_uses_only_the_leaves_that_have_members():
     assert (light.circuits, light.elements, light.open_legs) == ((), {"static:t1"}, ())
 
 
-# ------------------------------------------------------------------------------------------------ granting
-
-
 def test_it_is_granted_through_rules_alone():
     world = world_with(AT_TOR)
     part = world.granted(multicast("a", "r1h1", ["r1h2", *GROUP]))
@@ -125,7 +96,7 @@ def test_it_is_granted_through_rules_alone():
     }
     assert not [c for c in world.commands if isinstance(c, SetCircuits)]
     assert world.core.view.holders == {"static:t1": 1}
-    finish(world)
+    world.finish("a")
     assert rules(world) == {}
     assert world.core.view.holders == {}
 
@@ -137,23 +108,13 @@ def test_a_host_that_hangs_on_a_splitter_needs_no_rule():
     assert part.grant.receivers == ("r4h2", "r2h1")
 
 
-def test_a_root_host_needs_no_rule_at_its_tor_but_for_its_neighbours():
-    world = world_with(AT_HOST)
-    part = world.granted(multicast("a", "r1h2", ["r2h1", "r3h2"]))
-    group = part.grant.group_address
-    assert rules(world) == {2: {Forward(62, "10.0.1.2", group, (1,))}}
-    finish(world)
-    part = world.granted(multicast("b", "r1h2", ["r1h1", "r3h2"]))
-    assert rules(world) == {1: {Forward(63, "10.0.1.2", part.grant.group_address, (1,))}}
-
-
 def test_only_hosts_on_light_need_no_device_at_all():
     world = world_with(AT_HOST)
     part = world.granted(multicast("a", "r1h2", ["r3h2"]))
     assert rules(world) == {}
     assert part.state is PartState.ACTIVE
     assert not [c for c in world.commands if isinstance(c, SetForwarding)]
-    finish(world)
+    world.finish("a")
     assert world.core.view.holders == {}
     assert not list(world.core.reservations)
 
@@ -161,19 +122,11 @@ def test_only_hosts_on_light_need_no_device_at_all():
 def test_one_group_at_a_time():
     world = world_with(AT_TOR)
     world.granted(multicast("a", "r1h1", GROUP))
-    world.submit(multicast("b", "r1h2", ["r2h1"]))
-    world.settle()
-    assert part_of(world, "b").state is PartState.PENDING
-    assert reason(world, "b") == "Waiting for the static tree t1."
-    finish(world)
-    assert part_of(world, "b").state is PartState.ACTIVE
-
-
-def test_two_trees_serve_two_groups():
-    world = world_with(AT_TOR, replace(AT_TOR, name="t3", root_port=70, leaf_ports={"r2": 70}))
-    world.granted(multicast("a", "r1h1", ["r2h1"]))
-    world.granted(multicast("b", "r1h2", ["r2h2"]))
-    assert set(world.core.view.holders) == {"static:t1", "static:t3"}
+    world.serve(multicast("b", "r1h2", ["r2h1"]))
+    assert world.part("b").state is PartState.PENDING
+    assert world.reason("b") == "Waiting for the static tree t1."
+    world.finish("a")
+    assert world.part("b").state is PartState.ACTIVE
 
 
 def test_who_is_outside_every_tree_is_refused_at_once():
@@ -185,20 +138,6 @@ def test_who_is_outside_every_tree_is_refused_at_once():
         world.submit(multicast("a", "r2h1", ["r1h1"]))
 
 
-def test_a_tor_that_is_away_is_waited_for():
-    world = world_with(AT_TOR)
-    world.lose(3)
-    world.deliver()
-    world.submit(multicast("a", "r1h1", GROUP))
-    assert reason(world) == "Waiting: the ToR of r3 is disconnected (connection lost)."
-    world.come_back(3)
-    world.settle()
-    assert part_of(world).state is PartState.ACTIVE
-
-
-# ------------------------------------------------------------------------------------- beside the switch
-
-
 def test_a_static_tree_is_preferred_to_the_switch():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
@@ -206,70 +145,28 @@ def test_a_static_tree_is_preferred_to_the_switch():
     assert not world.switches["ocs1"].held
 
 
-def test_while_it_is_in_use_the_switch_serves():
-    world = world_with(AT_TOR, splitters=[4], ports=1)
-    world.granted(multicast("a", "r1h1", GROUP))
-    part = world.granted(multicast("b", "r1h2", GROUP))
-    assert "splitter:s1" in world.core.view.holders
-    assert world.receivers_of(world.fabric.hosts["r1h2"], part.grant.group_address) == set(GROUP)
-
-
-def test_quarantined_it_leaves_its_groups_to_the_switch():
-    world = world_with(AT_TOR, splitters=[4], ports=1)
-    world.handle(ElementQuarantined("static:t1", "cut"))
-    world.granted(multicast("a", "r1h1", GROUP))
-    assert "static:t1" not in world.core.view.holders
-    finish(world)
-    world.handle(ElementReleased("static:t1"))
-    world.granted(multicast("b", "r1h1", GROUP))
-    assert world.core.view.holders == {"static:t1": 2}
-
-
-def test_quarantined_without_a_switch_its_groups_are_refused():
-    world = world_with(AT_TOR)
-    world.handle(ElementQuarantined("static:t1", "cut"))
-    with pytest.raises(Rejected, match="the splitters of this fabric can join at most 1"):
-        world.submit(multicast("a", "r1h1", ["r2h1"]))
-    world.handle(ElementReleased("static:t1"))
-    world.granted(multicast("a", "r1h1", ["r2h1"]))
-
-
 def test_back_in_use_it_serves_who_waits_for_the_switch():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.handle(ElementQuarantined("static:t1", "cut"))
     world.granted(multicast("before", "r5h1", ["r1h1", "r2h1"]))
-    world.submit(multicast("a", "r1h1", GROUP))
-    world.settle()
-    assert part_of(world).state is PartState.PENDING
-    world.handle(ElementReleased("static:t1"))
-    world.settle()
-    assert part_of(world).state is PartState.ACTIVE and world.core.view.holders["static:t1"] == 2
-
-
-def test_quarantined_in_use_it_serves_on():
-    world = world_with(AT_TOR)
-    world.granted(multicast("a", "r1h1", GROUP))
-    world.handle(ElementQuarantined("static:t1", "cut"))
-    assert part_of(world).state is PartState.ACTIVE
-    finish(world)
-    assert world.core.view.holders == {}
-
-
-# ------------------------------------------------------------------------------------------------ changing
+    world.serve(multicast("a", "r1h1", GROUP))
+    assert world.part().state is PartState.PENDING
+    world.run(ElementReleased("static:t1"))
+    assert world.part().state is PartState.ACTIVE and world.core.view.holders["static:t1"] == 2
 
 
 def test_members_come_and_go_within_the_tree():
     world = world_with(AT_TOR)
     group = world.granted(multicast("a", "r1h1", ["r2h1"], size=10**12)).grant.group_address
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r3h2", "r4h2", "r1h2"))))
+    world.extend("a", add_receivers=("r3h2", "r4h2", "r1h2"))
     world.settle()
-    assert part_of(world).receivers == ("r2h1", "r3h2", "r4h2", "r1h2")
+    assert world.part().receivers == ("r2h1", "r3h2", "r4h2", "r1h2")
     assert rules(world) == {
         1: {Forward(1, "10.0.1.1", group, (2, 60))},
         2: {Forward(60, "10.0.1.1", group, (1,))},
         3: {Forward(61, "10.0.1.1", group, (2,))},
     }
-    world.handle(ExtensionAsked(key_of("a"), Extension(remove_receivers=("r2h1", "r4h2", "r1h2"))))
+    world.extend("a", remove_receivers=("r2h1", "r4h2", "r1h2"))
     world.settle()
     assert rules(world).keys() == {1, 3}
     assert world.core.view.holders == {"static:t1": 1}
@@ -279,9 +176,9 @@ def test_who_is_outside_cannot_join_and_nothing_changes():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
     before = rules(world)
-    with pytest.raises(Rejected, match="The static tree t1 does not reach all of these receivers") as refusal:
-        world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r5h1",))))
-    assert refusal.value.code == "no_open_leg"
+    with rejected("no_open_leg", "The static tree t1 does not reach all of these receivers"):
+        world.extend("a", add_receivers=("r5h1",))
+
     assert rules(world) == before
     assert world.kinds("a") == ["granted"]
 
@@ -299,11 +196,11 @@ def test_it_survives_a_restart_untouched():
     assert world.commands == []
     assert rules(world) == before
     assert world.core.view.holders == held
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h2",))))
+    world.extend("a", add_receivers=("r4h2",))
     world.settle()
-    assert part_of(world).receivers == (*GROUP, "r4h2")
-    finish(world)
-    finish(world, "b")
+    assert world.part().receivers == (*GROUP, "r4h2")
+    world.finish("a")
+    world.finish("b")
     assert rules(world) == {}
 
 
@@ -315,13 +212,8 @@ def test_a_leaf_that_loses_its_link_is_named_in_the_status_and_only_that_one():
     world.handle(PortChanged(2, 60, up=False))
     world.now += 1.0
     world.handle(Tick())
-    assert reason(world) == "no light at port:r2/60, and the fibres of the static tree t1 are fixed"
+    assert world.reason() == "no light at port:r2/60, and the fibres of the static tree t1 are fixed"
     assert world.core.view.quarantined == {}
     assert world.commands == []
     world.handle(PortChanged(2, 60, up=True))
-    assert reason(world) is None
-
-
-def test_the_fabric_names_it_as_an_element():
-    world = World(fabric_with(AT_TOR))
-    assert "static:t1" in world.core.view.elements
+    assert world.reason() is None

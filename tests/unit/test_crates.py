@@ -128,19 +128,6 @@ def test_the_lock_file_is_made_of_what_is_pinned(checkout: Path) -> None:
     assert (checkout / "Cargo.lock").read_text() == LOCKED
 
 
-def test_which_cargo_it_is_can_be_asked_for_and_the_lock_file_is_made(checkout: Path) -> None:
-    folder = add_cargo(checkout, "1.85.0")
-    assert cargo(checkout, [folder], "--where").stdout == f"{folder}/cargo\n"
-    assert (checkout / "Cargo.lock").read_text() == LOCKED
-
-
-def test_a_lock_file_that_fits_is_left_alone(checkout: Path) -> None:
-    fits = LOCKED.replace('registry+here"', 'registry+there"')
-    (checkout / "Cargo.lock").write_text(fits)
-    cargo(checkout, [add_cargo(checkout, "1.85.0")], "build")
-    assert (checkout / "Cargo.lock").read_text() == fits
-
-
 def test_a_lock_file_that_is_older_than_a_manifest_is_made_anew(checkout: Path) -> None:
     (checkout / "Cargo.lock").write_text(LOCKED.replace('registry+here"', 'registry+there"'))
     (checkout / "member").mkdir()

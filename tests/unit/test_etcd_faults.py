@@ -28,10 +28,11 @@ from blast_controller.store.etcd.requests import delete, put
 from blast_controller.store.etcd.store import Policy
 from blast_controller.store.etcd.values import Head, pack, to_head, unpack
 from blast_controller.store.retention import Retention
-from tests.support import etcd_server
 from tests.support.certificates import Authority
 from tests.support.etcd_server import PATIENCE, SHORT, Controllers, EtcdServer
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.etcd
 
 
 def row(key, body=None):
@@ -46,15 +47,18 @@ def one_sentence(fault):
 # ---------------------------------------------------------------------------------------------- away, at start or later
 
 
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory):
+    with EtcdServer(tmp_path_factory.mktemp("etcd")).running() as server:
+        yield server
+
+
 @pytest.fixture
-def mortal(tmp_path):
-    """An etcd of its own, to be killed."""
-    if reason := etcd_server.lacks():
-        pytest.skip(reason)
-    with EtcdServer(tmp_path).running() as server:
-        made = Controllers(server)
-        yield made
-        made.close()
+def mortal(own_server):
+    """Controllers of an etcd that may be killed."""
+    made = Controllers(own_server)
+    yield made
+    made.close()
 
 
 def test_away_at_the_start_it_says_so(controllers):
@@ -89,14 +93,6 @@ def test_away_later_it_goes_on_where_it_was(mortal):
     assert leadership.still_leads()
 
 
-def test_a_token_that_etcd_has_forgotten_is_renewed(mortal):
-    connection = mortal.connection()
-    connection.call(TXN, api.TxnRequest(success=[put(mortal.keys.head, b"one")]))
-    mortal.server.kill()
-    mortal.server.start()
-    connection.call(TXN, api.TxnRequest(success=[put(mortal.keys.head, b"two")]))
-
-
 def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
     leadership = mortal.leadership(ttl=1)
     store = mortal.store(leadership=leadership)
@@ -104,43 +100,37 @@ def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
     mortal.server.kill()
     eventually(lambda: not leadership.still_leads(), "it to know that it may not lead")
     store.close()
+    mortal.server.start()
 
 
-# ------------------------------------------------------------------------------------------------------------ no space
-
-
-def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_more(tmp_path):
-    if reason := etcd_server.lacks():
-        pytest.skip(reason)
-    server = EtcdServer(tmp_path, quota=1 << 20)
-    with server.running():
-        controllers = Controllers(server)
-        store = controllers.store(leadership=controllers.leadership(ttl=20))
-        store.open()
-        written = []
-        with pytest.raises(SpaceUsedUp, match="is used up: raise its --quota-backend-bytes") as caught:
-            for number in range(100):
-                store.commit([row(f"r{number}", random.Random(number).randbytes(30_000).hex())], at=1.0)
-                written.append(f"r{number}")
-        assert isinstance(caught.value, DiskFull) and one_sentence(caught.value)
-        assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written], "it may be read"
-        server.kill()
-        server.quota = 0
-        server.start()
-        (alarm,) = server.post("maintenance/alarm", action="GET", alarm="NOSPACE")["alarms"]
-        server.post("maintenance/alarm", action="DEACTIVATE", memberID=alarm["memberID"], alarm="NOSPACE")
-        store.commit([row("other")], at=2.0)
-        assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written, "other"]
-        controllers.close()
+def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_more(mortal):
+    server = mortal.server
+    server.kill()
+    server.quota = 1 << 20
+    server.start()
+    store = mortal.store(leadership=mortal.leadership(ttl=60))
+    store.open()
+    written = []
+    with pytest.raises(SpaceUsedUp, match="is used up: raise its --quota-backend-bytes") as caught:
+        for number in range(100):
+            store.commit([row(f"r{number}", random.Random(number).randbytes(30_000).hex())], at=1.0)
+            written.append(f"r{number}")
+    assert isinstance(caught.value, DiskFull) and one_sentence(caught.value)
+    assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written], "it may be read"
+    server.kill()
+    server.quota = 0
+    server.start()
+    (alarm,) = server.post("maintenance/alarm", action="GET", alarm="NOSPACE")["alarms"]
+    server.post("maintenance/alarm", action="DEACTIVATE", memberID=alarm["memberID"], alarm="NOSPACE")
+    store.commit([row("other")], at=2.0)
+    assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written, "other"]
 
 
 # --------------------------------------------------------------------------------------------------------- credentials
 
 
 def refused(controllers, **changes):
-    connection = Connection(controllers.server.access(**changes))
-    controllers.on_close(connection.close)
-    store = controllers.store(leadership=controllers.leadership(connection))
+    store = controllers.store(leadership=controllers.leadership(controllers.connection(**changes)))
     with pytest.raises(StoreFault) as caught:
         store.open()
     assert one_sentence(caught.value)

@@ -5,40 +5,18 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Unstorable
 from blast_controller.store.etcd import ledger
-from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import Deposed, StoreAway
 from blast_controller.store.etcd.loading import pages
-from blast_controller.store.etcd.methods import RANGE, REVOKE, TXN
-from blast_controller.store.etcd.proto import etcd_pb2 as api
-from blast_controller.store.etcd.requests import MOST_OPERATIONS, get, grouped, nested, put
+from blast_controller.store.etcd.requests import MOST_OPERATIONS, grouped, nested, put
+from tests.support.etcd_server import Mortal
 
-
-class Mortal(Connection):
-    """A controller's connection that dies with it, before a transaction or before its answer: only its lease ends."""
-
-    def __init__(self, access, may_write=None):
-        super().__init__(access)
-        self.left, self.hears_the_last, self.transactions = may_write, True, 0
-
-    def call(self, method, request, seconds=None):
-        is_write = method is TXN and bool(request.compare)
-        self.transactions += is_write
-        if self.left is None or method is REVOKE:
-            return super().call(method, request, seconds)
-        if self.left <= 0:
-            raise StoreAway("nowhere", "its controller is dead")
-        self.left -= is_write
-        answer = super().call(method, request, seconds)
-        if self.left <= 0 and not self.hears_the_last:
-            raise StoreAway("nowhere", "its controller died before it heard")
-        return answer
+pytestmark = pytest.mark.etcd
 
 
 @pytest.fixture
 def mortal(controllers):
     def make():
-        connection = Mortal(controllers.server.access())
-        controllers.on_close(connection.close)
+        connection = controllers.connection(kind=Mortal)
         return connection, controllers.store(leadership=controllers.leadership(connection))
 
     return make
@@ -155,26 +133,6 @@ def test_wherever_its_writer_dies_it_is_there_whole_or_not_at_all(
     assert outcomes == sorted(outcomes) and {True, False} == set(outcomes) and len(outcomes) > 8
 
 
-def test_a_large_commit_that_is_not_carried_out_yet_is_finished_before_the_next(mortal, small_transactions):
-    connection, store = mortal()
-    begun(store)
-    before = connection.transactions
-    connection.left = 1_000
-    store.commit([*LARGE, *rows(1)], at=2.0)
-    # Of those some were staged, one decided, as many were carried out, and one was to be forgotten.
-    parts = (connection.transactions - before - 2) // 2
-    connection.left = parts + 2
-    store.commit(LARGE, at=3.0)
-    assert connection.left == 0
-    with pytest.raises(StoreAway):
-        store.commit(rows(1, since=50), at=4.0)
-    connection.left = None
-    store.commit(rows(1, since=50), at=4.0)
-    assert [entry.sequence for entry in store.journal(0, 100)] == list(range(1, 4 + 2 * len(LARGE) + 3))
-    store.close()
-    assert list(store.open().of("request"))[-1] == "r50"
-
-
 @pytest.fixture
 def half_done(mortal, small_transactions):
     """A store whose large commit counts, of which so many transactions were done since, and one more unheard of."""
@@ -213,9 +171,7 @@ def test_who_is_deposed_while_it_finishes_does_not_take_that_for_damage(half_don
     """Whoever leads next finishes it, too, and what was to be carried out is gone."""
     done = 0
     while (store := half_done(done)) is not None:
-        connection = controllers.connection()
-        (leader,) = connection.call(RANGE, get(controllers.keys.leader)).kvs
-        connection.call(REVOKE, api.LeaseRevokeRequest(ID=leader.lease))
+        controllers.depose()
         following = controllers.store()
         following.open()
         with pytest.raises(Deposed):

@@ -11,22 +11,13 @@ from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import Deposed, NotLeader, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
-from blast_controller.store.etcd.methods import GRANT, RANGE, REVOKE, TXN
+from blast_controller.store.etcd.methods import GRANT, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
-from blast_controller.store.etcd.requests import get
 from blast_controller.store.etcd.store import Policy
 from blast_controller.store.etcd.watching import Watching
 from tests.support.waiting import eventually
 
-
-def leader_key(controllers):
-    kvs = controllers.connection().call(RANGE, get(controllers.keys.leader)).kvs
-    return kvs[0] if kvs else None
-
-
-def revoke(controllers):
-    """As an operator might, or as its running out does."""
-    controllers.connection().call(REVOKE, api.LeaseRevokeRequest(ID=leader_key(controllers).lease))
+pytestmark = pytest.mark.etcd
 
 
 def row(key):
@@ -36,11 +27,11 @@ def row(key):
 def test_a_term_is_the_revision_of_the_key_and_an_epoch_that_grows(controllers):
     one = controllers.leadership(address="one:1")
     term = one.campaign(0.0)
-    key = leader_key(controllers)
+    key = controllers.leader_key()
     assert (term.revision, key.value) == (key.create_revision, b"one:1")
     assert one.term == term and one.still_leads() and one.leader() == "one:1"
     one.resign()
-    assert leader_key(controllers) is None
+    assert controllers.leader_key() is None
     assert one.term is None and not one.still_leads() and one.leader() is None
     again = one.campaign(0.0)
     assert again.epoch == term.epoch + 1 and again.revision > term.revision
@@ -86,8 +77,7 @@ class Interrupted(Connection):
 
 @pytest.mark.parametrize("resigns", [True, False])
 def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_none(controllers, resigns):
-    connection = Interrupted(controllers.server.access())
-    controllers.on_close(connection.close)
+    connection = controllers.connection(kind=Interrupted)
     slow, fast = controllers.leadership(connection), controllers.leadership(address="fast:1")
 
     def overtake():
@@ -182,7 +172,7 @@ def test_a_lease_is_kept_while_its_holder_lives(controllers):
     one = controllers.leadership(ttl=1)
     term = one.campaign()
     time.sleep(2.2)  # a lease of a second would have run out twice
-    assert one.still_leads() and leader_key(controllers).create_revision == term.revision
+    assert one.still_leads() and controllers.leader_key().create_revision == term.revision
 
 
 def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
@@ -198,7 +188,7 @@ def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
 def test_who_finds_its_lease_gone_does_not_lead(controllers):
     one = controllers.leadership(ttl=1)
     one.campaign()
-    revoke(controllers)
+    controllers.depose()
     eventually(lambda: not one.still_leads(), "its thread to hear of it")
 
 
@@ -210,7 +200,7 @@ def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
     old = controllers.store(leadership=old_leadership)
     old.open()
     old.commit([row("before")], at=1.0)
-    revoke(controllers)
+    controllers.depose()
     new = controllers.store(leadership=controllers.leadership(address="new:1"))
     assert list(new.open().of("request")) == ["before"]
     for _ in range(2):
@@ -228,7 +218,7 @@ def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
 def test_a_deposed_leader_opens_anew_and_sees_what_was_written_since(controllers):
     old, new = controllers.store(), controllers.store()
     old.open()
-    revoke(controllers)
+    controllers.depose()
     new.open()
     new.commit([row("since")], at=1.0)
     with pytest.raises(Deposed):
@@ -245,7 +235,7 @@ def test_a_deposed_leader_opens_anew_and_sees_what_was_written_since(controllers
 def test_nobody_leads_and_the_old_one_still_cannot_write(controllers):
     old = controllers.store()
     old.open()
-    revoke(controllers)
+    controllers.depose()
     with pytest.raises(Deposed, match="has lost the lead: it writes no more"):
         old.commit([row("late")], at=1.0)
 

@@ -9,7 +9,7 @@ from blast_controller.store.etcd.access import Patience
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import Deposed, RequestRefused, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory
-from blast_controller.store.etcd.methods import RANGE, REVOKE, TXN
+from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, put
 from blast_controller.store.etcd.store import Policy
@@ -19,6 +19,7 @@ from tests.support.etcd_server import PATIENCE, SHORT
 from tests.support.muting_proxy import MutingProxy
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.etcd
 GOES_ON = Patience(in_all=30.0, at_one=0.4)
 
 
@@ -80,12 +81,6 @@ def keys(history):
     return [entry.key for entry in history.read(0, 100)]
 
 
-def depose(controllers):
-    connection = controllers.connection()
-    (leader,) = connection.call(RANGE, get(controllers.keys.leader)).kvs
-    connection.call(REVOKE, api.LeaseRevokeRequest(ID=leader.lease))
-
-
 def test_a_connection_cut_after_the_request_arrived_is_found_out(proxy, far, near):
     far.commit([row("before")], at=1.0)
     proxy.hold_answers()
@@ -130,13 +125,6 @@ def test_what_is_in_doubt_comes_before_whatever_is_written_next(proxy, far, near
     assert keys(near) == ["epoch", "a", "other"]
 
 
-def test_looking_for_what_to_drop_decides_it_as_well(proxy, far, near, in_vain):
-    in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
-    far.compact(at=1.0)
-    far.commit([row("a"), row("b")], at=2.0)
-    assert keys(near) == ["epoch", "a", "b"]
-
-
 def test_in_doubt_again_and_again_each_is_written_once(proxy, far, near, in_vain):
     rows = []
     for key in "abcd":
@@ -176,7 +164,7 @@ def test_a_drop_of_history_in_doubt_does_not_make_it_forget_what_was_written(
 
 def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, proxy, far, near, in_vain):
     in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
-    depose(controllers)
+    controllers.depose()
     new = controllers.store()
     assert list(new.open().of("request")) == ["a"]
     far.commit([row("a")], at=2.0)
@@ -189,7 +177,7 @@ def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, pr
     new = controllers.store()
 
     def another_leads():
-        depose(controllers)
+        controllers.depose()
         new.open()
         new.commit([row("b")], at=2.0)
 
@@ -213,8 +201,7 @@ class Repeating(Connection):
 
 
 def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers, near, monkeypatch):
-    connection = Repeating(controllers.server.access())
-    controllers.on_close(connection.close)
+    connection = controllers.connection(kind=Repeating)
     old, new = controllers.store(leadership=controllers.leadership(connection)), controllers.store()
     old.open()
 
@@ -222,7 +209,7 @@ def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers
         raise StoreAway("here", "no answer in time")
 
     def another_leads():
-        depose(controllers)
+        controllers.depose()
         new.open()
         monkeypatch.setattr(EtcdHistory, "head", away)
 
@@ -240,7 +227,7 @@ def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answe
     endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
     connection = controllers.connection(endpoints=endpoints)
     connection.call(RANGE, get(controllers.keys.head))
-    connection.patience = GOES_ON
+    connection.patience, connection._current = GOES_ON, 0
     proxy.hold_answers()
     twice = [put(controllers.keys.head, b"a"), put(controllers.keys.head, b"b")]
     with pytest.raises(StoreAway, match="duplicate key") as caught:

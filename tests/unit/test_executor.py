@@ -9,29 +9,138 @@ import pytest
 
 from blast_controller.core.model.commands import CircuitChange
 from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
-from blast_controller.optical.executor import OpticalExecutor
+from blast_controller.core.model.fabric import CrossConnect
 from tests.support.executor_contract import (
     PATIENCE,
     Bench,
-    ExecutorContract,
     SwitchThread,
     bench,
     circuits,
     unused_port,
 )
+from tests.support.waiting import eventually
 
 
-class TestByTcp(ExecutorContract):
-    @pytest.fixture
-    def lab(self) -> Iterator[tuple[SwitchThread, Bench]]:
-        switch = SwitchThread(unused_port())
-        try:
-            with bench(switch.port) as found:
-                assert found.next(DeviceUp) == DeviceUp("ocs1")
-                yield switch, found
-                found.quiet()
-        finally:
-            switch.stop()
+@pytest.fixture
+def lab() -> Iterator[tuple[SwitchThread, Bench]]:
+    """The switch, and an executor that has seen it."""
+    switch = SwitchThread(unused_port())
+    try:
+        with bench(switch.port) as found:
+            assert found.next(DeviceUp) == DeviceUp("ocs1")
+            yield switch, found
+            found.quiet()
+    finally:
+        switch.stop()
+
+
+def test_one_decision_is_one_delete_and_one_connect_roots_first(lab):
+    switch, found = lab
+    found.apply(CircuitChange(1, 1, (), circuits((9, 9), (10, 2), (11, 3))))
+    found.answers(1)
+    found.apply(
+        CircuitChange(1, 2, circuits((9, 9), (10, 2), (11, 3)), ()),
+        CircuitChange(2, 1, (), circuits((1, 12), (13, 4), (14, 5))),
+        CircuitChange(3, 1, (), circuits((6, 7))),
+    )
+    answers = found.answers(3)
+    assert all(isinstance(event, StepConfirmed) and event.elapsed > 0 for event in answers.values())
+    assert switch.commands == [
+        "ent 10009&10010&10011,20009&20002&20003",
+        "dlt 10009&10010&10011,20009&20002&20003",
+        "ent 10001&10013&10014&10006,20012&20004&20005&20007",
+    ]
+    assert switch.lit == {(1, 12), (13, 4), (14, 5), (6, 7)}
+
+
+def test_a_denied_port_fails_only_its_own_reservation(lab):
+    switch, found = lab
+    switch.do(lambda: switch.switch.faults.refused_inputs.add(5))
+    found.apply(
+        CircuitChange(1, 1, (), circuits((1, 2), (3, 4))),
+        CircuitChange(2, 1, (), circuits((6, 6), (5, 8))),
+        CircuitChange(3, 1, (), circuits((7, 9))),
+    )
+    answers = found.answers(3)
+    assert {key: type(event) for key, event in answers.items()} == {
+        (1, 1): StepConfirmed,
+        (2, 1): StepFailed,
+        (3, 1): StepConfirmed,
+    }
+    assert answers[2, 1].reason.startswith("optical switch ocs1: ")
+    assert {(1, 2), (3, 4), (7, 9)} <= switch.lit
+    # Of all together, and then of the one alone.
+    [(dialect, code)] = found.refusals
+    assert dialect == "glimmerglass" and code in answers[2, 1].reason and found.refusals[dialect, code] == 2
+
+
+@pytest.mark.parametrize("partial", [False, True], ids=["nothing done", "half done"])
+def test_what_a_denial_left_behind_does_not_matter(lab, partial):
+    switch, found = lab
+    switch.do(
+        lambda: (
+            switch.switch.faults.refused_outputs.add(8),
+            setattr(switch.switch.faults, "partial_bulk", partial),
+        )
+    )
+    found.apply(CircuitChange(1, 1, (), circuits((1, 2))), CircuitChange(2, 1, (), circuits((3, 4), (5, 8), (6, 9))))
+    answers = found.answers(2)
+    assert isinstance(answers[1, 1], StepConfirmed)
+    assert isinstance(answers[2, 1], StepFailed)
+    found.apply(CircuitChange(2, 2, circuits((3, 4), (5, 8), (6, 9)), ()))
+    assert isinstance(found.answers(1)[2, 2], StepConfirmed)
+    assert switch.lit == {(1, 2)}
+
+
+def test_disconnecting_what_is_not_there_is_done(lab):
+    switch, found = lab
+    found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
+    found.answers(1)
+    found.apply(CircuitChange(1, 2, circuits((1, 2), (3, 4)), ()), CircuitChange(2, 2, circuits((5, 6)), ()))
+    assert {type(event) for event in found.answers(2).values()} == {StepConfirmed}
+    assert switch.lit == set()
+
+
+def test_a_step_without_anything_is_confirmed(lab):
+    _, found = lab
+    found.apply(CircuitChange(1, 1))
+    found.answers(1)
+
+
+def test_decisions_are_carried_out_in_order(lab):
+    switch, found = lab
+    for step in range(1, 9):
+        pair = circuits((1, 2))
+        found.apply(CircuitChange(1, step, *((), pair) if step % 2 else (pair, ())))
+    assert list(found.answers(8)) == [(1, step) for step in range(1, 9)]
+    assert switch.lit == set()
+
+
+def test_what_comes_while_the_switch_is_busy_goes_out_together(lab):
+    switch, found = lab
+    switch.do(lambda: setattr(switch.switch.faults, "answer_delay", 0.2))
+    found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
+    eventually(lambda: len(switch.commands) == 1)
+    for number in (2, 3, 4):
+        found.apply(CircuitChange(number, 1, (), circuits((2 * number, 2 * number + 1))))
+    assert set(found.answers(4)) == {(number, 1) for number in (1, 2, 3, 4)}
+    assert switch.commands[1:] == ["ent 10004&10006&10008,20005&20007&20009"]
+
+
+def test_a_session_cut_in_the_middle_answers_every_step_once_and_reads_what_is_there(lab):
+    switch, found = lab
+    switch.do(lambda: setattr(switch.switch.faults, "cut_before_answer", True))
+    found.apply(CircuitChange(1, 1, (), circuits((1, 2))), CircuitChange(2, 1, (), circuits((3, 4))))
+    found.apply(CircuitChange(3, 1, (), circuits((5, 6))))
+    events = [found.events.get(timeout=PATIENCE) for _ in range(4)]
+    failed = [(e.reservation, e.step) for e in events if isinstance(e, StepFailed)]
+    assert sorted(failed) == [(1, 1), (2, 1), (3, 1)]
+    assert [type(e) for e in events if not isinstance(e, StepFailed)] == [DeviceDown]
+    switch.do(lambda: setattr(switch.switch.faults, "cut_before_answer", False))
+    up = found.next(DeviceUp)
+    # The third may have gone out together with the other two.
+    assert {CrossConnect("ocs1", c.input, c.output) for c in switch.switch.circuits} == up.circuits
+    assert up.circuits >= set(circuits((1, 2), (3, 4))), "what was done before the cut"
 
 
 def test_an_absent_switch_fails_steps_with_a_sentence_and_is_seen_when_it_appears():
@@ -84,9 +193,3 @@ def test_circuits_that_are_there_already_are_reported():
         assert first.circuits == set(circuits((1, 2))), "they stay when the controller goes"
     finally:
         switch.stop()
-
-
-def test_an_executor_without_switches_stops():
-    executor = OpticalExecutor([], print, print)
-    executor.start()
-    executor.stop()

@@ -41,10 +41,7 @@ def test_what_is_written_is_read(tmp_path: Path, at_once: int) -> None:
     parts = list(read_trace(trace(tmp_path / "t", EVENTS), at_once))
     assert [tuple(event) for part in parts for event in part.tolist()] == EVENTS
     assert all(len(part) <= at_once for part in parts)
-
-
-def test_a_trace_of_nothing_is_empty(tmp_path: Path) -> None:
-    assert list(read_trace(trace(tmp_path / "t", []))) == []
+    assert list(read_trace(trace(tmp_path / "nothing", []), at_once)) == []
 
 
 @pytest.mark.parametrize(
@@ -53,10 +50,7 @@ def test_a_trace_of_nothing_is_empty(tmp_path: Path) -> None:
         (b"", "is no trace of the rack fabric: name a file that"),
         (b"BLASTRF2" + HEAD[8:], "is no trace of the rack fabric"),
         (HEAD[:12], "is cut off in its header: write the trace again"),
-        (
-            HEADER.pack(MAGIC, 2, 32),
-            "version 2 with records of 32 bytes, and only version 1 with 32 is known: ",
-        ),
+        (HEADER.pack(MAGIC, 2, 32), "version 2 with records of 32 bytes, and only version 1 with 32 is known: "),
         (HEADER.pack(MAGIC, 1, 40), "is a trace of version 1 with records of 40 bytes"),
     ],
 )
@@ -66,15 +60,14 @@ def test_what_is_no_such_trace_is_refused(tmp_path: Path, head: bytes, says: str
         list(read_trace(tmp_path / "t"))
 
 
-@pytest.mark.parametrize("left", [16 + 31, 16 + 32 + 1, 16 + 4 * 32 - 1])
-def test_what_is_cut_off_is_refused(tmp_path: Path, left: int) -> None:
+def test_what_is_cut_off_is_refused(tmp_path: Path) -> None:
     path = trace(tmp_path / "t", EVENTS)
-    path.write_bytes(path.read_bytes()[:left])
+    path.write_bytes(path.read_bytes()[: 16 + 4 * 32 - 1])
     with pytest.raises(WrongInput, match="is cut off in the middle of an event: write the trace again"):
         list(read_trace(path))
 
 
-@pytest.mark.parametrize("kind", [0, 24, 255])
+@pytest.mark.parametrize("kind", [0, 24])
 def test_an_unknown_kind_is_refused(tmp_path: Path, kind: int) -> None:
     with pytest.raises(WrongInput, match=f"has an event of the unknown kind {kind}: "):
         list(read_trace(trace(tmp_path / "t", [EVENTS[0], (1, kind, 0, 0, 0, 0, 0, 0)])))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from pathlib import Path
-
 import pytest
 from matplotlib.figure import Figure
 
@@ -26,7 +23,6 @@ from blast_sim.figures.rack_fabric.with_light import (
     trials,
     unicast_share,
 )
-from blast_sim.figures.saving import save
 
 DATA = Light(0.02, 125e6)
 """A gigabit, and 20 ms to switch."""
@@ -56,16 +52,6 @@ def found_for(wanted: list[Trial]) -> dict[Run, dict]:
         )
         for run in runs_of(wanted)
     }
-
-
-# -------------------------------------------------------------------------------------------------- scenarios
-
-
-def test_each_way_is_tried_at_each_rate_to_each_number_of_racks() -> None:
-    tried = list(trials((1, 16)))
-    assert len(tried) == len(set(tried)) == 10
-    assert {one.light_gbps for one in tried if one.way == FABRIC} == {None}
-    assert {one.light_gbps for one in tried if one.way != FABRIC} == {10.0, 100.0}
 
 
 @pytest.mark.parametrize(("way", "fibres"), [(FABRIC, 0), (LIGHT, 640), (BOTH, 16)])
@@ -106,9 +92,6 @@ def test_unicast_is_a_permutation_of_leaves_that_leaves_no_rack() -> None:
     assert {(flow["source"][1], flow["to"][0][1]) for flow in model["flows"]} == {(1, 2)}
 
 
-# ------------------------------------------------------------------------------------------------ measurement
-
-
 def test_light_alone_takes_its_switching_and_its_bytes_at_its_rate() -> None:
     wanted = [Trial(LIGHT, gbps, 2) for gbps in (10.0, 100.0)]
     slow, fast = rows_of(wanted, found_for(wanted), DATA)
@@ -144,19 +127,16 @@ def test_light_to_racks_takes_both_and_waits_for_the_slowest_rack() -> None:
     assert (row["servers"], row["fibres"]) == (80, 2)
 
 
-def test_a_frame_at_the_edge_makes_a_line_neither_slower_nor_faster() -> None:
-    assert slowest_share(results([received(99, 1.0)], [])) == 1.0
-    assert slowest_share(results([received(101, 1.0)], [])) == 1.0
-    assert slowest_share(results([received(98, 1.0), received(100, 1.0)], [])) == pytest.approx(0.99)
-    assert unicast_share([results(None, [received(103, 1.0)])]) == 1.0
-
-
 def test_what_buffers_hold_before_the_end_of_the_warm_up_does_not_count() -> None:
     assert fullest_kb([results(None, [], 8), results(None, [], 12)]) == 3.0
     assert fullest_kb([]) == 0.0
 
 
-# ---------------------------------------------------------------------------------------------------- picture
+def test_a_frame_at_the_edge_makes_a_line_neither_slower_nor_faster() -> None:
+    assert slowest_share(results([received(99, 1.0)], [])) == 1.0
+    assert slowest_share(results([received(101, 1.0)], [])) == 1.0
+    assert slowest_share(results([received(98, 1.0), received(100, 1.0)], [])) == pytest.approx(0.99)
+    assert unicast_share([results(None, [received(103, 1.0)])]) == 1.0
 
 
 def drawn(rows: list[dict]) -> Figure:
@@ -182,21 +162,3 @@ def test_unicast_that_is_lost_is_told() -> None:
     rows = rows_of(wanted, found_for(wanted), DATA)
     rows[0]["unicast_share"] = 0.834
     assert "at least 83% of that arrives" in drawn(rows).get_suptitle()
-
-
-def test_nothing_lies_over_anything_else(tmp_path: Path) -> None:
-    wanted = list(trials((1, 2, 4, 8, 16)))
-    boxes = []
-
-    def drawing(figure: Figure, rows) -> None:
-        with_light(figure, rows)
-        figure.canvas.draw()
-        titles = [axes.title if axes.title.get_text() else axes._left_title for axes in figure.axes]
-        boxes.extend(one.get_window_extent() for one in (*titles, *figure.legends, *figure.texts))
-        boxes.append(figure.bbox)
-
-    picture, table = save(tmp_path, "with-light", "png", rows_of(wanted, found_for(wanted), DATA), drawing)
-    *words, whole = boxes
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(words, 2))
-    assert all(whole.x0 <= one.x0 and one.x1 <= whole.x1 for one in words)
-    assert picture.stat().st_size > 10_000 and len(table.read_text().splitlines()) == 26

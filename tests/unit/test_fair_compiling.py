@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fair_oracles import needs_numba
+
 # One compiled function is enough: the smallest.
 COMPILE = """
 import numpy as np
@@ -40,28 +42,25 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.test_all
+@needs_numba
 def test_compiled_code_is_kept_in_the_users_cache_and_found_again(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
     assert run(COMPILE, XDG_CACHE_HOME=str(tmp_path)).stdout == "0\n"
     assert list((tmp_path / "blast" / "compiled").rglob("*.nbc"))
     assert run(COMPILE, XDG_CACHE_HOME=str(tmp_path)).stdout == "1\n"
+    run(COMPILE, NUMBA_CACHE_DIR=str(tmp_path / "own"), XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert list((tmp_path / "own").rglob("*.nbc")) and not (tmp_path / "cache").exists()
 
 
+@pytest.mark.test_all
+@needs_numba
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
     (tmp_path / "file").touch()
     result = run(COMPILE, XDG_CACHE_HOME=str(tmp_path / "file"))
     assert (result.stdout, result.stderr) == ("0\n", "")
     import blast_sim.fair
 
     assert not list(Path(blast_sim.fair.__file__).parent.rglob("*.nbc"))
-
-
-def test_numbas_own_setting_is_obeyed(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
-    run(COMPILE, NUMBA_CACHE_DIR=str(tmp_path / "own"), XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert list((tmp_path / "own").rglob("*.nbc"))
-    assert not (tmp_path / "cache").exists()
 
 
 def test_without_numba_everything_works() -> None:

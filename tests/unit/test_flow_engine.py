@@ -46,29 +46,12 @@ def test_a_flow_gets_what_another_leaves_from_the_moment_that_it_ends() -> None:
     assert simulation.solves == 2
 
 
-def test_flows_that_end_at_one_moment_are_told_together() -> None:
-    simulation, ends = link()
-    simulation.start(flows(3), 10.0, ends.of("a"))
-    simulation.start(flows(2), 10.0, ends.of("b"))
-    simulation.run(lambda: ends.count == 5)
-    assert ends.at == {"a": [(5.0, [0, 1, 2])], "b": [(5.0, [0, 1])]}
-
-
-def test_a_flow_that_comes_later_takes_its_share() -> None:
-    simulation, ends = link()
-    simulation.start(flows(1), 30.0, ends.of("first"))
-    simulation.clock.at(1.0, lambda: simulation.start(flows(1), 10.0, ends.of("second")))
-    simulation.run(lambda: ends.count == 2)
-    # 10 in the first second, then 5 each: the second ends at 3 s, the first has 10 left.
-    assert ends.at["second"] == [(3.0, [0])]
-    assert ends.at["first"] == [(4.0, [0])]
-
-
-def test_multiplicity_counts_flows_that_are_alike() -> None:
-    simulation, ends = link()
-    simulation.start(flows(2), [10.0, 10.0], ends.of("both"), multiplicity=[1, 4])
-    simulation.run(lambda: ends.count == 2)
-    assert ends.at["both"] == [(5.0, [0, 1])]
+def test_multiplicity_counts_flows_that_are_alike_and_flows_that_end_at_one_moment_are_told_together() -> None:
+    simulation, ends = link(12.0)
+    simulation.start(flows(2), 10.0, ends.of("a"), multiplicity=[1, 4])
+    simulation.start(flows(1), 10.0, ends.of("b"))
+    simulation.run(lambda: ends.count == 3)
+    assert ends.at == {"a": [(5.0, [0, 1])], "b": [(5.0, [0])]}
 
 
 def test_what_is_left_when_a_transfer_is_stopped() -> None:
@@ -92,14 +75,10 @@ def test_a_transfer_that_would_never_end_or_never_begin_is_refused(paths: Paths,
 
 
 def test_nothing_left_to_happen_is_an_error_and_not_a_hang() -> None:
-    simulation, _ = link()
+    simulation, ends = link(0.0)
     with pytest.raises(Stalled, match="nothing happens"):
         simulation.run(lambda: False)
-
-
-def test_a_flow_without_any_rate_stalls() -> None:
-    simulation, ends = link(0.0)
-    simulation.start(flows(1), 1.0, ends.of("never"))
+    simulation.start(flows(1), 1.0, ends.of("a flow without any rate"))
     with pytest.raises(Stalled):
         simulation.run(lambda: ends.count == 1)
 
@@ -122,11 +101,6 @@ def test_a_round_of_background_is_what_the_paper_says() -> None:
         ]
         expected = network.unicast([one for one, _ in pairs], [other for _, other in pairs])
         assert found == sorted(tuple(expected.links[4 * n : 4 * n + 4].tolist()) for n in range(len(pairs)))
-
-
-def test_a_loop_back_of_the_background_uses_no_link() -> None:
-    rounds = world(small_network(racks=7, servers=2), 2).simulation._background
-    assert [len(rounds.shifts(number)) for number in range(7)] == [4, 3, 3, 4, 4, 3, 3]
 
 
 def test_rates_change_with_the_rounds() -> None:
@@ -174,34 +148,29 @@ def test_steps_are_right_within_their_bound_and_solve_less_often() -> None:
 # --------------------------------------------------------------------------------------------------- phases
 
 
-def test_phases_begin_when_those_before_them_have_ended() -> None:
+@pytest.mark.parametrize(
+    ("phases", "over"),
+    [
+        ([], 0.0),
+        # Phase 0 to 1 s, phase 3 to 1.5 s, the pause to 4 s, then half a second, then two flows at 5 each.
+        (
+            [
+                Phase(flows(1), 10.0),
+                Phase(delay=4.0),
+                Phase(flows(2), 10.0, after=(0, 1), delay=0.5),
+                Phase(flows(1), 5.0, after=(0,)),
+            ],
+            6.5,
+        ),
+        (in_sequence(Phase(flows(1), 10.0), Phase(flows(2), [5.0, 10.0]), Phase(delay=1.0)), 3.5),
+    ],
+)
+def test_phases_in_sequence(phases: list[Phase], over: float) -> None:
     simulation, _ = link()
-    over: list[float] = []
-    phases = [
-        Phase(flows(1), 10.0),
-        Phase(delay=4.0),
-        Phase(flows(2), 10.0, after=(0, 1), delay=0.5),
-        Phase(flows(1), 5.0, after=(0,)),
-    ]
-    Graph(simulation, phases, lambda: over.append(simulation.clock.now)).start()
-    simulation.run(lambda: bool(over))
-    # Phase 0 to 1 s, phase 3 to 1.5 s, the pause to 4 s, then half a second, then two flows at 5 each.
-    assert over == [6.5]
-
-
-def test_phases_in_sequence() -> None:
-    simulation, _ = link()
-    over: list[float] = []
-    phases = in_sequence(Phase(flows(1), 10.0), Phase(flows(2), [5.0, 10.0]), Phase(delay=1.0))
-    Graph(simulation, phases, lambda: over.append(simulation.clock.now)).start()
-    simulation.run(lambda: bool(over))
-    assert over == [3.5]
-
-
-def test_no_phases_are_over_at_once() -> None:
-    over: list[float] = []
-    Graph(link()[0], [], lambda: over.append(0.0)).start()
-    assert over == [0.0]
+    ends: list[float] = []
+    Graph(simulation, phases, lambda: ends.append(simulation.clock.now)).start()
+    simulation.run(lambda: bool(ends))
+    assert ends == [over]
 
 
 # ---------------------------------------------------------------------------------------------------- clock

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.permissions import AllowedFolder, Permissions
+from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.settings import DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, StoreError, UnsafeNameError, WrongInputError
 from blast_transport.store import folder_table
@@ -61,12 +61,6 @@ def test_a_folder_comes_as_it_was(tmp_path, into, fsync):
     assert names_in(into) == ["data"]
 
 
-def test_a_folder_with_nothing_in_it_is_one_too(tmp_path, into):
-    (tmp_path / "data").mkdir()
-    unpacked(into, read(FolderSource(tmp_path / "data")))
-    assert names_in(into / "data") == []
-
-
 def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):
     folder = tmp_path / "data"
     folder.mkdir()
@@ -83,12 +77,9 @@ def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):
     [
         [Entry(Kind.FILE, "../escaped", 0o644, 1)],
         [Entry(Kind.LINK, "d", 0o777, 1, target="../.."), Entry(Kind.FILE, "d/escaped", 0o644, 1)],
-        [Entry(Kind.LINK, "d", 0o777, 1, target="/"), Entry(Kind.FOLDER, "d/escaped", 0o755, 1)],
-        [Entry(Kind.LINK, "escaped", 0o777, 1, target="/etc/passwd")],
-        [Entry(Kind.FILE, "a", 0o4755, 1)],
         [Entry(Kind.FILE, "a", 0o644, 1, size=1)],
     ],
-    ids=["dots", "through a link", "through an absolute link", "absolute link", "setuid", "more than came"],
+    ids=["dots", "through a link", "more than came"],
 )
 def test_what_a_hostile_sender_says_leaves_nothing(monkeypatch, tmp_path, into, entries):
     data = unchecked(monkeypatch, *entries)
@@ -221,12 +212,6 @@ def permissions(into: Path) -> Permissions:
     return Permissions(
         Settings(folder=(FolderSection("in", into),), device=(DeviceSection("disk", Path("/dev/null")),))
     )
-
-
-def test_a_folder_goes_below_a_folder_of_the_agent(permissions, into):
-    allowed = permissions.allow("folder", "data")
-    assert isinstance(allowed, AllowedFolder) and allowed.name == "data"
-    allowed.close()
 
 
 def test_a_folder_takes_nobody_s_place_and_no_device(permissions, into):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from concurrent.futures import Future
 from dataclasses import replace
@@ -11,18 +12,21 @@ from functools import partial
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.model.events import DeviceDown, DeviceUp, SettingsChanged
+from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.fibres.fibre_judge import FibreFault
+from blast_controller.core.model.events import DeviceDown, DeviceUp, ElementQuarantined, SettingsChanged
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
+from blast_controller.first_check import check_fibres, report_lines
+from blast_controller.rpc import convert
+from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate
-from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.condition import Healthy
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import MOST_ON_A_PAGE
 from blast_controller.store.details import read_page
-from tests.support.core import key_of, make_fabric
+from tests.support.core import make_fabric
 from tests.support.runtime import PATIENCE, running
 from tests.support.waiting import eventually
 
@@ -186,17 +190,16 @@ def test_extend_answers_when_the_change_is_in_force(lab):
     assert 10_000 < status.parts[0].leaseLeftMs <= 11_000
 
 
-def test_extend_that_needs_no_device_answers_at_once(lab):
-    granted(lab)
-    hold(lab)
-    assert now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=1000))).parts[0].grant.leaseMs == 11_000
-
-
-def test_extend_while_pending_answers_at_once(lab):
+def test_extend_without_device_work_answers_at_once(lab):
     granted(lab, "first")
     now(lab.handler.submit(CLIENT, wanted()))
     status = now(lab.handler.extend(CLIENT, "a", ttypes.Extension(removeReceivers=["r3h1"])))
     assert (status.state, status.receivers) == (STATE.PENDING, ["r2h1"])
+    hold(lab)
+    assert now(lab.handler.extend(CLIENT, "first", ttypes.Extension(addMs=1000))).parts[0].grant.leaseMs == 11_000
+    for nothing in (None, ttypes.Extension()):
+        with pytest.raises(ttypes.Rejected, match="asks for nothing"):
+            now(lab.handler.extend(CLIENT, "a", nothing))
 
 
 def test_extend_that_a_device_refuses_is_rejected(lab):
@@ -245,13 +248,6 @@ def test_a_report_that_says_nothing_is_none(lab, nothing):
     assert now(lab.handler.finish(CLIENT, "a", 0, nothing)).parts[0].report is None
 
 
-def test_extend_without_an_extension_is_rejected(lab):
-    granted(lab)
-    for nothing in (None, ttypes.Extension()):
-        with pytest.raises(ttypes.Rejected, match="asks for nothing"):
-            now(lab.handler.extend(CLIENT, "a", nothing))
-
-
 def test_finish(lab):
     granted(lab)
     for part in (None, 5, -1):
@@ -274,31 +270,23 @@ def test_a_rejection_carries_its_code_and_the_largest_width(lab):
         now(lab.handler.submit(CLIENT, wanted(receivers=["r1h1"])))
     assert (refusal.value.code, refusal.value.largestPossible) == ("sender_among_receivers", None)
     with running(make_fabric(5, [2])) as small:
-        handler = BlastHandler(
-            small.runtime, "os-ken", partial(read_page, small.store.journal), Gate(OPEN_POLICY, ROLES)
-        )
         with pytest.raises(ttypes.Rejected) as refusal:
-            now(handler.submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
+            now(handler_of(small).submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
         assert (refusal.value.code, refusal.value.largestPossible) == ("group_too_wide", 3)
-
-
-def test_another_content_under_the_same_key(lab):
     granted(lab)
     with pytest.raises(ttypes.KeyReused):
         now(lab.handler.submit(CLIENT, wanted(size=7)))
 
 
-@pytest.mark.parametrize(
-    ("more", "feature"),
-    [
-        ({"tenant": "other"}, "tenants"),
-    ],
-)
-def test_fields_that_are_not_served_are_refused(lab, more, feature):
-    with pytest.raises(ttypes.Unsupported) as refusal:
-        lab.handler.submit(CLIENT, wanted(**more))
-    assert refusal.value.feature == feature
-    assert feature not in lab.handler.version(CLIENT).features
+def test_what_is_not_served_is_unsupported_and_no_feature(lab):
+    for refused in (
+        lambda: lab.handler.submit(CLIENT, wanted(tenant="other")),
+        lambda: lab.handler.login(CLIENT, "token"),
+    ):
+        with pytest.raises(ttypes.Unsupported) as refusal:
+            refused()
+        assert refusal.value.feature not in lab.handler.version(CLIENT).features
+    now(lab.handler.submit(CLIENT, wanted(maySplit=False, mayPause=False, tenant="default")))
 
 
 def test_how_a_request_may_be_served_reaches_the_core(lab):
@@ -314,22 +302,6 @@ def test_progress_is_told_by_an_extension_of_its_own(lab):
     assert next(iter(lab.look().requests.values())).parts[0].reached == 5
     with pytest.raises(ttypes.Rejected, match="on its own"):
         now(lab.handler.extend(CLIENT, "a", ttypes.Extension(reachedByte=6, addMs=1)))
-
-
-def test_what_says_nothing_is_not_refused(lab):
-    now(lab.handler.submit(CLIENT, wanted(maySplit=False, mayPause=False, tenant="default")))
-
-
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    [
-        ("login", ("token",)),
-    ],
-)
-def test_methods_that_are_not_served_say_so(lab, method, arguments):
-    with pytest.raises(ttypes.Unsupported) as refusal:
-        getattr(lab.handler, method)(CLIENT, *arguments)
-    assert refusal.value.feature not in lab.handler.version(CLIENT).features
 
 
 def test_explain_says_what_blocks_a_request(lab):
@@ -348,22 +320,6 @@ def test_explain_says_what_blocks_a_request(lab):
     assert told.estimatedStartMs is None and told.smallestChange is None
 
 
-def test_explain_is_for_those_who_may_see_the_request(lab):
-    granted(lab, "first")
-    now(lab.handler.submit(CLIENT, wanted("late")))
-    tenants = frozenset({"default", "physics"})
-    for identity, sees in ((Identity("default", Role.VIEWER), "first"), (Identity("physics", Role.USER), None)):
-        gate = Gate(AccessPolicy(identity, tenants=tenants, features=frozenset({"tenants"})), ROLES)
-        handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
-        for name in ("late", "default/late"):
-            if sees is None:
-                with pytest.raises(ttypes.UnknownRequest):
-                    now(handler.explain(CLIENT, name))
-            else:
-                assert all(f"is held by {sees} (reservation 1)" in b or f"are held by {sees} (reservation 1)" in b
-                           for b in now(handler.explain(CLIENT, name)).blockers)  # fmt: skip
-
-
 def test_drain_admits_nothing_new_until_it_is_over(lab):
     granted(lab)
     status = now(lab.handler.drain(CLIENT, True))
@@ -371,7 +327,6 @@ def test_drain_admits_nothing_new_until_it_is_over(lab):
     with pytest.raises(ttypes.Rejected, match="being drained"):
         now(lab.handler.submit(CLIENT, wanted(key="b")))
     assert now(lab.handler.drain(CLIENT, False)).draining is False
-    now(lab.handler.submit(CLIENT, wanted(key="b")))
 
 
 def test_the_journal_tells_what_happened(lab):
@@ -407,24 +362,6 @@ def test_nobody_gets_light_for_years(lab, more, code, limit):
     assert limit in refusal.value.sentence
 
 
-def test_a_lease_is_lengthened_to_its_maximum_and_no_further(lab):
-    granted(lab)
-    day = 24 * 3600 * 1000
-    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=day - 10_000)))
-    assert now(lab.handler.status(CLIENT, "a")).parts[0].grant.leaseMs == day
-    for too_much in (ttypes.Extension(addMs=1), ttypes.Extension(addBytes=1 << 61)):
-        with pytest.raises(ttypes.Rejected) as refusal:
-            now(lab.handler.extend(CLIENT, "a", too_much))
-        assert refusal.value.code == "lease_too_long"
-        assert "24.0 h" in refusal.value.sentence
-    assert now(lab.handler.status(CLIENT, "a")).parts[0].grant.leaseMs == day
-
-
-def test_who_may_pause_sends_what_takes_longer_than_a_lease_in_several(lab):
-    grant = granted(lab, size=1 << 62, mayPause=True)
-    assert grant.leaseMs <= 24 * 3600 * 1000
-
-
 # --------------------------------------------------------------------------------------------------- clients
 
 
@@ -435,6 +372,15 @@ def test_a_vanished_client_loses_what_it_waited_for(lab):
     future.cancel()
     lab.handler.disconnected(CLIENT)
     assert now(lab.handler.awaitEvent(CLIENT, "a", 0, 5000)).state == STATE.WITHDRAWN
+
+
+def test_submitted_and_granted_requests_outlive_their_connection(lab):
+    granted(lab, "first")
+    now(lab.handler.submit(CLIENT, wanted()))
+    lab.handler.disconnected(CLIENT)
+    for key, after in (("a", 0), ("first", 1)):
+        with pytest.raises(ttypes.NotYet):
+            now(lab.handler.awaitEvent(CLIENT, key, after, 100))
 
 
 def test_a_client_that_came_back_before_its_old_connection_was_seen_dead_keeps_waiting(lab):
@@ -449,21 +395,6 @@ def test_a_client_that_came_back_before_its_old_connection_was_seen_dead_keeps_w
         now(lab.handler.awaitEvent(new, "a", 0, 150))
     now(lab.handler.finish(CLIENT, "first", 0, None))
     assert now(second).receivers == ["r2h1", "r3h1"]
-
-
-def test_what_was_submitted_outlives_the_connection(lab):
-    granted(lab, "first")
-    now(lab.handler.submit(CLIENT, wanted()))
-    lab.handler.disconnected(CLIENT)
-    with pytest.raises(ttypes.NotYet):
-        now(lab.handler.awaitEvent(CLIENT, "a", 0, 150))
-
-
-def test_what_is_granted_outlives_the_connection(lab):
-    granted(lab)
-    lab.handler.disconnected(CLIENT)
-    with pytest.raises(ttypes.NotYet):
-        now(lab.handler.awaitEvent(CLIENT, "a", 1, 150))
 
 
 # ---------------------------------------------------------------------------------------------------- looking
@@ -533,8 +464,7 @@ def test_the_fabric_with_its_lit_tree(lab):
 
 def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
     with running(make_fabric(4, [4]), CoreSettings(keep_warm=3600.0, remember_ended=0.01)) as warm:
-        handler = BlastHandler(warm.runtime, "os-ken", partial(read_page, warm.store.journal), Gate(OPEN_POLICY, ROLES))
-        warm.handler = handler
+        warm.handler = handler = handler_of(warm)
         granted(warm)
         now(handler.finish(CLIENT, "a", 0, None))
         eventually(lambda: not warm.look().requests, "that the request is forgotten")
@@ -588,7 +518,44 @@ def test_elements_and_quarantine(lab):
             now(lab.handler.releaseElement(CLIENT, element))
 
 
-def test_version_and_ping(lab):
-    assert lab.handler.version(CLIENT).openflowFramework == "os-ken"
-    assert lab.handler.ping(CLIENT) is None
-    assert lab.look().requests.get(key_of("a")) is None
+# ------------------------------------------------------------------------------------- fibers
+
+
+def test_the_call_is_answered_with_the_report():
+    with running(make_fabric(1)) as lab:
+        lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
+        handler = handler_of(lab)
+        report = handler.verifyFabric(CLIENT).result(PATIENCE)
+        assert (report.faults, report.skipped) == ([], ["port:r1/50: broken"])
+        assert "verify" in handler.version(CLIENT).features
+
+
+def test_faults_keep_their_words():
+    report = FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), ("port:r1/50: broken",), 4)
+    told = convert.fibre_report(report)
+    assert [(fault.element, fault.sentence) for fault in told.faults] == [("leg:s1/7", "the leg is dead")]
+    assert (told.skipped, told.probed) == (["port:r1/50: broken"], 4)
+
+
+def test_at_the_first_start_the_log_gets_the_report(caplog):
+    caplog.set_level(logging.INFO)
+    with running(make_fabric(1)) as lab:
+        lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
+        check_fibres(lab.runtime)
+        lab.settle()
+    assert "not probed: port:r1/50: broken" in caplog.text
+    assert "the fibres were not checked: nothing could be probed" in caplog.text
+    assert "wired as configured" not in caplog.text
+
+
+def test_what_was_probed_is_counted():
+    (*_, line) = report_lines(FibreReport((), ("port:r1/50: broken",), 5))
+    assert line.message == "the fibres were checked: what was probed is wired as configured (5 probed, 1 not)"
+
+
+def test_faults_are_warnings():
+    lines = list(report_lines(FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), (), 3)))
+    assert [(line.level, line.event, line.message) for line in lines] == [
+        (logging.WARNING, "fibre_fault", "leg:s1/7: the leg is dead"),
+        (logging.INFO, "fibres", "the fibres were checked: 1 differ from the configuration (3 probed, 0 not)"),
+    ]

@@ -103,19 +103,9 @@ def test_a_record_that_cannot_be_understood_tells_nothing(tmp_path, text, caplog
     assert [end.epoch for end in EndRecord(path).read()] == [1]
 
 
-def test_without_a_journal_nothing_is_recorded():
-    record = EndRecord.beside(None)
-    record.add(End(1, 1.0, "x"))
-    record.clear()
-    assert record.read() == []
-
-
 def test_a_record_that_cannot_be_written_is_told(tmp_path, caplog):
     EndRecord(tmp_path / "nowhere" / "ends").add(End(1, 1.0, "x"))
     assert "cannot be written" in caplog.text
-
-
-# ----------------------------------------------------------------------------------------- a runtime that holds
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -117,16 +116,3 @@ def test_what_cannot_be_written_is_refused_before_the_start(tmp_path: Path) -> N
         with pytest.raises(WrongInputError, match=sentence):
             HostLists(ok, failed, source)
     assert files(tmp_path) == ["folder", "link"]
-
-
-def test_a_link_stays_one(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("real")
-    write((tmp_path / "link", tmp_path / "failed"), {})
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text().startswith("h2\n")
-    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o666 & ~umask()
-
-
-def umask() -> int:
-    mask = os.umask(0o22)
-    os.umask(mask)
-    return mask

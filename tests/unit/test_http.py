@@ -11,36 +11,26 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blast_controller.core.model.events import DeviceDown, FinishAsked, RequestSubmitted
 from blast_controller.core.model.requests import MulticastRequest, TransferReport
-from blast_controller.core.model.settings import CoreSettings
 from blast_controller.ops.http import protocol as http_protocol
-from blast_controller.ops.http.application import Site, application
-from blast_controller.ops.http.health import Health
-from blast_controller.ops.http.server import MOST_SILENT_PER_HOST, HttpServer
-from blast_controller.ops.metering import Metering
+from blast_controller.ops.http.server import MOST_SILENT_PER_HOST
+from blast_controller.ops.metering import MOST_CODES, Metering
 from blast_controller.ops.metrics import Metrics
-from blast_controller.ops.standing import Sources, Standing
-from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
+from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.serving.tls import TlsSettings
 from blast_controller.store.errors import DiskFull
 from tests.support.certificates import Authority
 from tests.support.core import key_of, make_fabric, multicast
-from tests.support.runtime import PATIENCE, Running, running
+from tests.support.live_server import LiveServer, More, live
+from tests.support.runtime import PATIENCE
 from tests.support.waiting import eventually
 
-COUNTS = {"rpc_calls": 3, "rpc_refused_calls": 0, "gate_failed_logins": 0}
-LEVELS = {
-    "rpc_connections": 2,
-    "rpc_parked": 1,
-    "recording_bytes": 4096,
-    "recording_lag_seconds": 0.0,
-    "recording_paused": 0,
-}
 CLOSED = AccessPolicy(
     rules=(CertificateRule(frozenset({("common_name", "scraper")}), Identity("default", Role.OPERATOR)),),
     tokens={
@@ -51,60 +41,34 @@ CLOSED = AccessPolicy(
 )
 
 
-class Served:
-    """A running controller with its HTTP side."""
-
-    def __init__(self, lab: Running, metrics: Metrics, policy: AccessPolicy, tls: TlsSettings | None) -> None:
-        self.lab, self.policy = lab, policy
-        runtime = lab.runtime
-        standing = Standing(
-            Sources(
-                snapshot=lambda: runtime.snapshot,
-                epoch=lambda: 7,
-                store_fault=lambda: runtime.store_fault,
-                holding=lambda: runtime.holding,
-                counts=lambda: COUNTS,
-                levels=lambda: LEVELS,
-            )
-        )
-        metrics.registry.register(standing)
-        site = Site(Health(lab.runtime), metrics.registry, lambda: self.policy, lambda: 7)
-        self.server = HttpServer(application(site), tls)
-        self.host, self.port = self.server.start("127.0.0.1", 0)
-        self.client = httpx.Client(base_url=f"http://{self.host}:{self.port}", timeout=PATIENCE)
-
-    def get(self, path: str, **headers: str) -> httpx.Response:
-        return self.client.get(path, headers=headers)
-
-    def metrics(self, **headers: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-        answer = self.get("/metrics", **headers)
-        assert answer.status_code == 200, answer.text
-        families = text_string_to_metric_families(answer.text)
-        return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection((self.host, self.port), PATIENCE)
-
-
-@contextlib.contextmanager
-def serving(policy: AccessPolicy = OPEN_POLICY, tls: TlsSettings | None = None) -> Iterator[Served]:
-    metrics = Metrics()
-    with running(
-        make_fabric(4, [4, 4]), CoreSettings(keep_warm=60.0), [Metering(metrics, ["default", "one", "two"])]
-    ) as lab:
-        served = Served(lab, metrics, policy, tls)
-        try:
-            yield served
-        finally:
-            served.client.close()
-            served.server.stop()
-            served.server.stop()
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
-    with serving() as found:
+def served() -> Iterator[LiveServer]:
+    with live(make_fabric(4, [4, 4])) as found:
         yield found
+
+
+@pytest.fixture
+def closed() -> Iterator[LiveServer]:
+    with live(make_fabric(4, [4, 4]), CLOSED) as found:
+        yield found
+
+
+def get(served: LiveServer, path: str, **headers: str) -> httpx.Response:
+    return served.client.get(path, headers=headers)
+
+
+def metrics(served: LiveServer, **headers: str) -> Samples:
+    answer = get(served, "/metrics", **headers)
+    assert answer.status_code == 200, answer.text
+    families = text_string_to_metric_families(answer.text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def connect(served: LiveServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", served.port), PATIENCE)
 
 
 def asked_by(tenant: str) -> MulticastRequest:
@@ -122,7 +86,7 @@ def test_what_happens_is_counted(served):
     lab = served.lab
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
     lab.settle()
-    found = served.metrics()
+    found = metrics(served)
     assert value(found, "blast_requests_total", tenant="default", outcome="granted") == 1
     assert value(found, "blast_requests", state="active") == 1
     assert value(found, "blast_splitters", state="held") == 1 and value(found, "blast_splitters", state="free") == 1
@@ -136,7 +100,7 @@ def test_what_happens_is_counted(served):
     report = TransferReport(bytes_sent=1000, bytes_repaired=50, failed_receivers=("r2h1",))
     lab.runtime.post(FinishAsked(key_of("a"), 0, report))
     lab.settle()
-    found = served.metrics()
+    found = metrics(served)
     assert value(found, "blast_requests_total", tenant="default", outcome="done") == 1
     assert value(found, "blast_transferred_bytes_total", tenant="default") == 1000
     assert value(found, "blast_failed_receivers_total", tenant="default") == 1
@@ -150,7 +114,7 @@ def test_devices_that_fail_or_go_are_told(served):
     lab.settle()
     lab.runtime.post(DeviceDown(4, "gone"))
     lab.settle()
-    found = served.metrics()
+    found = metrics(served)
     assert value(found, "blast_failed_steps_total", device="ocs1") > 0
     assert value(found, "blast_of_dp_status", dpid=f"{4:016x}") == 0
     assert value(found, "blast_of_dp_status", dpid=f"{1:016x}") == 1
@@ -161,15 +125,27 @@ def test_tenants_that_were_not_declared_share_a_label(served):
     for number in range(5):
         served.lab.runtime.post(RequestSubmitted(asked_by(f"x{number}")))
     served.lab.settle()
-    tenants = {dict(labels).get("tenant") for name, labels in served.metrics() if name == "blast_requests_total"}
+    tenants = {dict(labels).get("tenant") for name, labels in metrics(served) if name == "blast_requests_total"}
     assert tenants <= {"default", "one", "two", "other"}
+
+
+def test_a_switch_that_invents_error_codes_gets_no_more_labels():
+    found = Metrics()
+    metering = Metering(found, ["default"])
+    for number in range(10 * MOST_CODES):
+        metering.refused("glimmerglass", f"C{number}")
+    metering.refused("glimmerglass", "C0")
+    lines = [line for line in generate_latest(found.registry).decode().splitlines() if "tl1_errors_total{" in line]
+    assert len(lines) == MOST_CODES + 1
+    assert 'blast_tl1_errors_total{code="C0",dialect="glimmerglass"} 2.0' in lines
+    assert f'blast_tl1_errors_total{{code="other",dialect="glimmerglass"}} {9.0 * MOST_CODES}' in lines
 
 
 # ------------------------------------------------------------------------------------------------------ health
 
 
 def test_who_can_give_light_is_ready(served):
-    answer = served.get("/readyz")
+    answer = get(served, "/readyz")
     assert answer.status_code == 200
     assert answer.json() == {
         "ready": True,
@@ -178,14 +154,14 @@ def test_who_can_give_light_is_ready(served):
         "optical_switches": {"connected": 1, "declared": 1},
         "tors": {"connected": 4, "declared": 4},
     }
-    assert served.get("/livez").text == "ok\n"
+    assert get(served, "/livez").text == "ok\n"
     assert answer.headers["cache-control"] == "no-store" and "server" not in answer.headers
 
 
 def test_who_cannot_says_why(served, monkeypatch):
     served.lab.runtime.post(DeviceDown("ocs1", "the cable is out"))
     served.lab.settle()
-    answer = served.get("/readyz")
+    answer = get(served, "/readyz")
     assert answer.status_code == 503 and answer.json()["faults"] == ["ocs1 is disconnected: the cable is out"]
 
     def refuse(records, at):
@@ -195,10 +171,10 @@ def test_who_cannot_says_why(served, monkeypatch):
         disk.setattr(served.lab.store, "commit", refuse)
         served.lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
         eventually(lambda: served.lab.runtime.store_fault is not None, what="the failure to write")
-        faults = served.get("/readyz").json()["faults"]
+        faults = get(served, "/readyz").json()["faults"]
         assert any(fault.startswith("The journal cannot be written: ") for fault in faults)
-        assert value(served.metrics(), "blast_journal_writable") == 0
-        assert served.get("/livez").status_code == 200, "to start it anew would help nobody"
+        assert value(metrics(served), "blast_journal_writable") == 0
+        assert get(served, "/livez").status_code == 200, "to start it anew would help nobody"
     served.lab.settle()
 
 
@@ -207,50 +183,48 @@ def test_a_core_that_hangs_does_not_live_but_is_told_of(served, monkeypatch):
     hang = threading.Event()
     served.lab.runtime.call(lambda turn: hang.wait(PATIENCE))
     try:
-        assert served.get("/livez").status_code == 503
-        assert value(served.metrics(), "blast_leader") == 7
+        assert get(served, "/livez").status_code == 503
+        assert value(metrics(served), "blast_leader") == 7
     finally:
         hang.set()
-    eventually(lambda: served.get("/livez").status_code == 200, what="life")
+    eventually(lambda: get(served, "/livez").status_code == 200, what="life")
 
 
 # ------------------------------------------------------------------------------------------------------ access
 
 
-def test_who_has_not_said_who_it_is_hears_one_word():
-    with serving(CLOSED) as served:
-        assert served.get("/livez").status_code == 200
-        assert served.get("/readyz").json() == {"ready": True}
-        answer = served.get("/metrics")
-        assert answer.status_code == 401 and "Authorization: Bearer TOKEN" in answer.text
-        assert served.get("/metrics", Authorization="Bearer wrong").status_code == 401
-        assert served.get("/metrics", Authorization="Bearer operator-token").status_code == 200
-        served.policy = AccessPolicy()
-        assert served.get("/metrics", Authorization="Bearer operator-token").status_code == 401
+def test_who_has_not_said_who_it_is_hears_one_word(closed):
+    assert get(closed, "/livez").status_code == 200
+    assert get(closed, "/readyz").json() == {"ready": True}
+    answer = get(closed, "/metrics")
+    assert answer.status_code == 401 and "Authorization: Bearer TOKEN" in answer.text
+    assert get(closed, "/metrics", Authorization="Bearer wrong").status_code == 401
+    assert get(closed, "/metrics", Authorization="Bearer operator-token").status_code == 200
+    closed.gate.policy = AccessPolicy()
+    assert get(closed, "/metrics", Authorization="Bearer operator-token").status_code == 401
 
 
 def test_a_page_of_somebody_elses_reads_nothing(served):
     """Its name may be made to mean 127.0.0.1 (DNS rebinding); a browser then sends that name."""
     for host, status in (("evil.example", 421), ("localhost:9464", 200), ("[::1]:9464", 200), ("127.0.0.1", 200)):
-        assert served.get("/metrics", Host=host).status_code == status
-    assert served.get("/readyz", Host="evil.example").json() == {"ready": True}
+        assert get(served, "/metrics", Host=host).status_code == status
+    assert get(served, "/readyz", Host="evil.example").json() == {"ready": True}
 
 
-def test_a_tenant_sees_its_own_share():
-    with serving(CLOSED) as served:
-        for tenant in ("one", "two"):
-            served.lab.runtime.post(RequestSubmitted(asked_by(tenant)))
-        served.lab.settle()
-        for token, seen in (("viewer-token", {"one"}), ("operator-token", {"one", "two"})):
-            found = served.metrics(Authorization=f"Bearer {token}")
-            assert {dict(labels)["tenant"] for _, labels in found if "tenant" in dict(labels)} == seen
+def test_a_tenant_sees_its_own_share(closed):
+    for tenant in ("one", "two"):
+        closed.lab.runtime.post(RequestSubmitted(asked_by(tenant)))
+    closed.lab.settle()
+    for token, seen in (("viewer-token", {"one"}), ("operator-token", {"one", "two"})):
+        found = metrics(closed, Authorization=f"Bearer {token}")
+        assert {dict(labels)["tenant"] for _, labels in found if "tenant" in dict(labels)} == seen
 
 
 def test_a_certificate_says_who_scrapes(tmp_path):
     authority = Authority(tmp_path, "clients")
     files = authority.issue("/CN=server", "DNS:localhost")
     tls = TlsSettings(files.cert, files.key, authority.cert, required=False)
-    with serving(CLOSED, tls) as served:
+    with live(make_fabric(4, [4]), CLOSED, More(tls=tls)) as served:
         context = ssl.create_default_context(cafile=str(authority.cert))
         base = f"https://localhost:{served.port}"
         assert httpx.get(f"{base}/metrics", verify=context, timeout=PATIENCE).status_code == 401
@@ -263,21 +237,21 @@ def test_a_certificate_says_who_scrapes(tmp_path):
 
 
 def test_nothing_else_is_served(served):
-    assert served.get("/").status_code == 404
+    assert get(served, "/nothing").status_code == 404
     assert served.client.post("/metrics", content=b"x" * 10**6).status_code == 405
-    with served.connect() as connection:
+    with connect(served) as connection:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 50_000)
         assert b" 400 " in connection.recv(1000).split(b"\r\n")[0] + b" "
-    with served.connect() as connection:
+    with connect(served) as connection:
         connection.sendall(b"\x16\x03\x01 this is no HTTP\r\n\r\n")
         assert b"400" in connection.recv(1000)
-    assert served.get("/livez").status_code == 200
+    assert get(served, "/livez").status_code == 200
 
 
 def test_who_is_silent_goes(served, monkeypatch):
     monkeypatch.setattr(http_protocol, "SECONDS_TO_ASK", 0.1)
     for said in (b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /li"):
-        with served.connect() as connection:
+        with connect(served) as connection:
             connection.sendall(said)
             with contextlib.suppress(ConnectionResetError):
                 while connection.recv(1000):
@@ -287,8 +261,8 @@ def test_who_is_silent_goes(served, monkeypatch):
 def test_a_crowd_of_silent_ones_keeps_nobody_out(served):
     with contextlib.ExitStack() as stack:
         for _ in range(3 * MOST_SILENT_PER_HOST):
-            stack.enter_context(served.connect())
-        assert served.get("/livez").status_code == 200
+            stack.enter_context(connect(served))
+        assert get(served, "/livez").status_code == 200
 
 
 def test_a_scrape_during_the_end_gets_an_answer_or_none(served):
@@ -297,7 +271,7 @@ def test_a_scrape_during_the_end_gets_an_answer_or_none(served):
     def scrape() -> None:
         with contextlib.suppress(httpx.HTTPError):
             while True:
-                seen.append(httpx.get(f"http://{served.host}:{served.port}/metrics", timeout=PATIENCE).status_code)
+                seen.append(httpx.get(f"http://127.0.0.1:{served.port}/metrics", timeout=PATIENCE).status_code)
 
     scraper = threading.Thread(target=scrape)
     scraper.start()

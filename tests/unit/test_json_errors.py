@@ -51,9 +51,7 @@ def test_a_refusal_has_its_code_its_sentence_and_the_exit_status(controller, sai
     ("words", "status"),
     [
         (["status", "--json", "--controller", "127.0.0.1:1"], 1),
-        (["status", "--jsno", "--json"], 2),
         (["statsu", "--json"], 2),
-        (["plan", "--json", "/no/such/file"], 2),
         (["lab", "up", "--json", "--racks", "1"], 2),
         (["send", "/no/such/file", "--to", "127.0.0.1", "--via", "pipeline", "--json"], 2),
     ],

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tqdm import tqdm
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SETTINGS = {"nodes": 100, "rate_mbps": 8.0}
@@ -31,7 +30,8 @@ class Ended(Exception):
 
 def measure(path: Path, rounds: int, most: int) -> list[str]:
     """Measure on, at most so many results; what was measured."""
-    from transport_bed.kept_rounds import KeptRounds, in_turn
+    from transport_bed.kept_rounds import KeptRounds
+    from transport_bed.script import turns
 
     done: list[str] = []
 
@@ -42,14 +42,15 @@ def measure(path: Path, rounds: int, most: int) -> list[str]:
         return {"seconds": len(done), "wrong": []}
 
     kept = KeptRounds(path, SETTINGS)
-    with tqdm(disable=True) as bar:
-        in_turn({case: lambda case=case: one(case) for case in CASES}, rounds, kept, bar)
+    for number, case in turns(CASES, rounds):
+        if not kept.has(number, case):
+            kept.add(number, case, one(case))
     return done
 
 
 @given(rounds=st.integers(1, 4), most=st.integers(0, 12), torn=st.integers(0, 400))
 def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
-    from transport_bed.kept_rounds import KeptRounds, missing
+    from transport_bed.kept_rounds import KeptRounds
 
     path = tmp_path_factory.mktemp("kept") / "keep"
     whole = [(number, case) for number in range(rounds) for case in CASES[:: -1 if number % 2 else 1]]
@@ -62,7 +63,7 @@ def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
     content = path.read_bytes()
     path.write_bytes(content[: max(0, len(content) - torn)])
     kept_lines = max(0, path.read_bytes().count(b"\n") - 1)
-    assert missing(CASES, rounds, KeptRounds(path, SETTINGS)) == len(whole) - kept_lines
+    assert KeptRounds(path, SETTINGS).missing(CASES, rounds) == len(whole) - kept_lines
     assert measure(path, rounds, len(whole)) == [case for _, case in whole[kept_lines:]]
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["round"], line["case"]) for line in lines[1:]] == whole

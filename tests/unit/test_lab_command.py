@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import re
 
 import pytest
 
@@ -33,11 +32,7 @@ def test_options_change_the_preset(parse):
     assert plan.rate_factor == 200
 
 
-def test_without_options_it_is_the_small_lab(parse):
-    assert command.plan_from(parse(["lab", "up"])) == command.preset("small")
-
-
-@pytest.mark.parametrize("arguments", [["--racks", "1"], ["--splitters", "four"], ["--mtu", "9001"]])
+@pytest.mark.parametrize("arguments", [["--racks", "1"], ["--splitters", "four"]])
 def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments):
     options = parse(["lab", "up", *arguments])
     assert options.run(options) == 2
@@ -65,13 +60,6 @@ def test_list_tells_who_holds_each_lab_and_what_is_left_behind(parse, capsys, mo
     assert (second["lab"], second["pid"], second["seconds"]) == ("b222", None, None)
 
 
-def test_list_says_where_there_is_no_lab(parse, capsys, monkeypatch, as_root):
-    monkeypatch.setattr(listing, "found_labs", list)
-    options = parse(["lab", "list"])
-    assert options.run(options) == 0
-    assert capsys.readouterr().out == "there is no lab on this machine\n"
-
-
 def test_without_root_nothing_is_tried(parse, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.chdir(tmp_path)
@@ -88,20 +76,13 @@ def test_down_of_an_unknown_lab_names_those_there_are(parse, capsys, monkeypatch
     assert "b111, b222" in capsys.readouterr().err
 
 
-def test_down_without_id_removes_every_lab(parse, capsys, monkeypatch, as_root):
-    monkeypatch.setattr(command, "found_labs", lambda: ["b111", "b222"])
-    monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
-    options = parse(["lab", "down", "--json"])
-    assert options.run(options) == 0
-    assert [entry["lab"] for entry in json.loads(capsys.readouterr().out)["removed"]] == ["b111", "b222"]
-
-
 def test_down_says_what_it_removed(parse, capsys, monkeypatch, as_root):
-    monkeypatch.setattr(command, "found_labs", lambda: ["b111"])
+    monkeypatch.setattr(command, "found_labs", lambda: ["b111", "b222"])
     monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
     options = parse(["lab", "down"])
     assert options.run(options) == 0
-    assert capsys.readouterr().out == "lab b111 removed: 5 processes, 2 bridges, 9 interfaces\n"
+    removed = "removed: 5 processes, 2 bridges, 9 interfaces\n"
+    assert capsys.readouterr().out == f"lab b111 {removed}lab b222 {removed}"
 
 
 def test_down_does_not_say_that_bridges_are_gone_which_nobody_could_look_for(parse, capsys, monkeypatch, as_root):
@@ -133,12 +114,6 @@ def test_down_by_owner_removes_that_process_s_labs_and_no_others(parse, capsys, 
     assert capsys.readouterr().out == "there is no lab of process 4713\n"
 
 
-def test_an_id_and_an_owner_are_one_too_many(parse):
-    with pytest.raises(SystemExit) as wrong:
-        parse(["lab", "down", "b111", "--owner", "4711"])
-    assert wrong.value.code == 2
-
-
 @pytest.mark.parametrize(("error", "status"), [(PlanError("no"), 2), (HostError("no"), 1)])
 def test_statuses_say_whose_fault_it_is(error, status, capsys):
     def fail(_options):
@@ -146,13 +121,6 @@ def test_statuses_say_whose_fault_it_is(error, status, capsys):
 
     assert command.guarded(fail)(argparse.Namespace()) == status
     assert capsys.readouterr().err == "blast lab: no\n"
-
-
-@pytest.mark.parametrize("name", [[], ["up"], ["down"], ["demo"]])
-def test_help_has_an_example(parse, capsys, name):
-    with pytest.raises(SystemExit):
-        parse(["lab", *name, "--help"])
-    assert re.search(r"examples?:\n  blast lab", capsys.readouterr().out)
 
 
 def test_down_refuses_what_is_no_id(monkeypatch):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mininet_topos import registry
-from mininet_topos.cleanup import marked_processes
 from mininet_topos.errors import HostError, ProcessFault
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.process import LabProcess
@@ -75,16 +74,6 @@ def test_a_process_that_ignores_the_request_is_ended(launch, monkeypatch):
     process.wait_ready(30)
     process.stop()
     assert not process.running
-
-
-def test_missing_command(tmp_path):
-    with pytest.raises(ProcessFault, match="does not start"):
-        LabProcess("thing", [str(tmp_path / "nothing")], MARK, tmp_path / "log")
-
-
-def test_processes_of_other_labs_are_not_found(launch):
-    launch(READY).wait_ready(30)
-    assert marked_processes("b000") == set()
 
 
 def test_claims_are_exclusive_and_know_their_owner(tmp_path, monkeypatch):

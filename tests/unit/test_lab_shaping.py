@@ -2,8 +2,7 @@
 
 import pytest
 
-from mininet_topos.errors import RateTooHigh
-from mininet_topos.rate_check import RateCheck, fitting_factor
+from mininet_topos.rate_check import fitting_factor
 from mininet_topos.shaping import access_shaping, host_shaping, light_queue, light_shaping, packet_queue, uplink_shaping
 
 
@@ -39,13 +38,3 @@ def test_queues_are_short_for_packets_long_for_light_and_hold_some_frames():
 def test_fitting_factor_leaves_a_tenth(carried, factor):
     assert fitting_factor(carried) == factor
     assert 10_000 / factor <= 0.9 * carried
-
-
-def test_loss_is_that_of_the_worst_receiver():
-    assert RateCheck(1000, {"a": 1000, "b": 990}, 100.0).loss == pytest.approx(0.01)
-
-
-def test_refusal_names_the_factor():
-    refusal = RateTooHigh(0.25, 500, 50)
-    assert "1:50" in str(refusal)
-    assert "--light-rate 200" in str(refusal)

@@ -29,11 +29,6 @@ def test_the_controller_knows_the_trees_of_the_preset():
     assert config.build_fabric().hosts["r4h1"].ip == "10.0.4.1", "the others by their ToR"
 
 
-def test_the_summary_names_them():
-    assert "static tree fixed1 from r1 to r2, r3, r4h1; static tree fixed2 from r2h2" in preset("static").summary
-    assert "static" not in preset("small").summary
-
-
 @st.composite
 def plans(draw):
     """Labs of four racks with up to four trees, no host at the end of two of them."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import socket
 import threading
@@ -15,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.engines import COMPILED
-from blast_transport.base.errors import EngineError, LightPathError, SourceChangedError
+from blast_transport.base.errors import EngineError, LightPathError
 from blast_transport.base.waker import Waker
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
@@ -191,33 +189,6 @@ def test_a_block_that_is_under_way_is_sent_to_its_end_as_it_was_read(
     assert reader.take_digests() == DATA.digests(0, 2)
 
 
-@pytest.mark.parametrize("engine", BOTH)
-def test_a_file_that_ends_before_is_told_when_all_before_it_has_left(
-    engine: str, tmp_path: Path, undo: ExitStack
-) -> None:
-    mouth, ear = ends(undo)
-    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
-    os.truncate(tmp_path / "file", 1010)
-    with pytest.raises(SourceChangedError, match="the file ends at byte 1010: it became shorter while it was read"):
-        for _ in range(3):
-            bursts.go_on(40, SEGMENTS, *at_once())
-    assert (bursts.block, bursts.datagrams) == (2, 2 * SEGMENTS)
-    assert heard(ear, bursts.datagrams) == of_block(0) + of_block(1)
-    with pytest.raises(SourceChangedError, match="the file ends at byte"):
-        bursts.again([(39, 1)])
-
-
-@pytest.mark.parametrize("engine", BOTH)
-def test_what_has_to_leave_again_is_what_was_asked_for(engine: str, tmp_path: Path, undo: ExitStack) -> None:
-    mouth, ear = ends(undo)
-    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
-    owed = [(39, 0b1111), (3, 0b1010), (0, 0b1), (39, 0b1000), (7, 0b11110000), (5, 0b0110)]
-    bursts.again(owed)
-    found = [one for block, mask in owed for one in of_block(block, mask)]
-    assert heard(ear, bursts.datagrams) == found
-    assert bursts.wire_bytes == sum(wire_bytes(len(payload)) for _, payload in found)
-
-
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("owed", "datagrams"),
@@ -239,24 +210,6 @@ def test_repairs_of_many_blocks_leave_in_as_few_super_packets_as_a_receiver_take
     assert bursts.datagrams == sum(datagrams)
     full = HEADER.size + SEGMENT
     assert [-(-len(ear.recv(1 << 16)) // full) for _ in datagrams] == datagrams
-
-
-@pytest.mark.parametrize("engine", BOTH)
-@pytest.mark.parametrize("number", [errno.EINVAL])
-def test_a_kernel_that_cuts_nothing_gets_the_same_datagrams(
-    engine: str, number: int, tmp_path: Path, undo: ExitStack
-) -> None:
-    """Without checksums it refuses to cut."""
-    mouth, ear = ends(undo)
-    bursts = bursts_of(mouth, reader_of(engine, tmp_path, undo), undo)
-    assert bursts.offload
-    mouth.setsockopt(socket.SOL_SOCKET, 11, 1)
-    with pytest.raises(OSError) as refused:
-        mouth.send(bytes(500))
-    assert refused.value.errno == number
-    assert bursts.go_on(3, SEGMENTS, *at_once()) == 3
-    assert not bursts.offload
-    assert heard(ear, 3 * SEGMENTS) == of_block(0) + of_block(1) + of_block(2)
 
 
 def chosen(reader: BlockReader, undo: ExitStack) -> Bursts:

@@ -39,24 +39,6 @@ OPEN = math.inf
 @pytest.mark.parametrize(
     "rows",
     [
-        [],
-        [(W1, 0, 1), (R1, 2, 3)],
-        [(W1, 0, 5), (R0, 1, 2), (R1, 3, 4)],
-        [(W1, 0, 5), (R1, 1, 2)],
-        [(W1, 0, 3), (W2, 1, 4), (R1, 5, 6)],
-        [(W1, 0, 3), (W2, 1, 4), (R2, 5, 6)],
-        [(W1, 0, OPEN), (R0, 1, 2)],
-        [(W1, 0, OPEN), (R0, 1, 2), (R1, 3, 4)],
-        [(W1, 0, OPEN), (W2, 1, 2), (R2, 3, 4), (R1, 5, 6)],
-    ],
-)
-def test_a_history_that_an_order_explains(rows):
-    assert is_linearizable(*rows)
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
         # A write that was acknowledged is lost.
         [(W1, 0, 1), (R0, 2, 3)],
         # A read goes back in time.
@@ -78,17 +60,6 @@ def test_a_history_that_no_order_explains(rows):
 
 
 CALLS = st.lists(st.sampled_from([W1, W2, "read"]), min_size=1, max_size=12)
-
-
-@given(calls=CALLS, data=st.data())
-def test_what_took_effect_one_after_the_other_is_linearizable_however_the_intervals_overlap(calls, data):
-    state, rows = 0, []
-    for moment, drawn in enumerate(calls):
-        call = ("read", state) if drawn == "read" else drawn
-        state = call[1]
-        before, after = (data.draw(st.floats(0, 5)) for _ in range(2))
-        rows.append((call, moment - before, moment + after))
-    assert is_linearizable(*rows)
 
 
 @given(calls=CALLS, data=st.data())

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.reporting import Why
 from blast_transport.agent.settings import ClientSection, LimitsSection
-from blast_transport.base.errors import RemoteError
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import NEIGHBOUR
@@ -22,7 +20,7 @@ from blast_transport.links.dialling import Address, Dialer, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
 from blast_transport.measuring import source as source_module
-from blast_transport.measuring.flows import HERE, SHORT, LinkFailed, Size, measure_flows, measure_link
+from blast_transport.measuring.flows import HERE, LinkFailed, Size, measure_flows, measure_link
 from blast_transport.measuring.source import Source
 from blast_transport.wire.codec import FRAME
 from blast_transport.wire.measuring import (
@@ -92,9 +90,8 @@ class Talk:
 # ------------------------------------------------------------------------------------------------ what is measured
 
 
-@pytest.mark.parametrize("streams", [1, 4])
-def test_a_link_between_two_agents_and_one_from_here(hosts, streams):
-    size = Size(1 << 20, 2.0, streams)
+def test_a_link_between_two_agents_and_one_from_here(hosts):
+    size = Size(1 << 20, 2.0, 4)
     for source in (hosts[0].address, HERE):
         assert measure_link(source, hosts[1].address, dial, size) > 0
     found = measure_flows([(hosts[0].address, hosts[1].address)], dial, size).measured["h1"]
@@ -103,7 +100,7 @@ def test_a_link_between_two_agents_and_one_from_here(hosts, streams):
 
 def test_links_that_share_no_host_are_measured_at_once_and_hosts_are_free_afterwards(hosts):
     pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
-    for _ in range(10):
+    for _ in range(3):
         found = measure_flows(pairs, dial, SMALL, patience=0.0)
         assert found.measured.keys() == {"h1", "h3"} and not found.failed and not found.away
     assert [one.refused() for one in hosts] == [0, 0, 0, 0]
@@ -111,7 +108,7 @@ def test_links_that_share_no_host_are_measured_at_once_and_hosts_are_free_afterw
 
 def test_all_that_a_host_sends_and_all_that_it_takes(hosts):
     first, *others = (one.address for one in hosts)
-    for _ in range(10):
+    for _ in range(3):
         sent = measure_flows([(first, other) for other in others], dial, replace(SMALL, streams=2))
         assert sent.measured.keys() == {"h1", "h2", "h3"} and not sent.failed
         total = sum(found.received for found in sent.measured.values())
@@ -124,10 +121,6 @@ def test_all_that_a_host_sends_and_all_that_it_takes(hosts):
 def test_time_ends_it_where_there_are_bytes_left(hosts):
     found = measure_flows([(HERE, hosts[0].address)], dial, Size(1 << 30, 0.05))
     assert 0 < found.measured["h0"].received < 1 << 30
-
-
-def test_a_short_one_is_short():
-    assert SHORT.bytes <= 512 << 10 and SHORT.seconds <= 0.2
 
 
 @pytest.mark.parametrize("credentials", ["secret", "certificates"])
@@ -165,7 +158,6 @@ def test_a_neighbour_has_nothing_measured(authority):
     ("limits", "sentence"),
     [
         (LimitsSection(memory_bytes=1, measuring_bytes=0), "takes part in no measurements"),
-        (LimitsSection(memory_bytes=1, measuring_bytes=1 << 19), "with at most 524288 bytes and 10 s"),
         (LimitsSection(memory_bytes=1, measuring_ms=100), "with at most 1073741824 bytes and 0.1 s"),
     ],
 )
@@ -334,25 +326,6 @@ def test_a_commander_that_goes_ends_it_at_both_ends(hosts):
         one.at_rest()
 
 
-def test_an_agent_that_ends_ends_its_measurement():
-    with host("h0") as one, Talk(one.address) as commander:
-        commander.say(Measure(TOKEN, 1 << 30, 10.0))
-        assert commander.hear() == Waiting()
-        one.server.stop("enough")
-        assert commander.hear() is None
-
-
-def test_a_source_here_can_be_stopped(hosts):
-    with Talk(hosts[0].address) as commander:
-        commander.say(Measure(TOKEN, 1 << 30, 10.0))
-        assert commander.hear() == Waiting()
-        source = Source(Measure(TOKEN, 1 << 30, 10.0, 1, (hosts[0].address,)), dial)
-        source.stop()
-        with pytest.raises(RemoteError):
-            source.run()
-    hosts[0].at_rest()
-
-
 def test_nothing_is_left_open(hosts):
     def descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
@@ -368,10 +341,3 @@ def test_nothing_is_left_open(hosts):
     for one in hosts:
         one.at_rest()
     eventually(lambda: descriptors() <= before, "all sockets to be closed")
-
-
-def test_refusals_are_counted_by_their_kind(hosts):
-    with Talk(hosts[0].address) as one:
-        one.sock.sendall(encode_measuring(Waiting()))
-        assert one.sock.recv(1) == b""
-    eventually(lambda: hosts[0].refused(Why.PROTOCOL) == 1, "the refusal to be counted")

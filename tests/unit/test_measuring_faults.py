@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from blast_client.capacities import by_agents
-from blast_client.capacities.by_agents import AgentCapacities, NothingMeasured
+from blast_client.capacities.by_agents import AgentCapacities
 from blast_client.round import Round, RoundSettings
 from blast_transport.links.dialling import Address, Dialling, dial
 from blast_transport.measuring import flows as flows_module
@@ -170,16 +170,6 @@ def test_a_busy_host_does_not_keep_others_from_being_measured(hosts):
     assert "h0: another measurement is at work on this host" in found.failed["h1"] and not found.away
 
 
-def test_with_all_of_them_busy_nothing_is_measured(hosts):
-    with ExitStack() as stack:
-        for one in hosts[:2]:
-            other = stack.enter_context(Talk(one.address))
-            other.say(Measure(TOKEN, 1 << 20, 10.0))
-            assert other.hear() == Waiting()
-        found = in_time([(HERE, one.address) for one in hosts[:2]], patience=0.0)
-    assert found.failed.keys() == {"h0", "h1"} and not found.measured and not found.away
-
-
 def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
     with Talk(hosts[0].address) as other:
         other.say(Measure(TOKEN, 1 << 20, 10.0))
@@ -231,12 +221,3 @@ def test_what_came_in_one_moment_is_no_dead_link(hosts):
         probe.sock.close()
         answer = commander.hear()
     assert isinstance(answer, Measured) and answer.received == 1000 and answer.rate > 0
-
-
-def test_nobody_there_at_all_has_a_reason(monkeypatch):
-    def nothing(flows, *_: object) -> FlowsMeasured:
-        return FlowsMeasured({}, {target[0]: "nothing has arrived" for _, target in flows}, {})
-
-    monkeypatch.setattr(by_agents, "measure_flows", nothing)
-    with pytest.raises(NothingMeasured, match="to any of the hosts: nothing has arrived"):
-        AgentCapacities([("h0", "127.0.0.1", 1)], dial, SMALL).measure("here", ["h0"])

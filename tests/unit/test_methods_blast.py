@@ -69,33 +69,28 @@ def test_the_computation_is_measured_where_it_is_asked_for() -> None:
     assert 0 < method.computes["m"] < 1
 
 
-def test_within_a_rack_there_are_only_rules_to_set() -> None:
-    times, _ = taken(lambda network: [group(network, (4,))])
-    assert times["m"] == pytest.approx(FORWARDING + D / C)
+def test_within_a_rack_there_are_only_rules_to_set_and_two_racks_need_no_splitter() -> None:
+    control = replace(CONTROL, optics=Optics(0))
+    for racks, set_up in (((4,), FORWARDING), ((0, 1), OPTICAL)):
+        times, _ = taken(lambda network, racks=racks: [group(network, racks)], control)
+        assert times["m"] == pytest.approx(set_up + D / C)
 
 
-def test_two_racks_need_no_splitter() -> None:
-    times, _ = taken(lambda network: [group(network, (0, 1))], replace(CONTROL, optics=Optics(0)))
-    assert times["m"] == pytest.approx(OPTICAL + D / C)
-
-
-def test_who_shares_a_port_waits() -> None:
-    """The larger volume goes first by the paper's rule; the other one's circuits are set when it is done."""
-    times, _ = taken(two)
-    assert times["a"] == pytest.approx(OPTICAL + D / C)
-    assert times["b"] == pytest.approx(times["a"] + OPTICAL + D / 2 / C)
-
-
-def test_without_warm_trees_a_switch_takes_down_before_it_sets_up() -> None:
-    """Two commands, one after the other."""
-    times, _ = taken(two, replace(CONTROL, settings=replace(PAPER, keep_warm=0.0)))
-    assert times["b"] == pytest.approx(times["a"] + 2 * OPTICAL + D / 2 / C)
-
-
-def test_another_policy_decides_otherwise() -> None:
-    times, _ = taken(two, replace(CONTROL, settings=replace(PAPER, policy="smith")))
-    assert times["b"] == pytest.approx(OPTICAL + D / 2 / C)
-    assert times["a"] == pytest.approx(times["b"] + OPTICAL + D / C)
+@pytest.mark.parametrize(
+    ("settings", "first", "second", "reconfigurations"),
+    [
+        # The larger volume goes first by the paper's rule; the other one's circuits are set when it is done.
+        (PAPER, "a", "b", 1),
+        # Without warm trees the switch takes down before it sets up: two commands, one after the other.
+        (replace(PAPER, keep_warm=0.0), "a", "b", 2),
+        (replace(PAPER, policy="smith"), "b", "a", 1),
+    ],
+)
+def test_who_shares_a_port_waits(settings: CoreSettings, first: str, second: str, reconfigurations: int) -> None:
+    times, _ = taken(two, replace(CONTROL, settings=settings))
+    alone = {"a": D / C, "b": D / 2 / C}
+    assert times[first] == pytest.approx(OPTICAL + alone[first])
+    assert times[second] == pytest.approx(times[first] + reconfigurations * OPTICAL + alone[second])
 
 
 def test_a_port_that_sends_may_receive_from_another_group_where_it_is_directional() -> None:
@@ -135,28 +130,26 @@ def test_a_tree_that_is_kept_warm_needs_no_set_up() -> None:
     assert ends["second"] - ends["first"] == pytest.approx(D / C)
 
 
-# ----------------------------------------------------------------------------------- pausing and splitting
+def one_after_another(groups, control, terms):
+    """When two multicasts end, of which the second is sent 0.1 s after the first."""
+    where = world(small_network(6, 4))
+    method = blast(where, control, terms)
+    ends: dict[str, float] = {}
+    clock = where.simulation.clock
+    for number, one in enumerate(groups(where.network)):
+        clock.at(0.1 * number, lambda one=one: method.send(one, lambda: ends.update({one.name: clock.now})))
+    where.simulation.run(lambda: len(ends) == 2)
+    return ends, method
 
 
 def test_a_long_one_pauses_for_a_short_one_and_goes_on_where_it_was() -> None:
     """With leases the short one waits for the end of a lease, not for the end of the long one; no bit is sent twice."""
     control = replace(CONTROL, settings=replace(PAPER, policy="srpt-lease"))
 
-    def run(terms: Terms) -> dict[str, float]:
-        where = world(small_network(6, 4))
-        method = blast(where, control, terms)
-        long, short = (
-            group(where.network, (0, 1, 2), 3_000_000_000, "long"),
-            group(where.network, (2, 3, 4), 30_000_000),
-        )
-        ends: dict[str, float] = {}
-        clock = where.simulation.clock
-        method.send(long, lambda: ends.update(long=clock.now))
-        clock.at(0.1, lambda: method.send(short, lambda: ends.update(short=clock.now)))
-        where.simulation.run(lambda: len(ends) == 2)
-        return ends
+    def groups(network):
+        return group(network, (0, 1, 2), 3_000_000_000, "long"), group(network, (2, 3, 4), 30_000_000, "short")
 
-    whole, leased = run(Terms()), run(Terms(may_pause=True))
+    (whole, _), (leased, _) = (one_after_another(groups, control, Terms(may_pause=pause)) for pause in (False, True))
     assert whole["long"] == pytest.approx(OPTICAL + 2.4)
     assert whole["short"] == pytest.approx(whole["long"] + OPTICAL + 0.024)
     assert leased["short"] < 1.0
@@ -177,18 +170,10 @@ def test_receivers_may_be_served_in_parts() -> None:
     """The port of rack 4 is busy for long: the others need not wait for it, and each has the data once."""
 
     def groups(network):
-        wide = group(network, (0, 1, 2, 3, 4), name="wide")
-        return [group(network, (4, 5), 3_000_000_000, name="long"), wide]
+        return group(network, (4, 5), 3_000_000_000, "long"), group(network, (0, 1, 2, 3, 4), name="wide")
 
-    settings = replace(PAPER, policy="srpt-lease")
-    where = world(small_network(6, 4))
-    method = blast(where, replace(CONTROL, settings=settings), Terms(may_split=True))
-    long, wide = groups(where.network)
-    ends: dict[str, float] = {}
-    clock = where.simulation.clock
-    method.send(long, lambda: ends.update(long=clock.now))
-    clock.at(0.1, lambda: method.send(wide, lambda: ends.update(wide=clock.now)))
-    where.simulation.run(lambda: len(ends) == 2)
+    control = replace(CONTROL, settings=replace(PAPER, policy="srpt-lease"))
+    ends, method = one_after_another(groups, control, Terms(may_split=True))
     request = method.driver.core.request(("default", "wide"))
     served = [host for part in request.parts for host in part.receivers]
     assert len(request.parts) == 2 and len(served) == len(set(served)) == 19
@@ -210,21 +195,19 @@ def test_every_policy_serves_all(policy: str) -> None:
     assert len(times) == 5 and not method.fell_back
 
 
-# ------------------------------------------------------------------------------------------------ fallback
-
-
 def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blast has no figures of its own: without the project's allocator there is no light."""
     monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
     times, method = taken(one, terms=Terms(patience=1.5))
     assert times["m"] == pytest.approx(1.5 + 11 * D / C)
     assert method.fell_back == 1
-
-
-def test_without_patience_nobody_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
     with pytest.raises(Stalled):
         taken(one)
+
+
+def test_a_group_that_no_tree_can_serve_falls_back_at_once() -> None:
+    times, method = taken(one, replace(CONTROL, optics=Optics(0)))
+    assert (times["m"], method.fell_back) == (pytest.approx(11 * D / C), 1)
 
 
 def test_a_lease_that_ends_before_the_end_is_told_costs_nobody_anything() -> None:
@@ -240,12 +223,6 @@ def test_a_lease_that_ends_before_the_end_is_told_costs_nobody_anything() -> Non
     where.simulation.run(lambda: len(ended) == 2)
     assert ended[0] == pytest.approx(0.05 + OPTICAL + D / C) and not method.fell_back
     assert method.driver.core.request(("default", "m")).state.value == "expired"
-
-
-def test_a_group_that_no_tree_can_serve_falls_back_at_once() -> None:
-    times, method = taken(one, replace(CONTROL, optics=Optics(0)))
-    assert times["m"] == pytest.approx(11 * D / C)
-    assert method.fell_back == 1
 
 
 def test_names_may_not_come_twice() -> None:

@@ -40,7 +40,28 @@ def in_rounds(size: float, rate_of_round) -> float:
     return now + size / rate_of_round(now)
 
 
-# ---------------------------------------------------------------------------------------------------- naive
+@pytest.mark.parametrize(
+    ("phases", "network", "racks", "seconds"),
+    [
+        # Within one rack, or with one server in each, there is one stage.
+        (overlay, small_network(6, 4), (2,), D / C),
+        (overlay, small_network(6, 1, 400.0), (0, 1, 2), D / C),
+        # The other server is the third replica of every block, and has nothing to read.
+        (hdfs, small_network(2, 1, 400.0), (0, 1), D / C),
+        # The rate is that of the thinnest link.
+        (pipeline, small_network(6, 4, 2.0), (0, 1, 2), (D + 10 * 8 * CHUNK) / (2 * GIGABIT)),
+        (pipeline, small_network(6, 1, 400.0), (0, 1), D / C),
+        (partial(ip_multicast, set_up=0.5), small_network(6, 4, 0.1), (0, 1, 2), 0.5 + D / C),
+        # Within a rack no tree is used.
+        (ip_multicast, small_network(), (3,), D / C),
+    ],
+)
+def test_small_cases_take_what_arithmetic_says(phases, network, racks, seconds) -> None:
+    assert completion(network, phases, racks=racks) == pytest.approx(seconds)
+
+
+def test_hdfs_within_one_rack_keeps_the_third_replica_elsewhere() -> None:
+    assert completion(small_network(3, 3, 400.0), hdfs, racks=(1,)) > D / C
 
 
 def test_naive_is_one_copy_for_each_receiver() -> None:
@@ -68,9 +89,6 @@ def test_naive_heavy_is_held_up_by_the_uplink() -> None:
     assert completion(small_network(7, 4, 1.0), naive, 2) == pytest.approx(in_rounds(D, rate))
 
 
-# -------------------------------------------------------------------------------------------------- overlay
-
-
 def test_overlay_is_two_stages_at_line_rate() -> None:
     """A swarm of n: its first member sends each stripe once, every other gets n - 1 stripes by its own link."""
     assert completion(small_network(6, 4, 400.0), overlay) == pytest.approx(2 * D / C)
@@ -79,22 +97,6 @@ def test_overlay_is_two_stages_at_line_rate() -> None:
 def test_overlay_between_racks_is_held_up_by_thin_uplinks() -> None:
     """Three leaders: every uplink and downlink carries as much as the data, so the stage takes D / uplink."""
     assert completion(small_network(6, 4, 2.0), overlay) == pytest.approx(D / (2 * GIGABIT) + D / C)
-
-
-def test_overlay_within_one_rack_has_one_stage() -> None:
-    assert completion(small_network(6, 4), overlay, racks=(2,)) == pytest.approx(D / C)
-
-
-def test_overlay_of_one_server_a_rack_has_one_stage() -> None:
-    assert completion(small_network(6, 1, 400.0), overlay) == pytest.approx(D / C)
-
-
-# ----------------------------------------------------------------------------------------------------- HDFS
-
-
-def test_hdfs_of_two_servers_is_a_copy_and_a_read() -> None:
-    """Two racks of one server: the other one is the third replica of every block, and has nothing to read."""
-    assert completion(small_network(2, 1, 400.0), hdfs, racks=(0, 1)) == pytest.approx(D / C)
 
 
 def test_hdfs_writes_blocks_one_after_another_and_then_reads_them_all() -> None:
@@ -118,42 +120,13 @@ def test_hdfs_writes_blocks_one_after_another_and_then_reads_them_all() -> None:
 
 def test_hdfs_reads_from_its_own_rack_first() -> None:
     """With an uplink of nearly nothing only the writes cross it: the reads of both racks stay inside."""
-    network = small_network(2, 3, 0.01)
-    where = world(network)
-    taken = times_of(where, Phased(where, hdfs), [group(network, (0, 1))])["m"]
+    taken = completion(small_network(2, 3, 0.01), hdfs, racks=(0, 1))
     # The writes of D over 10 Mbit/s, and then reads at C or less of what is in the own rack.
     assert D / 1e7 <= taken <= D / 1e7 + 2 * D / C + 1e-6
 
 
-def test_hdfs_within_one_rack_keeps_the_third_replica_elsewhere() -> None:
-    network = small_network(3, 3, 400.0)
-    assert completion(network, hdfs, racks=(1,)) > D / C
-
-
-# ------------------------------------------------------------------------------------------------- pipeline
-
-
 def test_a_pipeline_is_one_copy_and_a_chunk_for_every_hop() -> None:
     assert completion(small_network(6, 4, 400.0), pipeline) == pytest.approx((D + 10 * 8 * CHUNK) / C)
-
-
-def test_a_pipeline_has_the_rate_of_its_thinnest_link() -> None:
-    expected = (D + 10 * 8 * CHUNK) / (2 * GIGABIT)
-    assert completion(small_network(6, 4, 2.0), pipeline) == pytest.approx(expected)
-
-
-def test_a_pipeline_to_one_receiver_is_a_copy() -> None:
-    network = small_network()
-    where = world(network)
-    assert times_of(where, Phased(where, pipeline), [Multicast("m", 0, (1,), 300_000_000)])["m"] == D / C
-
-
-# --------------------------------------------------------------------------------------------- IP multicast
-
-
-def test_ip_multicast_is_one_copy_after_its_set_up() -> None:
-    phases = partial(ip_multicast, set_up=0.5)
-    assert completion(small_network(6, 4, 0.1), phases) == pytest.approx(0.5 + D / C)
 
 
 def test_ip_multicasts_share_the_links_of_their_network() -> None:
@@ -162,13 +135,6 @@ def test_ip_multicasts_share_the_links_of_their_network() -> None:
     groups = [group(network, (0, 1, 2), name="one"), group(network, (3, 1, 5), name="other")]
     # Both arrive at rack 1 by the same link, each with half of it.
     assert times_of(where, Phased(where, ip_multicast), groups) == pytest.approx({"one": 2 * D / C, "other": 2 * D / C})
-
-
-def test_ip_multicast_within_a_rack_uses_no_tree() -> None:
-    assert completion(small_network(), ip_multicast, racks=(3,)) == pytest.approx(D / C)
-
-
-# ---------------------------------------------------------------------------------------------- rack fabric
 
 
 @pytest.mark.parametrize("lossless", [False, True])
@@ -182,18 +148,6 @@ def test_a_rack_fabric_copies_at_the_rate_that_was_measured(lossless: bool) -> N
 def test_a_rack_fabric_has_sixteen_racks() -> None:
     with pytest.raises(ValueError, match="16 racks of 40 servers, and not 17"):
         completion(small_network(17, 2), rack_fabric, racks=tuple(range(17)))
-
-
-# -------------------------------------------------------------------------------------------------- torrent
-
-
-def test_torrent_to_one_executor_is_all_blocks_one_after_another() -> None:
-    network = small_network()
-    where = world(network)
-    torrent = Torrent(where)
-    taken = times_of(where, torrent, [Multicast("m", 0, (1,), 300_000_000)])["m"]
-    assert taken == pytest.approx(D / C)
-    assert torrent.fetched_from == {0: 300_000_000}
 
 
 def test_torrent_of_one_block_comes_from_the_driver_for_all_who_begin_together() -> None:
@@ -218,27 +172,14 @@ def copies(receivers: int, megabytes: int, seed: int) -> float:
 @pytest.mark.parametrize(("receivers", "least", "most"), [(3, 1.8, 2.2), (7, 2.9, 3.3)])
 def test_torrent_copies_on_the_drivers_uplink_are_those_measured_on_spark(receivers, least, most) -> None:
     """Measured on Spark 4.3 with 50, 100 and 300 MB: 1.78-2.17 with 3 executors, 2.85-3.29 with 7."""
-    found = [copies(receivers, megabytes, seed) for megabytes in (50, 100, 300) for seed in range(4)]
+    found = [copies(receivers, megabytes, seed) for megabytes in (50, 100) for seed in range(3)]
     assert least <= statistics.fmean(found) <= most
-
-
-def test_torrent_copies_approach_the_harmonic_number_with_many_blocks() -> None:
-    """The i-th executor to fetch a block finds i - 1 others beside the driver, unless they fetch it at that moment."""
-    harmonic = sum(1 / n for n in range(1, 4))
-    found = statistics.fmean(copies(3, 1600, seed) for seed in range(2)) / ON_THE_WIRE
-    assert harmonic * 0.97 <= found <= harmonic * 1.05
-
-
-# ---------------------------------------------------------------------------------------------------- paper
 
 
 @pytest.mark.parametrize(
     ("phases", "uplink", "each_way", "seconds"),
     [
-        (naive, 40.0, 0, 28.56),
         (naive, 40.0, 3, 4 + (2.4 - 10 / 125 - 3 * 10 / 124) / (10 / 125)),
-        (overlay, 40.0, 0, 0.48),
-        (overlay, 40.0, 3, 6.9326),
         (overlay, 400.0, 3, 1.2317),
     ],
 )

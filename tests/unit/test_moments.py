@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from blast_controller.core.model.events import DeviceDown, ElementQuarantined, FinishAsked, ProgressTold
-from blast_controller.core.model.identifiers import ElementId, SwitchId
+from blast_controller.core.model.events import ProgressTold
 from blast_controller.core.snapshot.changes import EVERYTHING, MOST_NAMED, NOTHING, Changes, ChangesNoted
 from blast_controller.moments.encoder import Encoder, all_rows
 from blast_controller.moments.mailbox import Mailbox
@@ -39,33 +38,9 @@ def test_only_what_differs_is_encoded(world):
     (changed,) = encoder.encode(moment(world)).items()
     assert changed[0] == REQUEST and json.loads(changed[1])["parts"][0]["reachedByte"] == 5
     assert not encoder.encode(moment(world, NOTHING))
-    world.handle(FinishAsked(key_of("k"), 0))
-    world.settle()
+    world.finish("k")
     assert encoder.encode(moment(world))[tree] is None
     assert encoder.rows == all_rows(world.core.snapshot)
-
-
-def test_devices_and_faults_are_told_and_taken_back(world):
-    encoder = Encoder()
-    encoder.encode(moment(world, EVERYTHING))
-    world.handle(DeviceDown(SwitchId("ocs1"), "cable pulled"))
-    world.handle(ElementQuarantined(ElementId("port:r2/50"), "broken"))
-    found = encoder.encode(moment(world))
-    assert json.loads(found["away/switch:ocs1"]) == {"reason": "cable pulled"}
-    assert "broken" in json.loads(found["unit/r2"])["port:r2/50"]["unusable"]
-    world.come_back("ocs1")
-    world.settle()
-    assert encoder.encode(moment(world))["away/switch:ocs1"] is None
-
-
-def test_all_is_told_anew_where_what_differs_is_not_known(world):
-    encoder = Encoder()
-    encoder.encode(moment(world, EVERYTHING))
-    world.granted(multicast("k", "r1h1", ["r2h1"]))
-    encoder.encode(moment(world))
-    fresh = ready_world(make_fabric(4, [4]))
-    assert encoder.encode(moment(fresh, EVERYTHING))[REQUEST] is None
-    assert encoder.rows == all_rows(fresh.core.snapshot)
 
 
 @pytest.mark.parametrize("known_before", [True, False])
@@ -77,8 +52,7 @@ def test_whose_a_row_is_is_known_until_all_were_told_that_it_is_gone(world, know
     tree = f"tree/{grant.reservation}"
     encoder.encode(moment(world, None if known_before else EVERYTHING))
     assert encoder.owners == {REQUEST: TENANT, tree: TENANT}
-    world.handle(FinishAsked(key_of("k"), 0))
-    world.settle()
+    world.finish("k")
     assert encoder.encode(moment(world))[tree] is None and encoder.owners[tree] == TENANT
     encoder.encode(moment(world))
     assert encoder.owners == {REQUEST: TENANT}

@@ -32,6 +32,7 @@ def test_a_notebook_is_kept_without_results(notebook: Path) -> None:
         ast.parse("".join(cell["source"]))
 
 
+@pytest.mark.test_all
 def test_the_researchers_notebook_goes_from_requests_to_a_figure(tmp_path: Path) -> None:
     words = [sys.executable, "-c", PLAY, str(RESEARCH)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(tmp_path / "mpl")}

@@ -8,7 +8,6 @@ import os
 import pickle
 import struct
 import tarfile
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +65,6 @@ def test_an_array_is_mapped_and_what_is_changed_is_our_own(tmp_path: Path) -> No
     assert (first[0], second[0], receive("it", tmp_path, timeout=0)[0]) == (7.0, 0.0, 0.0)
 
 
-def test_an_array_is_sent_from_where_it_lies(tmp_path: Path) -> None:
-    array = np.zeros(1000)
-    with opened(array) as (source, _):
-        array[-1] = 3.0
-        tail = bytearray(8)
-        source.read((source.size or 0) - 8, memoryview(tail))
-    assert struct.unpack("<d", tail) == (3.0,)
-
-
 @settings(deadline=None)
 @given(named(TENSOR_TYPES))
 def test_named_arrays_as_their_own_library_reads_and_writes_them(tensors: dict[str, Any]) -> None:
@@ -86,12 +76,6 @@ def test_named_arrays_as_their_own_library_reads_and_writes_them(tensors: dict[s
         for found in (got, theirs, read):
             assert found.keys() == tensors.keys()
             assert all(same(found[key], tensors[key]) for key in tensors)
-
-
-def test_named_arrays_in_any_order_of_bytes_and_indices(tmp_path: Path) -> None:
-    wild = {"big": np.arange(6, dtype=">i4"), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3))}
-    got = there(tmp_path, wild)
-    assert all((got[key] == wild[key]).all() for key in wild)
 
 
 def test_a_folder_with_all_that_is_in_it(tmp_path: Path) -> None:
@@ -148,7 +132,6 @@ def array_with(**fields: Any) -> np.ndarray[Any, Any]:
         (array_with(masked=1), "masked"),
         ({"a": 5}, "'a' is a int"),
         ({1: np.zeros(1)}, "called by a str"),
-        ({"a": np.array(["x"])}, "no form in a safetensors file"),
         ({"a": np.array([None])}, "no form in a safetensors file"),
     ],
 )
@@ -170,7 +153,6 @@ def test_paths_that_cannot_be_sent(tmp_path: Path) -> None:
     [
         ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}, "bytes of its shape"),
         ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}, "where it should"),
-        ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}}, "a shape or a place"),
         ({"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, "a shape or a place"),
         ({"a": {"dtype": "X9", "shape": [1], "data_offsets": [0, 4]}}, "'X9'"),
         ({"a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, "NumPy has no bfloat16"),
@@ -225,14 +207,11 @@ def archive(*members: tuple[str, bytes, str]) -> bytes:
     "members",
     [
         [("../out", tarfile.REGTYPE, "")],
-        [("/out", tarfile.REGTYPE, "")],
         [("d", tarfile.SYMTYPE, ".."), ("d/out", tarfile.REGTYPE, "")],
         [("out", tarfile.LNKTYPE, "../secret")],
         [("out", tarfile.CHRTYPE, "")],
-        [("out", tarfile.FIFOTYPE, "")],
         [("out", tarfile.REGTYPE, ""), ("out", tarfile.REGTYPE, "")],
         [(".blast-archive", tarfile.REGTYPE, "")],
-        [("d", tarfile.DIRTYPE, ""), ("d", tarfile.DIRTYPE, "")],
     ],
 )
 def test_an_archive_reaches_nothing_outside_its_folder(tmp_path: Path, members: list[Any]) -> None:
@@ -283,26 +262,6 @@ def test_a_folder_that_was_received_can_be_sent_on(tmp_path: Path) -> None:
     got = there(second, there(first, folder, "m"), "m")
     assert (got / "a").read_bytes() == b"a"
     assert (got / "a").stat().st_mode & 0o777 == 0o600, "readable to who received it"
-
-
-def test_an_array_of_many_fields(tmp_path: Path) -> None:
-    fields = [(f"a rather long name of a field {number}", "f4") for number in range(2000)]
-    array = np.ones(2, fields)
-    assert same(there(tmp_path, array), array)
-    with (
-        pytest.raises(WrongArgument, match="too long"),
-        opened(np.ones(1, [(f"{number:0100}", "f4") for number in range(10_000)])),
-    ):
-        pass
-
-
-def test_a_matrix_and_other_arrays_of_their_own_kind(tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PendingDeprecationWarning)
-        matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
-    assert (there(tmp_path, matrix) == np.array([[1.0, 2.0], [3.0, 4.0]])).all()
-    records = np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
-    assert there(tmp_path, records)["b"][0] == 2.0
 
 
 def test_what_numpy_reads_besides_arrays_is_no_array(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from blast_controller.core.model.commands import ForwardingChange, SetForwarding
 from blast_controller.core.model.events import StepFailed
+from blast_controller.openflow.__main__ import main
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import Application, handles, ofp_event
 from blast_controller.openflow.rules import RuleSettings
@@ -119,22 +120,15 @@ def test_an_unknown_framework_is_named() -> None:
     assert "'pox', but must be one of: os-ken, ryu" in done.stderr
 
 
-def test_a_wrong_configuration_is_exit_status_2(tmp_path: object) -> None:
-    config = f"{tmp_path}/config.json"
+def test_a_wrong_configuration_is_exit_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.json"
     bad_tls = (
         '{"optical_ports": {}, "group_network": "239.77.0.0/16", "tls": {"certificate": "/x", "private_key": "/x"}}'
     )
     for content in ("{}", "nonsense", '{"optical_ports": {}, "group_network": "10.0.0.0/8"}', bad_tls):
-        with open(config, "w") as file:  # noqa: PTH123 - a path in a string
-            file.write(content)
-        done = subprocess.run(
-            [sys.executable, "-m", "blast_controller.openflow", "--listen", "127.0.0.1:0", "--config", config],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr.startswith(config)) == (2, True)
+        config.write_text(content)
+        assert main(["--listen", "127.0.0.1:0", "--config", str(config)]) == 2
+        assert capsys.readouterr().err.startswith(str(config))
 
 
 @pytest.mark.parametrize("generation", [-1, 1 << 64])

@@ -10,7 +10,7 @@ import pytest
 
 from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
 from blast_controller.openflow.framework import RawEntry
-from blast_controller.openflow.rules import CONTROLLER, Match, Rule, Stray
+from blast_controller.openflow.rules import Match, Rule, Stray
 from tests.support.openflow_entries import entry, match_bytes, raw_entry, treatment
 
 RULE = Rule(
@@ -32,21 +32,6 @@ WIRE = bytes.fromhex(
 
 def test_an_entry_laid_out_by_hand() -> None:
     assert decode_entry(WIRE) == RULE
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        RULE,
-        replace(RULE, dscp=None, queue=None),
-        Rule(0, 1, 0xB1A5 << 48, Match(in_port=9)),
-        Rule(0, 1, 0xB1A5 << 48, Match(destination=IPv4Network("239.77.0.0/16"))),
-        Rule(0, 1, 0xB1A5 << 48, Match(in_port=9, ethertype=0x88B5), (CONTROLLER,)),
-        Rule(0, 1, 0xB1A5 << 48, Match()),
-    ],
-)
-def test_what_we_write_is_read_back(rule: Rule) -> None:
-    assert decode_entry(entry(rule)) == rule
 
 
 def test_a_full_mask_is_no_mask() -> None:

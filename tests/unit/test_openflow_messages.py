@@ -152,15 +152,6 @@ def test_a_role_status_of_slave_is_a_demotion(experimenter: int, kind: int, data
     assert is_demotion(message) is demoted
 
 
-def test_every_message_has_its_own_xid() -> None:
-    data, xids = _encoded(AddRule(RULE), DeleteRule(RULE)), []
-    while data:
-        _, _, length, xid = struct.unpack_from("!BBHI", data)
-        xids.append(xid)
-        data = data[length:]
-    assert xids == [0x100, 0x101, 0x200]
-
-
 def test_errors_are_named_also_those_that_the_framework_does_not_know() -> None:
     error = ofproto_v1_3_parser.OFPErrorMsg
     assert error_name(error(_Protocol, 2, 4)) == "OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT"

@@ -17,8 +17,6 @@ from blast_controller.openflow.rules import (
     Rule,
     RuleSettings,
     additions,
-    cookie,
-    forward_of,
     forward_rule,
     guards,
     merged,
@@ -72,11 +70,6 @@ def test_all_that_a_step_changes_is_one_change() -> None:
     }
 
 
-def test_a_forward_is_read_back_from_its_rule_and_a_guard_is_none() -> None:
-    assert forward_of(forward_rule(RuleSettings(), 7, FORWARD)) == FORWARD
-    assert [forward_of(rule) for rule in guards(RuleSettings(), [8], IPv4Network("239.77.0.0/16"))] == [None] * 3
-
-
 def test_a_forward_to_nobody_is_not_marked() -> None:
     rule = forward_rule(RuleSettings(dscp=46, queue=1), 7, Forward(*FORWARD.key, ()))
     assert (rule.outputs, rule.dscp, rule.queue) == ((), None, None)
@@ -103,11 +96,6 @@ def test_a_forward_that_no_rule_can_express_is_refused(forward: Forward, says: s
 def test_a_reservation_must_fit_in_the_cookie_and_is_not_the_guards(reservation: int) -> None:
     with pytest.raises(InvalidForward, match="reservation"):
         forward_rule(RuleSettings(), reservation, FORWARD)
-
-
-def test_cookies_are_injective_at_their_limits() -> None:
-    assert cookie(0xFFFF, 0xFFFF_FFFF) == 0xB1A5_FFFF_FFFF_FFFF
-    assert cookie(0, 0) == 0xB1A5 << 48
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The wheel, not the tree: built from a copy, installed into environments of its own, used from another folder."""
 
 import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.test_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -103,23 +106,30 @@ def test_every_typed_package_says_so(wheel: Path) -> None:
     assert typed == set(TOP_LEVEL)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_imports_from_the_wheel(full: Environment, package: str) -> None:
-    where = full.evaluate(f"import {package}; print({package}.__file__)")
-    assert Path(where).is_relative_to(full.site_packages)
+def test_every_package_imports_from_the_wheel_and_every_command_loads(full: Environment) -> None:
+    commands = PROJECT["project"]["entry-points"]["blast.commands"]
+    code = (
+        "import importlib, importlib.metadata, json\n"
+        f"where = [importlib.import_module(name).__file__ for name in {PACKAGES}]\n"
+        "found = {one.name: one.load().__module__ for one in importlib.metadata.entry_points(group='blast.commands')}\n"
+        "print(json.dumps([where, found]))"
+    )
+    where, found = json.loads(full.evaluate(code))
+    assert all(Path(one).is_relative_to(full.site_packages) for one in where)
+    assert found == {name: declared.partition(":")[0] for name, declared in commands.items()}
 
 
-@pytest.mark.parametrize("package", ["blast_client", "blast_transport", "blast_api"])
-def test_the_base_install_imports_all_of(base: Environment, package: str) -> None:
+def test_the_base_install_imports_all_that_is_for_applications(base: Environment) -> None:
     """Every module but `__main__`, which would run, and those of extras: no import needs more than the base has."""
     code = (
-        f"import importlib, pkgutil, {package} as package\n"
-        "for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
-        f"    if not found.name.endswith('.__main__') and found.name not in {EXTRAS_ONLY}:\n"
-        "        importlib.import_module(found.name)\n"
-        "print(package.__file__)"
+        "import importlib, pkgutil\n"
+        "for package in map(importlib.import_module, ('blast_client', 'blast_transport', 'blast_api')):\n"
+        "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        f"        if not found.name.endswith('.__main__') and found.name not in {EXTRAS_ONLY}:\n"
+        "            importlib.import_module(found.name)\n"
+        "    print(package.__file__)"
     )
-    assert Path(base.evaluate(code)).is_relative_to(base.site_packages)
+    assert all(Path(one).is_relative_to(base.site_packages) for one in base.evaluate(code).splitlines())
 
 
 def test_the_base_install_has_nothing_of_the_controller(base: Environment) -> None:
@@ -133,13 +143,3 @@ def test_the_command_answers_help(request: pytest.FixtureRequest, kind: str) -> 
     answer = run(str(environment.folder / "bin" / "blast"), "--help", cwd=environment.folder)
     assert answer.stdout.startswith("usage: blast")
     assert not answer.stderr
-
-
-@pytest.mark.parametrize("entry_point", sorted(PROJECT["project"]["entry-points"]["blast.commands"]))
-def test_every_command_group_loads_from_the_wheel(full: Environment, entry_point: str) -> None:
-    code = (
-        "from importlib.metadata import entry_points\n"
-        f"print(entry_points(group='blast.commands')['{entry_point}'].load().__module__)"
-    )
-    declared: str = PROJECT["project"]["entry-points"]["blast.commands"][entry_point]
-    assert full.evaluate(code) == declared.partition(":")[0]

@@ -70,18 +70,18 @@ def test_there_is_a_section_for_each_paper_and_rows_in_it():
     assert {claim.paper for claim in CLAIMS} <= set(PAPERS)
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.paper}, {claim.section}: {claim.sentence[:40]}")
-def test_a_claim_has_a_verdict_and_what_shows_it(claim):
-    assert claim.verdict in VERDICTS and claim.section and claim.sentence and claim.outcome not in {"", "…"}
-    assert "<!--" not in claim.outcome
-    assert bool(claim.shown_by) != (claim.verdict == "not tried")
-    assert set(claim.shown_by) <= {*TESTS, *BENCHMARKS, *COMMANDS, *OTHERS}
+def test_a_claim_has_a_verdict_and_what_shows_it():
+    for claim in CLAIMS:
+        assert claim.verdict in VERDICTS and claim.section and claim.sentence, claim
+        assert claim.outcome not in {"", "…"} and "<!--" not in claim.outcome, claim
+        assert bool(claim.shown_by) != (claim.verdict == "not tried"), claim
+        assert set(claim.shown_by) <= {*TESTS, *BENCHMARKS, *COMMANDS, *OTHERS}, claim
 
 
-@pytest.mark.parametrize("name", TESTS)
-def test_a_test_that_is_named_exists(name):
-    path, _, function = name.partition("::")
-    assert (ROOT / path).exists() and (not function or function in _functions(path))
+def test_a_test_that_is_named_exists():
+    parts = [name.partition("::") for name in TESTS]
+    found = [(ROOT / path).exists() and (not function or function in _functions(path)) for path, _, function in parts]
+    assert [name for name, exists in zip(TESTS, found, strict=True) if not exists] == []
 
 
 @cache
@@ -90,18 +90,22 @@ def _functions(path: str) -> set[str]:
     return {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
 
 
-@pytest.mark.parametrize("command", BENCHMARKS)
-def test_a_benchmark_that_is_named_starts_and_has_these_options(command):
-    script, *words = shlex.split(command)
-    told = _helps()[script]
-    assert all(re.search(rf"{re.escape(word.partition('=')[0])}\b", told) for word in words if word.startswith("-"))
+@pytest.mark.test_all
+def test_a_benchmark_that_is_named_starts_and_has_these_options():
+    told = _helps()
+    for command in BENCHMARKS:
+        script, *words = shlex.split(command)
+        options = {word.partition("=")[0] for word in words if word.startswith("-")}
+        assert not [one for one in options if not re.search(rf"{re.escape(one)}\b", told[script])], command
 
 
-@cache
 def _helps() -> dict[str, str]:
     """What each script says to --help; all in one process, since most of their time goes into loading the same."""
     scripts = sorted({command.split()[0] for command in BENCHMARKS})
-    asked = subprocess.run([sys.executable, "-c", _ASK, *scripts], cwd=ROOT, capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        [sys.executable, "-c", _ASK, *scripts], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert asked.returncode == 0, asked.stderr[-2000:]
     told: dict[str, str] = json.loads(asked.stdout)
     return told
 
@@ -123,16 +127,16 @@ print(json.dumps(told))
 """
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_is_named_is_taken(command):
-    assert callable(build_parser(declared_commands()).parse_args(shlex.split(command)[1:]).run)
+def test_a_command_that_is_named_is_taken():
+    parser = build_parser(declared_commands())
+    assert all(callable(parser.parse_args(shlex.split(command)[1:]).run) for command in COMMANDS)
 
 
-@pytest.mark.parametrize("way", OTHERS)
-def test_whatever_else_is_named_is_there(way):
-    word, *rest = way.split()
-    if word == "make":
-        assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    elif word != "cargo":
-        path, _, function = way.partition("::")
-        assert f"fn {function}" in (ROOT / path).read_text()
+def test_whatever_else_is_named_is_there():
+    for way in OTHERS:
+        word, *rest = way.split()
+        if word == "make":
+            assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        elif word != "cargo":
+            path, _, function = way.partition("::")
+            assert f"fn {function}" in (ROOT / path).read_text()

@@ -79,14 +79,6 @@ def test_who_blocks_on_it_is_woken_by_its_own_end_alone(step: Callable[[Future[i
     assert outcome == [{settle: 7, fail: ValueError, cancel: CancelledError}[step]]
 
 
-def test_who_waits_in_vain_is_told() -> None:
-    future: ParkedFuture[int] = ParkedFuture()
-    with pytest.raises(TooLate):
-        future.result(0.01)
-    with pytest.raises(TooLate):
-        future.exception(0.01)
-
-
 def test_several_are_waited_for_at_once() -> None:
     futures: list[ParkedFuture[int]] = [ParkedFuture() for _ in range(3)]
     threads = [threading.Thread(target=future.set_result, args=(number,)) for number, future in enumerate(futures)]

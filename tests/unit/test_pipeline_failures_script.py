@@ -31,10 +31,10 @@ class Carried:
         self.transfers: list[tuple[str, int]] = []
         self.wrong = wrong
 
-    def carry(self, limit: float, way: Any = None, moments: Any = ()) -> Any:
+    def carry(self, limit: float, mode: Any = None, moments: Any = ()) -> Any:
         from transport_bed.struck import Struck
 
-        name = way.name if way else "none"
+        name = mode.name if mode else "none"
         self.transfers.append((name, sum(len(hosts) for _, hosts in moments)))
         if name == self.wrong:
             return Struck(limit, limit, {}, ("h1 failed",))
@@ -86,7 +86,7 @@ def test_what_is_kept_is_not_measured_again_and_what_was_wrong_stays_wrong(monke
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--nodes", "9"], "nobody fails: give 10 at least"),
+        (["--nodes", "9"], "no node fails: give at least 10"),
         (["--rate", "unshaped"], "'unshaped' is no rate in Mbit/s"),
         (["--rate", "nan"], "'nan' is no rate in Mbit/s"),
         (["--ways", "killed,drowned"], "there is no drowned"),
@@ -96,9 +96,3 @@ def test_wrong_options_are_a_sentence(monkeypatch, capsys, words, sentence):
     with pytest.raises(SystemExit):
         run(monkeypatch, Carried(), *words)
     assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("megabytes", "words"), [("80", "before the next"), ("20", "those overlap")])
-def test_it_says_whether_failures_overlap(monkeypatch, capsys, megabytes, words):
-    assert run(monkeypatch, Carried(), "--repeats", "1", "--megabytes", megabytes)
-    assert words in capsys.readouterr().out

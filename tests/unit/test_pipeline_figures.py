@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from importlib.metadata import EntryPoint
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from matplotlib.figure import Figure
 
-from blast_client import command
 from blast_sim.figures.measurements import measure
 from blast_sim.figures.pipeline.drawings import TOOLS, of_shares
 from blast_sim.figures.pipeline.figures import BENCHMARKS, draw, summary
 from blast_sim.figures.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
 from blast_sim.figures.pipeline.start_drawing import of_start
+from tests.support.sim_output import rows_of, run, texts
 
 
 def row(scenario: str, tool: str, receivers: int, **columns: object) -> dict[str, object]:
@@ -48,10 +46,6 @@ FAILURES = [
 ]
 
 
-def texts(path: Path) -> set[str]:
-    return {"".join(element.itertext()).strip() for element in ElementTree.parse(path).iter() if element.text}
-
-
 def test_every_picture_has_its_figures(tmp_path):
     written = draw({"rows": ROWS, "failures": FAILURES}, tmp_path, "svg")
     names = ("scale", "fast", "random", "disk", "sites", "small", "failures")
@@ -61,16 +55,9 @@ def test_every_picture_has_its_figures(tmp_path):
     assert "Pipeline, ordered by racks" in texts(tmp_path / "pipeline-random.svg")
     assert any("45 MB/s" in text for text in texts(tmp_path / "pipeline-disk.svg"))
     assert any("80 MB/s" in text for text in texts(tmp_path / "pipeline-failures.svg"))
-    with (tmp_path / "pipeline-disk.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "pipeline-disk.csv")
     assert [bool(row["from"]) for row in rows] == [False] * 4 + [True]
     assert [row["start_seconds"] for row in rows] == ["2.0"] * 4 + [""]
-
-
-def test_a_scenario_that_was_not_measured_is_left_out(tmp_path):
-    rows = [row("ordered", "pipeline", 10), row("disk", "pipeline", 10, **NOTHING)]
-    written = draw({"rows": rows, "failures": FAILURES}, tmp_path, "svg")
-    assert {path.stem for path in written} == {"pipeline-scale", "pipeline-failures"}
 
 
 def test_a_tool_that_is_missing_or_failed_is_told_in_the_picture(tmp_path):
@@ -120,15 +107,15 @@ def test_a_transfer_is_what_is_behind_start_up():
     assert late["bound"] == pytest.approx(0.1) and late["runs"] == 0 and "share" not in late
 
 
-@pytest.mark.parametrize("column", ["share", "start_seconds"])
-def test_points_lie_where_the_figures_say(column):
+def test_points_lie_where_the_figures_say():
     figure = Figure()
     rows = [scenario_summary(row("ordered", "pipeline", receivers)) for receivers in (100, 10)]
     rows.append(scenario_summary(row("ordered", "naive", 10, late=1)))
     of_shares("Title")(figure, rows)
     shares, starts = figure.axes
-    (line,) = {"share": shares, "start_seconds": starts}[column].containers
-    assert line.lines[0].get_xydata().tolist() == [[10, rows[0][column]], [100, rows[0][column]]]
+    for axes, column in ((shares, "share"), (starts, "start_seconds")):
+        (line,) = axes.containers
+        assert line.lines[0].get_xydata().tolist() == [[10, rows[0][column]], [100, rows[0][column]]]
     assert [10.0, pytest.approx(0.1)] in [one.get_xydata().tolist()[0] for one in shares.lines if len(one.get_xdata())]
 
 
@@ -144,20 +131,21 @@ def test_bars_are_start_up_with_the_transfer_on_top():
     assert min(later - earlier for earlier, later in pairwise(places)) >= bars[0].get_width() - 1e-9
 
 
-def test_the_command_draws_what_is_kept_and_says_what_is_missing(tmp_path, monkeypatch, capsys):
-    ours = [EntryPoint("sim", "blast_sim.command:register", command.GROUP)]
-    monkeypatch.setattr(command, "entry_points", lambda group: ours)
-    (tmp_path / "pipeline_scenarios.json").write_text(json.dumps({"rows": ROWS}))
-    options = ["figures", "pipeline", "--out", str(tmp_path), "--benchmarks", str(tmp_path / "nowhere")]
-    assert command.main(options) == 2
-    assert "run in a checkout" in capsys.readouterr().err
+def test_the_command_draws_what_is_kept_and_says_what_is_missing(tmp_path, capsys):
+    """A scenario that was not measured is left out."""
+    measured, options = tmp_path / "pipeline_scenarios.json", ("--out", tmp_path, "--benchmarks", tmp_path / "nowhere")
+    draw_all = partial(run, capsys, "figures", "pipeline", *options)
+    rows = [row("ordered", "pipeline", 10), row("disk", "pipeline", 10, **NOTHING)]
+    measured.write_text(json.dumps({"rows": rows}))
+    status, _, err = draw_all()
+    assert status == 2 and "run in a checkout" in err
     (tmp_path / "pipeline_failures.json").write_text(json.dumps({"failures": FAILURES}))
-    assert command.main(options) == 0
-    assert len(capsys.readouterr().out.split()) == 14
-    old = [{name: value for name, value in one.items() if name != "start_seconds"} for one in ROWS]
-    (tmp_path / "pipeline_scenarios.json").write_text(json.dumps({"rows": old}))
-    assert command.main(options) == 2
-    assert "--again measures it anew" in capsys.readouterr().err
+    status, out, _ = draw_all()
+    assert status == 0
+    assert {Path(line).stem for line in out.split()} == {"pipeline-scale", "pipeline-failures"}
+    measured.write_text(json.dumps({"rows": [{n: v for n, v in one.items() if n != "start_seconds"} for one in rows]}))
+    status, _, err = draw_all()
+    assert status == 2 and "--again measures it anew" in err
 
 
 def test_the_scripts_of_this_checkout_are_those_that_are_asked_for():

@@ -53,8 +53,8 @@ def take_block(intake: FileIntake, block: bytes) -> None:
     intake.settle()
 
 
-@pytest.mark.parametrize("size", [1, BLOCK, 8 * BLOCK, 30 * BLOCK + 17])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("size", [1, 8 * BLOCK, 30 * BLOCK + 17])
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("slow", [False, True])
 def test_after_a_turn_all_blocks_that_came_are_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, seed: int, slow: bool
@@ -261,8 +261,8 @@ def test_who_has_caught_up_is_as_new() -> None:
     assert paces([*slow, (0.9, 0, 64), (1.0, 39, 0)])[-1] is BEHIND
 
 
-@pytest.mark.parametrize("begin", [0.1, 0.3, 0.5, 0.7])
-@pytest.mark.parametrize("pause", [0.2, 0.5, 0.8, 1.2])
+@pytest.mark.parametrize("begin", [0.1, 0.7])
+@pytest.mark.parametrize("pause", [0.2, 1.2])
 def test_one_pause_makes_no_store_slow(begin: float, pause: float) -> None:
     """A piece comes in a hundredth of a second; the store takes two in that time, but for its pause."""
     steps, waiting = [], 0

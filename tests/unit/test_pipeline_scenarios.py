@@ -31,11 +31,10 @@ def benchmarks_on_path() -> Iterator[None]:
     sys.path.remove(str(BENCHMARKS))
 
 
-def row(tool: str = "naive", receivers: int = 10, **columns: object) -> dict[str, object]:
-    from transport_bed.scenario_rows import empty_row
-    from transport_bed.scenarios import SCENARIOS
+def row(runs=(), tool: str = "naive", receivers: int = 10) -> dict[str, object]:
+    from transport_bed.scenarios import SCENARIOS, row_of
 
-    return empty_row(SCENARIOS["ordered"], receivers, tool, SETTINGS) | columns
+    return row_of(SCENARIOS["ordered"], receivers, tool, SETTINGS, runs)
 
 
 @given(st.integers(1, 100), st.integers(0, 9))
@@ -55,45 +54,31 @@ def test_random_rounds_differ():
     assert len({tuple(in_random_order(25, seed)) for seed in range(5)}) == 5
 
 
-def test_a_run_is_done_late_or_failed():
+def test_a_run_is_complete_late_or_failed():
     from transport_bed.measured import Measured
-    from transport_bed.scenario_rows import given_up, line, note
+    from transport_bed.scenarios import is_given_up, line
 
-    one = row()
-    note(one, Measured(12.0, 2.0, None, None))
+    complete = Measured(12.0, 2.0, None, None)
+    failed = Measured(120.0, 120.0, None, None, "h1 ended")
+    late = Measured(120.0, 120.0, None, None, "no file in time", late=True)
+    one = row([complete])
     assert (one["seconds"], one["start_seconds"], one["processor_seconds"]) == ([12.0], [2.0], [])
     assert "2.00 s start-up +   10.00 s" in line(one) and "1.000 of the link" in line(one)
-    note(one, Measured(120.0, 120.0, None, None, "h1 ended"))
-    note(one, Measured(120.0, 120.0, None, None, "h1 ended"))
-    assert one["failures"] == ["h1 ended"] * 2 and not given_up(one), "it works sometimes"
-    note(one, Measured(120.0, 120.0, None, None, "no file in time", late=True))
-    assert one["late"] == 1 and given_up(one)
-    assert "not done in 120 s" in line(one)
-    assert given_up(row(failures=["h1 ended"] * 2))
+    assert row([complete, failed, failed])["failures"] == ["h1 ended"] * 2
+    assert not is_given_up([complete, failed, failed]), "it works sometimes"
+    assert is_given_up([failed, failed]) and is_given_up([complete, late])
+    assert row([late])["late"] == 1 and "not done in 120 s" in line(row([late]))
 
 
-@given(st.lists(st.tuples(st.sampled_from(["naive", "mpi"]), st.integers(1, 9), st.integers(0, 2)), max_size=12))
-def test_who_was_late_is_not_tried_with_more_receivers(measured):
-    from transport_bed.scenario_rows import too_slow
+def test_a_late_tool_is_not_tried_with_more_receivers():
+    from transport_bed.measured import Measured
+    from transport_bed.scenarios import too_slow
 
-    rows = [row(tool, receivers, late=late) for tool, receivers, late in measured]
-    for tool in ("naive", "mpi"):
-        late = [receivers for name, receivers, times in measured if name == tool and times]
-        for receivers in range(1, 10):
-            assert bool(too_slow(rows, row(tool, receivers))) == any(number < receivers for number in late)
-            assert not too_slow(rows, row(tool, receivers, scenario="random"))
-            assert not too_slow(rows, row(tool, receivers, limit_seconds=60))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 3}', '{"rows": [{"tool": "naive"}]}'])
-def test_a_file_of_something_else_is_not_taken_for_what_was_kept(tmp_path, text):
-    from transport_bed.failures import CannotRun
-    from transport_bed.scenario_rows import read_kept
-
-    (tmp_path / "kept").write_text(text)
-    with pytest.raises(CannotRun, match="name another file"):
-        read_kept(tmp_path / "kept")
-    assert read_kept(tmp_path / "nowhere") == read_kept(None) == []
+    late = row([Measured(120.0, 120.0, None, None, "no file in time", late=True)], receivers=5)
+    assert too_slow([late], "ordered", "naive", 6) == "not done in 120 s with 5 receivers already"
+    assert not too_slow([late], "ordered", "naive", 5)
+    assert not too_slow([late], "ordered", "mpi", 6)
+    assert not too_slow([late], "random", "naive", 6)
 
 
 def scenarios(monkeypatch, tmp_path: Path, carry, *words: str) -> tuple[bool, list[str]]:
@@ -144,7 +129,7 @@ def test_an_ended_run_goes_on_and_nothing_is_left_out_without_a_sentence(monkeyp
         scenarios(monkeypatch, tmp_path, ended, *words)
     content, carried = scenarios(monkeypatch, tmp_path, carry, *words)
     assert content
-    assert "pipeline 25" in carried and "pipeline 10" not in carried, "what was kept is not measured again"
+    assert "pipeline 25" in carried and "pipeline 10" not in carried, "kept results are not measured again"
     assert "mpi 25" not in carried
     rows = {
         (one["scenario"], one["tool"], one["receivers"]): one for one in json.loads(capsys.readouterr().out)["rows"]
@@ -156,7 +141,6 @@ def test_an_ended_run_goes_on_and_nothing_is_left_out_without_a_sentence(monkeyp
     assert rows["ordered", "mpi", 10]["late"] == 1
     assert all(bool(one["seconds"]) != bool(one["left_out"] or one["late"]) for one in rows.values())
     assert scenarios(monkeypatch, tmp_path, carry, *words)[1] == []
-    assert scenarios(monkeypatch, tmp_path, carry, *words, "--limit", "60")[1] != []
 
 
 def test_only_a_failure_of_ours_is_a_failure(monkeypatch, tmp_path, capsys):
@@ -173,7 +157,7 @@ def test_only_a_failure_of_ours_is_a_failure(monkeypatch, tmp_path, capsys):
 
 
 def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
-    from transport_bed.first_piece import FirstPiece
+    from transport_bed.measured import FirstPiece
 
     begun = threading.Event()
     with (tmp_path / "copy").open("wb") as copy, FirstPiece([tmp_path], 1 << 20, begun.set) as first:
@@ -192,7 +176,7 @@ def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_processor_time_is_that_of_whatever_was_started():
-    from transport_bed.processor import Processor
+    from transport_bed.measured import Processor
 
     burn = "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass\n os._exit(0)\nos.wait()"
     with Processor() as processor:

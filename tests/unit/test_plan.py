@@ -9,19 +9,17 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from importlib.metadata import EntryPoint
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from algorithms.splitter_tree import choose_splitters
-from blast_client import command, fabric_commands
-from blast_client.command import main
 from blast_sim.allocation.allocate import ONE_SHOT, Method, plan
 from blast_sim.allocation.instance import Instance, Request
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.base.wrong_input import WrongInput
 from blast_transport.base.extras import how_to_install
+from tests.support.sim_output import run
 
 
 def document(**changes):
@@ -62,40 +60,29 @@ WRONG = {
     "weight missing": (with_request(weight=...), "request 'x' has no 'weight'"),
     "id missing": (with_request(id=...), "request number 1 has no 'id'"),
     "id no text": (with_request(id=7), "request 7: id must be a text"),
-    "id empty": (with_request(id=""), "request '': id must be a text"),
     "receivers missing": (with_request(receivers=...), "request 'x' has no 'receivers'"),
-    "no receivers": (with_request(receivers=[]), "request 'x': receivers must name at least one rack"),
     "receivers no list": (with_request(receivers=3), "request 'x': receivers must be a list, not 3"),
     "sender out of range": (with_request(sender=8), "request 'x': sender must be a whole number from 0 to 7, not 8"),
-    "sender is true": (with_request(sender=True), "request 'x': sender must be a whole number"),
-    "receiver out of range": (with_request(receivers=[1, -1]), "request 'x': a receiver must be .* not -1"),
     "sender receives": (with_request(receivers=[1, 0]), "request 'x': its sender, rack 0, is among its receivers"),
     "receiver twice": (with_request(receivers=[1, 1]), "request 'x': rack 1 is there twice"),
-    "weight negative": (with_request(weight=-1), "request 'x': weight must be a number"),
     "weight zero": (with_request(weight=0), "request 'x': weight must be a number"),
     "weight a text": (with_request(weight="5"), "request 'x': weight must be a number"),
-    "weight too large": (with_request(weight=10**400), "request 'x': weight must be a number"),
     "unknown key": (
         with_request(recievers=[1]),
         "request 'x' has an unknown key 'recievers': did you mean 'receivers'",
     ),
-    "request no table": (document(requests=[3]), "request number 1 must be a table"),
     "ids repeated": (document(requests=document()["requests"] * 2), "request 'a': this id is there twice"),
     "no splitters": (document(splitters=[]), "request 'a' needs a splitter, but splitters lists none"),
-    "count of 0": (document(splitters=[{"ways": 4, "count": 0}]), "request 'a' needs a splitter"),
     "ways twice": (document(splitters=[{"ways": 4, "count": 1}] * 2), "entry 2 of splitters: 1:4 is there twice"),
     "one way": (document(splitters=[{"ways": 1, "count": 1}]), "entry 1 of splitters: ways must be .* from 2"),
     "count missing": (document(splitters=[{"ways": 4}]), "entry 1 of splitters has no 'count'"),
     "no racks": (document(racks=0), "racks must be a whole number from 1"),
-    "too many racks": (document(racks=10**9), "racks must be a whole number"),
     "ports too few": (document(ports_per_rack=[1, 1]), "ports_per_rack has 2 entries for 8 racks"),
-    "a port negative": (document(ports_per_rack=[1] * 7 + [-1]), "ports_per_rack of rack 7 must be"),
     "requests missing": (document(requests=...), "the instance has no 'requests'"),
     "top unknown": (document(loop_leef=True), "unknown key 'loop_leef': did you mean 'loop_leaf'"),
     "directional no truth": (document(directional=1), "directional must be true or false, not 1"),
     "both options": (document(directional=True, loop_leaf=True), "cannot both be true"),
     "limit negative": (document(max_splitters_per_tree=-1), "max_splitters_per_tree must be"),
-    "a list": ([1], "the instance must be a table"),
 }
 
 
@@ -110,17 +97,14 @@ def test_wrong_input_is_one_sentence(value, sentence):
     ("data", "sentence"),
     [
         (b"", "this is no JSON"),
-        (b"{", "this is no JSON"),
-        (b"\xff\xfe\x00", "this is no JSON"),
+        (b"[1]", "the instance must be a table"),
         (b"[" * 100_000, "nested too deep"),
         (b'{"racks": NaN}', "NaN is no finite number"),
-        (json.dumps(with_request()).replace('"weight": 5', '"weight": -Infinity').encode(), "-Infinity is no finite"),
         (json.dumps(with_request()).replace('"weight": 5', '"weight": 1e999').encode(), "request 'x': weight"),
         (
             json.dumps(with_request()).replace('"weight": 5', '"weight": 5, "weight": 6').encode(),
             "request 'x': the key",
         ),
-        (b'{"racks": ' + b"9" * 5000 + b"}", "this is no JSON"),
     ],
 )
 def test_what_is_no_instance_is_one_sentence(data, sentence):
@@ -210,7 +194,7 @@ def check(instance: Instance, method: Method) -> float:
     return found.weight
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_against_brute_force(seed):
     instance = drawn(random.Random(f"plan/{seed}"))
     best = heaviest(instance)
@@ -222,17 +206,14 @@ def test_against_brute_force(seed):
     assert not found.optimal or found.weight == pytest.approx(best)
 
 
-def two_rivals() -> Instance:
-    """A wide group that has more volume per rack, and a short unicast that wants one of its racks."""
-    wide = Request("wide", 0, (1, 2, 3), 3000.0)
-    short = Request("short", 3, (4,), 10.0)
-    return Instance((1,) * 6, {4: 1}, (wide, short))
+WIDE, SHORT = Request("wide", 0, (1, 2, 3), 3000.0), Request("short", 3, (4,), 10.0)
+RIVALS = Instance((1,) * 6, {4: 1}, (WIDE, SHORT))
+"""A wide group that has more volume per rack, and a short unicast that wants one of its racks."""
 
 
-def test_the_papers_order_takes_volume_and_smiths_the_shortest():
-    assert [name for name, _ in plan(two_rivals(), Method("paper")).selected] == ["wide"]
-    assert [name for name, _ in plan(two_rivals(), Method("smith")).selected] == ["short"]
-    assert [name for name, _ in plan(two_rivals(), Method("srpt-lease")).selected] == ["short"]
+@pytest.mark.parametrize(("policy", "served"), [("paper", "wide"), ("smith", "short"), ("srpt-lease", "short")])
+def test_the_papers_order_takes_volume_and_smiths_the_shortest(policy, served):
+    assert [name for name, _ in plan(RIVALS, Method(policy)).selected] == [served]
 
 
 def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
@@ -243,7 +224,7 @@ def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
 
 
 def test_smith_optimises_what_it_values_and_reports_volume():
-    found = plan(two_rivals(), Method("smith", optimise=0.02))
+    found = plan(RIVALS, Method("smith", optimise=0.02))
     assert [name for name, _ in found.selected] == ["short"]
     assert (found.weight, found.bound, found.optimal) == (10.0, 3000.0, False)
     assert found.gap == pytest.approx(0.99666, abs=1e-4)
@@ -266,48 +247,21 @@ def test_reasons_name_what_is_missing():
     }
     clash = Request("clash", 2, (5,), 1.0)
     assert reasons(Instance((1,) * 6, {4: 2}, (first, clash))) == {"clash": "rack 2 has no port left"}
-    limited = Instance((1,) * 8, {4: 9}, (big,), most_splitters=1)
-    assert "the largest 1 splitters make one of 4" in reasons(limited)["big"]
-
-
-def test_directional_reasons_say_which_way():
-    first, second = Request("first", 0, (1,), 2.0), Request("second", 0, (2,), 1.0)
-    back = Request("back", 1, (0,), 1.0)
-    assert reasons(Instance((1,) * 3, {4: 1}, (first, second, back), directional=True)) == {
+    second, back = Request("second", 0, (2,), 1.0), Request("back", 1, (0,), 1.0)
+    pair = Request("first", 0, (1,), 2.0)
+    assert reasons(Instance((1,) * 3, {4: 1}, (pair, second, back), directional=True)) == {
         "second": "rack 0 (sending) has no port left"
     }
-
-
-def test_a_loop_to_one_receiver_needs_no_splitter_and_to_more_one_leaf_more():
-    pair, three = Request("pair", 0, (1,), 1.0), Request("three", 2, (3, 4, 5, 6), 1.0)
-    found = plan(Instance((1,) * 7, {4: 2}, (pair, three), loop_leaf=True), Method())
-    assert dict(found.selected) == {"three": (4, 4), "pair": ()}
-    assert choose_splitters(5, {4: 2}) == (4, 4)
+    limited = Instance((1,) * 8, {4: 9}, (big,), most_splitters=1)
+    assert "the largest 1 splitters make one of 4" in reasons(limited)["big"]
 
 
 # -------------------------------------------------------------------------------------------------- the command
 
 
 @pytest.fixture
-def blast(monkeypatch, capsys):
-    """Run `blast` with this package's commands; returns (status, stdout, stderr)."""
-    points = {
-        command.GROUP: [
-            EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP),
-            EntryPoint("sim", "blast_sim.command:register", command.GROUP),
-        ],
-        fabric_commands.GROUP: [
-            EntryPoint("sim", "blast_sim.command:register_fabric_plan", fabric_commands.GROUP),
-        ],
-    }
-    for module in (command, fabric_commands):
-        monkeypatch.setattr(module, "entry_points", lambda group: points[group])
-
-    def run(*arguments) -> tuple[int, str, str]:
-        status = main([str(argument) for argument in arguments])
-        return (status, *capsys.readouterr())
-
-    return run
+def blast(capsys):
+    return partial(run, capsys)
 
 
 @pytest.fixture
@@ -362,15 +316,11 @@ def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [("--optimize", "0"), ("--optimize", "nan"), ("--optimize", "-3"), ("--policy", "edf"), ("--time-limit", "inf")],
+    [("--optimize", "0"), ("--optimize", "nan"), ("--policy", "edf"), ("--time-limit", "inf")],
 )
 def test_wrong_use_is_status_2_and_one_line(blast, file, options):
     status, out, err = blast("plan", file, *options)
     assert (status, out, err.count("\n")) == (2, "", 1)
-
-
-def test_two_methods_at_once_are_wrong_use(blast, file):
-    assert blast("plan", file, "--optimize", "5", "--exact")[0] == 2
 
 
 def test_the_commands_load_without_the_libraries_that_calculate():

@@ -29,8 +29,6 @@ from blast_sim.planning.prices import (
 )
 from tests.unit.test_plan_fabric import EXAMPLE, PLAIN, candidates, worlds
 
-# ----------------------------------------------------------------------------------------------------- price table
-
 
 def test_the_example_has_the_papers_amplifier():
     assert EXAMPLE.amplifier is not None
@@ -44,7 +42,6 @@ def test_the_example_has_the_papers_amplifier():
     [
         ("gain_db = 20.0", "gain = 20.0", "amplifier has an unknown key 'gain': did you mean 'gain_db'"),
         ("gain_db = 20.0", "gain_db = -1", "amplifier: gain_db must be a number from 0"),
-        ("gain_db = 20.0", "gain_db = inf", "amplifier: gain_db must be a number from 0"),
         ("most_output_db = 17.0", "", "amplifier has no 'most_output_db'"),
         ("[light]\nbudget_db = 28.0", "", None),
     ],
@@ -56,13 +53,14 @@ def test_a_wrong_amplifier_is_one_sentence(old, new, sentence):
         parse_prices(text)
 
 
-def test_an_amplifier_without_a_light_budget_is_refused():
+def test_an_amplifier_without_a_light_budget_or_without_splitters_behind_it_is_none():
     amplifier = "[amplifier]\nprice = 1\nwatts = 1\ngain_db = 1\nmost_output_db = 1\n"
     with pytest.raises(WrongInput, match=r"\[amplifier\] and no \[light\]"):
         parse_prices(amplifier + PLAIN)
+    fabric = Hardware(15, 1, {4: 1, 16: 2}, amplified=16)
+    assert fabric.amplifiers == 2
+    assert fabric.with_pool({4: 1, 16: 0}) == Hardware(15, 1, {4: 1})
 
-
-# ----------------------------------------------------------------------------------------------------------- trees
 
 LOSS = {2: 4.0, 3: 6.0}
 
@@ -143,9 +141,6 @@ def test_a_thousand_ways_need_an_amplifier_and_have_light_with_one():
     assert tree_choice(EXAMPLE, offer, 64)(1000, few) is None, "more than the pool has"
 
 
-# -------------------------------------------------------------------------------------------------------- amplifiers
-
-
 def planned(samples: list[Instance], prices: Prices):
     question = Question(samples, prices)
     return Planner(question).reach, candidates(question, 1)
@@ -200,9 +195,3 @@ def test_the_next_piece_may_be_an_amplified_splitter():
     assert gains["a 1:16 splitter with an amplifier"].price == 1000 + 80
     bought = planner.tried(Hardware(15, 1, {4: 1, 16: 1}, amplified=16))
     assert "a 1:16 splitter with its amplifier" in {piece.what for piece in planner.next_pieces(bought)}
-
-
-def test_no_amplifier_is_bought_without_the_splitter_behind_it():
-    fabric = Hardware(15, 1, {4: 1, 16: 2}, amplified=16)
-    assert fabric.amplifiers == 2
-    assert fabric.with_pool({4: 1, 16: 0}) == Hardware(15, 1, {4: 1})

@@ -124,9 +124,6 @@ def test_impossible_values_are_refused(wrong):
         wrong()
 
 
-# -------------------------------------------------------------------------------------- a thousand receivers
-
-
 def test_trees_of_up_to_1000_ways_are_realizable_with_amplifiers():
     """Section II-B of the paper: cascades of several sizes, amplified, reach a thousand receivers."""
     booster = Amplifier("amp:booster", (17.0, 20.0, 25.0), 17.0, 10.0)
@@ -156,9 +153,6 @@ def test_trees_of_up_to_1000_ways_are_realizable_with_amplifiers():
     assert catalogue.choose(1000, {16: 1, 64: 15}) is None
 
 
-# ------------------------------------------------------------------------------------------------ reshaping
-
-
 def weak(name):
     return port(name, "DWDM", from_switch=exactly(12))
 
@@ -175,41 +169,6 @@ def test_a_weak_rack_gets_the_shallow_leaf():
     refusal = fit_tree(Ends(port("a", "ZR"), (*near, *far)), pieces, OCS, shallowest(8, [4, 4, 4]))
     assert isinstance(refusal, Refusal) and refusal.binding is not None
     assert refusal.binding.receiver.startswith("far") and refusal.binding.binding == refusal.binding.receiver
-
-
-def test_another_size_is_taken_before_a_group_is_refused():
-    ends = Ends(port("a", "ZR"), tuple(port(f"r{n}", "ZR", from_switch=exactly(4)) for n in range(8)))
-    small = [splitter(4, f"splitter:s{n}") for n in range(3)]
-    assert isinstance(fit_tree(ends, small, OCS, shallowest(8, [4, 4, 4])), FittedTree)
-    weaker = Ends(ends.sender, tuple(port(f"r{n}", "ZR", from_switch=exactly(6)) for n in range(8)))
-    refusal = fit_tree(weaker, small, OCS, shallowest(8, [4, 4, 4]))
-    assert isinstance(refusal, Refusal) and "takes the most" in refusal.sentence
-    tree = fit_tree(weaker, [*small, splitter(8, "splitter:wide")], OCS, shallowest(8, [4, 4, 4]))
-    assert isinstance(tree, FittedTree) and [piece.name for piece in tree.pieces] == ["splitter:wide"]
-
-
-def test_too_bright_for_a_plain_cross_connect_it_goes_through_a_splitter():
-    ends = Ends(port("a"), (port("b"),))
-    tree = fit_tree(ends, [splitter(4)], OCS)
-    assert isinstance(tree, FittedTree) and len(tree.pieces) == 1
-    refusal = fit_tree(ends, [], OCS)
-    assert isinstance(refusal, Refusal) and refusal.binding is not None and refusal.binding.overload_margin < 0
-
-
-def test_a_loop_leaf_is_a_leaf_of_the_sender_or_a_circuit_back():
-    pair = Ends(port("a", "LR"), (port("b", "LR"),), loop_leaf=True)
-    circuit = fit_tree(pair, [splitter(4)], OCS)
-    assert isinstance(circuit, FittedTree) and circuit.two_way and circuit.pieces == ()
-    assert [c.receiver for c in circuit.certificates] == ["b", "a"]
-    group = Ends(port("a"), (port("b"), port("c"), port("d")), loop_leaf=True)
-    tree = fit_tree(group, [splitter(4)], OCS)
-    assert isinstance(tree, FittedTree) and [c.receiver for c in tree.certificates] == ["b", "c", "d", "a"]
-    assert isinstance(fit_tree(Ends(group.sender, (*group.receivers, port("e")), True), [splitter(4)], OCS), Refusal)
-
-
-def test_too_few_legs_are_named_as_such():
-    refusal = fit_tree(Ends(port("a"), tuple(port(f"r{n}") for n in range(5))), [splitter(4)], OCS)
-    assert refusal == Refusal("a tree of this group needs 5 legs, more than the splitters that can be used offer")
 
 
 def test_many_sorts_are_taken_at_their_worst():

@@ -45,7 +45,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take less time to fill."""
-    monkeypatch.setattr(writing, "BLOCK_BYTES", 1 << 18)
+    monkeypatch.setattr(writing, "BLOCK_BYTES", 1 << 15)
 
 
 def begun(path: Path, keep: Keep | None = None, wall: int = BEGIN) -> Writer:
@@ -54,13 +54,14 @@ def begun(path: Path, keep: Keep | None = None, wall: int = BEGIN) -> Writer:
     return writer
 
 
-def fill(writer: Writer, moments: int, step: int = 1_000_000) -> None:
-    """Moments of 4 kB that cannot be made smaller than half of that."""
+def fill(writer: Writer, moments: int, step: int = 1_000_000, size: int = 500) -> None:
+    """Append moments of twice this size that cannot be compressed below it."""
     dice = random.Random(5)
     for number in range(moments):
-        row = f'{{"n":"{dice.randbytes(2000).hex()}"}}'
-        writer.append(Stamp(number * step, BEGIN + number * step), {f"tree/{number % 20}": row})
-        writer.flush(BEGIN + number * step)
+        row = f'{{"n":"{dice.randbytes(size).hex()}"}}'
+        writer.append(Stamp(number * step, BEGIN + number * step), {f"tree/{number % 5}": row})
+        if number % 10 == 9:
+            writer.flush(BEGIN + number * step)
 
 
 # ------------------------------------------------------------------------------------------------ the file
@@ -71,13 +72,13 @@ def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
     writer = begun(path, Keep(bytes=most))
     sizes = []
     for _ in range(4):
-        fill(writer, 300)
+        fill(writer, 200, size=2000)
         sizes.append(sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")))
     # A block more than is to be kept, and what the write-ahead log may have.
     assert max(sizes[1:]) < most + 13 * MIB and writer.bytes <= most + MIB // 2
     reader = Reader(path)
     span = reader.span()
-    assert 1 < span.oldest.sequence < span.newest.sequence == 1201
+    assert 1 < span.oldest.sequence < span.newest.sequence == 801
     assert reader.moment(span.oldest.sequence).rows
     with pytest.raises(NothingRecorded, match="no moment 1 "):
         reader.moment(1)

@@ -39,9 +39,9 @@ def test_so_many_count_each_way_and_every_turn_begins_with_some_that_do_not(load
 
 
 def test_cold_groups_are_asked_for_once_in_all():
-    from latency_loads import most_requests
+    from latency_loads import max_requests
 
-    every = Counter(group for turns in drawn("cold", most_requests("cold")) for group in groups_of(turns))
+    every = Counter(group for turns in drawn("cold", max_requests("cold")) for group in groups_of(turns))
     assert max(every.values()) == 1
 
 

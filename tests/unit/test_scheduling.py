@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from algorithms.b_matching.feasibility import Feasibility
-from algorithms.b_matching.group import directional_ports
 from algorithms.scheduling import DEFAULT, POLICIES
 from algorithms.scheduling.job import Job, racks_of
-from algorithms.scheduling.policy import AGEING, QUANTUM, Policy, State, chunk
+from algorithms.scheduling.policy import AGEING, Policy, State, chunk
 from algorithms.scheduling.scheduler import Scheduler
 from algorithms.scheduling.selection import WrongPart
 from algorithms.scheduling.tenants import Tenants
@@ -30,9 +29,6 @@ def order(policy: str, *jobs: Job, now: float = 0.0, state: State | None = None)
 
 def lit(virtual: Clock) -> set[object]:
     return {name[0] for name in virtual.lit}
-
-
-# ------------------------------------------------------------------------------------------------- policies
 
 
 def test_the_paper_serves_most_volume_per_rack_first() -> None:
@@ -93,44 +89,6 @@ def test_the_last_lease_absorbs_a_small_remainder() -> None:
     assert chunk(job("a", [0, 1], 0.6, known=False), 0.5) == 0.5
 
 
-# ---------------------------------------------------------------------------------------------------- leases
-
-
-def test_a_long_transfer_is_paused_for_a_short_one_and_continues() -> None:
-    virtual = clock(racks=3)
-    virtual.arrive(job("long", [0, 1, 2], 2.0))
-    virtual.arrive(job("short", [2, 0, 1], 0.2))
-    virtual.run()
-    assert virtual.done["short", 0] == pytest.approx(SET_UP + QUANTUM + SET_UP + 0.2)
-    assert virtual.done["long", 0] == pytest.approx(2.0 + 0.2 + 3 * SET_UP)
-    assert virtual.sent["long", 0] == pytest.approx(2.0)
-
-
-def test_a_transfer_that_nobody_disturbs_pays_one_set_up() -> None:
-    virtual = clock()
-    virtual.arrive(job("alone", [0, 1, 2], 2.0))
-    virtual.arrive(job("elsewhere", [3, 4], 3.0))
-    virtual.run()
-    assert virtual.done["alone", 0] == pytest.approx(2.0 + SET_UP)
-
-
-def test_waiting_costs_a_set_up_so_equals_do_not_alternate() -> None:
-    virtual = clock(racks=2)
-    virtual.arrive(job("first", [0, 1], 1.0))
-    virtual.now = 0.01
-    virtual.arrive(job("second", [1, 0], 0.49))
-    virtual.step()
-    assert lit(virtual) == {"first"}
-
-
-def test_what_may_not_be_paused_keeps_its_light() -> None:
-    virtual = clock(racks=2)
-    virtual.arrive(job("fixed", [0, 1], 9.0, may_pause=False))
-    virtual.arrive(job("short", [0, 1], 0.1))
-    virtual.run()
-    assert virtual.done["fixed", 0] == pytest.approx(9.0 + SET_UP)
-
-
 def test_a_report_of_what_remains_replaces_the_reckoning() -> None:
     virtual = clock(racks=2)
     start = virtual.arrive(job("a", [0, 1], 2.0)).starts[0]
@@ -145,69 +103,6 @@ def test_a_dedicated_grant_that_takes_longer_than_estimated_goes_on() -> None:
     virtual.arrive(job("b", [0, 1], 20.0))
     (kept,) = virtual.scheduler.lease_end(start.job.name, 2.1, remaining=0.4).starts
     assert kept.job.name == ("a", 0) and kept.seconds == 0.4
-
-
-def test_a_job_whose_key_does_not_change_is_tried_again_after_its_lease() -> None:
-    virtual = clock("las-lease", racks=5, pool={4: 2})
-    virtual.scheduler.state.set_up = 0.0
-    virtual.arrive(job("wide", [0, 1, 2, 3, 4], 2.0))
-    virtual.arrive(job("narrow", [0, 1], 0.3))
-    virtual.step()
-    assert lit(virtual) == {"narrow"}
-    virtual.run()
-    assert virtual.done["wide", 0] == pytest.approx(2.3 + 3 * SET_UP)
-
-
-# ----------------------------------------------------------------------------------------------------- parts
-
-
-def test_a_wide_group_starts_with_the_receivers_that_are_free() -> None:
-    virtual = clock(pool={4: 9})
-    virtual.arrive(job("other", [5, 4], 0.4))
-    (start,) = virtual.arrive(job("wide", [0, 1, 2, 3, 4], 1.0)).starts
-    assert racks_of(start.job.receivers, 6) == [1, 2, 3]
-    assert start.rest is not None and racks_of(start.rest.receivers, 6) == [4]
-    assert start.pieces == (4,)
-    assert start.job.group.weight + start.rest.group.weight == pytest.approx(4.0)
-    virtual.run()
-    assert {("wide", 0), start.rest.name} <= set(virtual.done)
-
-
-def test_a_request_that_may_not_be_split_waits_for_all() -> None:
-    virtual = clock()
-    virtual.arrive(job("other", [5, 4], 0.4))
-    assert not virtual.arrive(job("wide", [0, 1, 2, 3, 4], 1.0, parts=1)).starts
-
-
-def test_too_few_splitters_for_all_serve_the_fewest_that_are_worth_it() -> None:
-    virtual = clock(racks=6, pool={4: 1})
-    (start,) = virtual.arrive(job("wide", [0, 1, 2, 3, 4, 5], 1.0)).starts
-    assert start.job.receivers.bit_count() == 4
-    assert start.rest is not None and start.rest.receivers.bit_count() == 1
-    assert not clock(racks=7, pool={4: 1}).arrive(job("wider", range(7), 1.0)).starts
-
-
-def test_a_rack_sends_and_receives_at_once_where_ports_are_directional() -> None:
-    vertices = directional_ports(4)
-    virtual = Clock(POLICIES[DEFAULT], {"ocs": [1] * 8}, {"ocs": {4: 2}})
-    assert virtual.arrive(job("there", [0, 1, 2], 1.0, vertices=vertices)).starts
-    assert virtual.arrive(job("back", [1, 0, 3], 1.0, vertices=vertices)).starts
-    shared = clock(racks=4)
-    assert shared.arrive(job("there", [0, 1, 2], 1.0)).starts
-    assert not shared.arrive(job("back", [1, 0, 3], 1.0)).starts
-
-
-# ---------------------------------------------------------------------------------------------- other events
-
-
-def test_withdrawing_frees_what_was_held() -> None:
-    virtual = clock(racks=2)
-    virtual.arrive(job("a", [0, 1], 1.0))
-    virtual.arrive(job("b", [0, 1], 1.0))
-    virtual.arrive(job("c", [0, 1], 1.0))
-    virtual.withdraw(("b", 0))
-    virtual.withdraw(("a", 0))
-    assert lit(virtual) == {"c"}
 
 
 def test_a_waiting_job_may_be_extended_and_tried_anew() -> None:
@@ -283,9 +178,6 @@ def test_events_of_parts_that_are_not_there_are_the_callers_mistake() -> None:
             mistake()
 
 
-# ----------------------------------------------------------------------------------------------- being overdue
-
-
 def test_ports_are_kept_free_for_the_job_that_is_overdue() -> None:
     scheduler = clock(racks=4).scheduler
     due = AGEING * 0.5
@@ -298,29 +190,6 @@ def test_ports_are_kept_free_for_the_job_that_is_overdue() -> None:
     assert not scheduler.arrive(job("late", [2, 3], 0.1, due + 0.3, priority=1), due + 0.3).starts
     selection = scheduler.lease_end(("a", 0), due + 0.4)
     assert [start.job.request for start in selection.starts] == ["wide"] and selection.paused == ("a", 0)
-    assert scheduler.holder is None
-
-
-def test_splitters_are_kept_for_the_job_that_is_overdue() -> None:
-    virtual = clock(racks=12, pool={4: 2})
-    virtual.arrive(job("a", [0, 1, 2], 2.0))
-    virtual.arrive(job("b", [3, 4, 5], 2.0))
-    virtual.arrive(job("wide", [6, 7, 8, 9, 10, 11], 0.5, parts=1))
-    soon = AGEING * 0.5
-    scheduler = virtual.scheduler
-    assert not scheduler.complete(("a", 0), soon + 0.1).starts
-    assert not scheduler.arrive(job("c", [0, 1, 2], 0.1, soon + 0.2), soon + 0.2).starts
-    assert [s.job.request for s in scheduler.arrive(job("d", [0, 1], 0.1, soon), soon + 0.2).starts] == ["d"]
-    assert [s.job.request for s in scheduler.complete(("b", 0), soon + 0.3).starts] == ["wide"]
-    assert [s.job.request for s in scheduler.complete(("wide", 0), soon + 0.9).starts] == []
-    assert [s.job.request for s in scheduler.complete(("d", 0), soon + 1.0).starts] == ["c"]
-
-
-def test_nothing_is_kept_free_for_what_hardware_or_limit_can_not_serve() -> None:
-    scheduler = clock(racks=4, pool={4: 0}, limits={"none": -1}).scheduler
-    scheduler.arrive(job("impossible", [0, 1, 2], 0.5), 0.0)
-    scheduler.arrive(job("forbidden", [0, 1], 0.5, tenant="none"), 0.0)
-    assert scheduler.arrive(job("a", [0, 1], 0.5, 1000.0), 1000.0).starts
     assert scheduler.holder is None
 
 
@@ -350,3 +219,18 @@ def test_a_job_that_becomes_overdue_while_it_runs_is_not_paused_any_more() -> No
     early.arrive(long, 0.0)
     early.arrive(job("short", [0, 1], 0.1), 0.0)
     assert early.lease_end(("long", 0), 0.6).paused == ("long", 0)
+
+
+def test_splitters_are_kept_for_the_job_that_is_overdue() -> None:
+    virtual = clock(racks=12, pool={4: 2})
+    virtual.arrive(job("a", [0, 1, 2], 2.0))
+    virtual.arrive(job("b", [3, 4, 5], 2.0))
+    virtual.arrive(job("wide", [6, 7, 8, 9, 10, 11], 0.5, parts=1))
+    soon = AGEING * 0.5
+    scheduler = virtual.scheduler
+    assert not scheduler.complete(("a", 0), soon + 0.1).starts
+    assert not scheduler.arrive(job("c", [0, 1, 2], 0.1, soon + 0.2), soon + 0.2).starts
+    assert [s.job.request for s in scheduler.arrive(job("d", [0, 1], 0.1, soon), soon + 0.2).starts] == ["d"]
+    assert [s.job.request for s in scheduler.complete(("b", 0), soon + 0.3).starts] == ["wide"]
+    assert [s.job.request for s in scheduler.complete(("wide", 0), soon + 0.9).starts] == []
+    assert [s.job.request for s in scheduler.complete(("d", 0), soon + 1.0).starts] == ["c"]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from blast_api.ttypes import PartState
+from blast_client import round as whole_round
+from blast_client.command import main
+from blast_client.part_sending import PartSent
 from blast_client.send_progress import bar
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
@@ -74,3 +80,20 @@ def test_receivers_of_which_the_same_is_to_be_known_are_told_together(told):
     assert errors.count("were served apart: slow\n") == errors.count("have it, but not on disk yet") == 1
     _, errors = told([result(apart[0])], 1)
     assert "n1 was served apart: slow\n" in errors and "n1 has it, but not on disk yet" in errors
+
+
+def test_why_nothing_was_sent_by_light_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def send(*_: object) -> list[PartSent]:
+        return [PartSent(0, ("h2", "h3"), PartState.WITHDRAWN, "the interface is down", 0, None)]
+
+    monkeypatch.setattr(whole_round, "send", send)
+    file = tmp_path / "data"
+    file.write_bytes(b"data")
+    to = "h2=127.0.0.1:9,h3=127.0.0.1:9"
+    assert main(["send", str(file), "--to", to, "--via", "optical", "--light-address", "127.0.0.1"]) == 1
+    told = capsys.readouterr()
+    assert "blast: h2 does not have it: the interface is down\n" in told.err
+    assert "blast: h3 does not have it: the interface is down\n" in told.err
+    assert told.out.startswith("0 of 2 receivers")

@@ -7,15 +7,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from blast_transport.agent.sessions import RunningSessions
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.digests import suite_named
 from blast_transport.links.sender_link import SenderLink
+from blast_transport.links.verdict import Verdict
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 from blast_transport.wire.carriers import UNICAST
 from blast_transport.wire.codec import Decoder, encode
@@ -189,3 +192,28 @@ def test_the_verdict_of_a_session_that_is_over_is_told_again(stack, receiver, tm
         assert again.hear(Ready).leg == 1
         assert again.hear(Fin) == fin
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [data], "nothing was received anew"
+
+
+class Ending:
+    """A session whose sender comes again in the very moment in which it is removed."""
+
+    hello = HELLO
+
+    def __init__(self, sessions: RunningSessions) -> None:
+        self._sessions, self._pool = sessions, ThreadPoolExecutor()
+
+    @property
+    def verdict(self) -> Verdict:
+        self.begun = self._pool.submit(self._sessions.begun, HELLO)
+        wait([self.begun], 0.1)  # it is not to be answered before the verdict is there
+        return Verdict(HELLO.owner, ())
+
+
+def test_a_sender_that_comes_again_as_its_session_is_removed_finds_the_verdict():
+    """It was taken for a new one, and received everything once more."""
+    sessions = RunningSessions(1)
+    ending = Ending(sessions)
+    assert sessions.reserve(HELLO.session)
+    sessions.add(HELLO.session, ending)
+    sessions.remove(HELLO.session)
+    assert ending.begun.result(30) == Verdict(HELLO.owner, ())

@@ -45,8 +45,6 @@ def script(capsys):
     [
         (["st"], {"status", "stand-down"}),
         (["status", "--al"], {"--all"}),
-        (["lab", "do"], {"down"}),
-        (["send", "--via", "tr"], {"trees"}),
         (["status", "--all", "--lim"], {"--limit"}),
     ],
 )
@@ -87,9 +85,8 @@ def test_there_is_a_manual_page_of_each_command_with_all_of_its_options_and_exam
     assert all(f"blast {name}" in pages["blast.1"].replace("\\-", "-") for name in commands)
 
 
-def test_groff_has_nothing_against_the_pages(tmp_path):
-    if shutil.which("groff") is None:
-        pytest.skip("needs groff")
+@pytest.mark.test_all
+def test_groff_has_nothing_against_the_pages():
     for name, page in man_pages().items():
         words = ["groff", "-man", "-Tutf8", "-Kutf8", "-wall", "-z"]
         said = subprocess.run(words, input=page, capture_output=True, text=True, check=True).stderr

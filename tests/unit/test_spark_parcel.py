@@ -37,11 +37,8 @@ def carried(value: Any, folder: Path) -> tuple[Kind, Any]:
     [
         (np.arange(6000.0).reshape(20, 300), Kind.ARRAY),
         (np.asfortranarray(np.arange(6.0).reshape(2, 3)), Kind.ARRAY),
-        (np.arange(100)[::3], Kind.ARRAY),
-        (np.array(7.5), Kind.ARRAY),
         (np.zeros((0, 3)), Kind.ARRAY),
         (np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), Kind.ARRAY),
-        (np.array(["2026-01-01"], "datetime64[D]"), Kind.ARRAY),
         (np.array([{}, None], dtype=object), Kind.PICKLED),
         (np.arange(4).view(Grown), Kind.PICKLED),
         (np.float64(3), Kind.PICKLED),
@@ -71,15 +68,12 @@ def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "value",
     [
-        {},
         {"a": np.arange(3), "b": 4},
         {1: np.arange(3)},
         {"a": np.array(["text"])},
         {"a": np.ma.masked_array([1, 2], [True, False])},
         [1, "two", {3}],
-        "text",
         None,
-        Path("a") / "path",
         array("d", [1.0]),
     ],
 )
@@ -94,11 +88,6 @@ def test_bytes_are_a_view_everywhere(value: Any, tmp_path: Path) -> None:
     assert kind is Kind.BYTES and came == value == shown(value)
     for view in (came, shown(value)):
         assert isinstance(view, memoryview) and view.readonly
-
-
-def test_what_cannot_be_pickled_is_pickles_to_tell() -> None:
-    with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
-        packed(lambda: None)
 
 
 def test_where_agents_are() -> None:

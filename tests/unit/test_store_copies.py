@@ -10,10 +10,9 @@ from blast_controller.core.model.records import Record
 from blast_controller.store.contents import AlreadyThere, NotACopy, from_lines, to_lines
 from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, StoreFault
 from blast_controller.store.etcd import copying
-from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.copying import contents_of_etcd, copy_into_etcd
 from blast_controller.store.etcd.errors import DamagedInEtcd, NotLeader, StoreAway
-from blast_controller.store.etcd.methods import REVOKE, TXN
+from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import put
 from blast_controller.store.etcd.values import Head
@@ -21,7 +20,9 @@ from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
 from blast_transport.base.extras import how_to_install
+from tests.support.etcd_server import Mortal
 
+pytestmark = pytest.mark.etcd
 COMMAND = EntryPoint("journal", "blast_controller.journal_command:register", GROUP)
 
 
@@ -131,19 +132,6 @@ def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
     assert len(lines_of_etcd(controllers)) == 3
 
 
-class Mortal(Connection):
-    """Dies before its next write when there are no more left."""
-
-    left = 1 << 30
-
-    def call(self, method, request, seconds=None):
-        if self.left <= 0 and method is not REVOKE:
-            raise StoreAway("nowhere", "its process is dead")
-        if method is TXN and request.compare:
-            self.left -= 1
-        return super().call(method, request, seconds)
-
-
 def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, controllers, monkeypatch):
     monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
     monkeypatch.setattr(copying, "MANY", 10)
@@ -152,8 +140,7 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
     is_over = False
     while not is_over:
         dead_after += 1
-        connection = Mortal(controllers.server.access())
-        controllers.on_close(connection.close)
+        connection = controllers.connection(kind=Mortal)
         connection.left = dead_after
         try:
             copy_into_etcd(controllers.leadership(connection), from_lines(lines))
@@ -167,8 +154,7 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
 
 def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, monkeypatch):
     monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
-    connection = Mortal(controllers.server.access())
-    controllers.on_close(connection.close)
+    connection = controllers.connection(kind=Mortal)
     connection.left = 6
     with pytest.raises(StoreAway):
         copy_into_etcd(controllers.leadership(connection), from_lines(lines_of_file(sqlite.path)))
@@ -235,25 +221,10 @@ def run(*arguments):
     return parsed.run(parsed)
 
 
-def etcd_options(controllers, **changes):
-    server = controllers.server
-    options = {
-        "etcd": f"127.0.0.1:{server.port}",
-        "etcd-prefix": controllers.keys.prefix,
-        "etcd-ca": server.authority.cert,
-        "etcd-cert": server.client.cert,
-        "etcd-key": server.client.key,
-        "etcd-user": "blast",
-        "etcd-password-file": server.password_file,
-        **changes,
-    }
-    return [f"--{name}={value}" for name, value in options.items() if value is not None]
-
-
 def test_the_commands_move_a_journal_there_and_back(sqlite, controllers, tmp_path, capsys):
     assert run("export", "--file", sqlite.path, "--output", tmp_path / "copy") == 0
-    assert run("import", *etcd_options(controllers), "--input", tmp_path / "copy") == 0
-    assert run("export", *etcd_options(controllers)) == 0
+    assert run("import", *controllers.options(), "--input", tmp_path / "copy") == 0
+    assert run("export", *controllers.options()) == 0
     exported = capsys.readouterr().out
     assert exported == (tmp_path / "copy").read_text()
     assert run("import", "--file", tmp_path / "back.db", "--input", tmp_path / "copy") == 0
@@ -271,7 +242,7 @@ def test_the_commands_move_a_journal_there_and_back(sqlite, controllers, tmp_pat
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(controllers, capsys, changes, status, words):
-    assert run("export", *etcd_options(controllers, **changes)) == status
+    assert run("export", *controllers.options(**changes)) == status
     output = capsys.readouterr()
     assert words in output.err and output.err.count("\n") == 1 and output.err.startswith("blast: ")
     assert not output.out

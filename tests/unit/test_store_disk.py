@@ -15,7 +15,7 @@ from blast_controller.store.errors import DiskFailed, DiskFull, StoreFault
 from blast_controller.store.files import wal_of
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
-from tests.support.sqlite_disk import Disk, Operation, after_power_cut
+from tests.support.sqlite_disk import Disk, after_power_cut
 
 FULL, EIO = sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE
 EIO_SYNC = sqlite3.SQLITE_IOERR_FSYNC
@@ -57,7 +57,7 @@ class Countdown:
 @pytest.mark.parametrize(
     ("kind", "code", "fault"), [("write", FULL, DiskFull), ("write", EIO, DiskFailed), ("sync", EIO_SYNC, DiskFailed)]
 )
-@pytest.mark.parametrize("left", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("left", [0, 2, 9])
 def test_a_commit_that_fails_is_undone_and_the_next_succeeds(tmp_path, kind, code, fault, left):
     store = SqliteStore(tmp_path / "journal.db")
     with Disk() as disk:
@@ -124,7 +124,7 @@ def test_a_log_in_use_at_every_moment_is_begun_anew(tmp_path, monkeypatch):
     assert committed(store) == count
 
 
-@pytest.mark.parametrize("left", range(12))
+@pytest.mark.parametrize("left", [0, 1, 3, 6, 11])
 def test_a_first_start_on_a_failing_disk_can_be_repeated(tmp_path, left):
     store = SqliteStore(tmp_path / "journal.db")
     with Disk() as disk:
@@ -152,7 +152,7 @@ def test_a_commit_returns_after_its_last_write_was_synced(tmp_path):
         store.close()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_power_cut_at_any_moment_leaves_whole_commits(tmp_path, monkeypatch, seed):
     """Compaction at work, a log begun anew again and again; everything not synced may be lost, kept or torn."""
     monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 30)
@@ -207,65 +207,6 @@ def test_the_power_cut_would_find_a_commit_that_is_not_synced(tmp_path):
     assert lost
 
 
-def test_what_was_not_synced_may_be_torn():
-    operations = [
-        Operation("write", "a", 0, b"1" * 2048),
-        Operation("sync", "a"),
-        Operation("write", "a", 0, b"2" * 2048),
-    ]
-    seen = {after_power_cut({}, operations, Random(seed))["a"][::512] for seed in range(50)}
-    assert {b"1111", b"2222"} < seen
-
-
-# ------------------------------------------------------------------------------------------------------- a real disk
-
-FILL = """
-import sys
-from pathlib import Path
-from blast_controller.core.model.records import Record
-from blast_controller.store.errors import StoreFault
-from blast_controller.store.sqlite import SqliteStore
-import subprocess
-folder = Path(sys.argv[1])
-subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)], check=True)
-store = SqliteStore(folder / "journal.db")
-store.open()
-count = 0
-try:
-    while True:
-        store.commit([Record("request", str(count), {"filling": "x" * 5000})], at=0.0)
-        count += 1
-except StoreFault as fault:
-    print(type(fault).__name__)
-print(len(store.journal(0, 10**6)) - 1 == count > 3)
-subprocess.run(["mount", "-o", "remount,size=4m", str(folder)], check=True)
-store.commit([Record("request", str(count), {})], at=0.0)
-store.close()
-print(list(store.open().of("request")) == [str(number) for number in range(count + 1)])
-store.close()
-"""
-
-
-@pytest.fixture
-def mount_namespace():
-    command = ["unshare", "--mount"]
-    try:
-        usable = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("needs unshare")
-    if usable.returncode != 0:
-        pytest.skip("needs the right to mount in a namespace of its own")
-    return command
-
-
-def test_a_file_system_without_room(tmp_path, mount_namespace):
-    result = subprocess.run(
-        [*mount_namespace, sys.executable, "-c", FILL, str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["DiskFull", "True", "True"]
-
-
 # ----------------------------------------------------------------------------------------------------------- kill -9
 
 WRITE = """
@@ -292,7 +233,7 @@ def test_kill_9_at_any_moment_leaves_whole_commits(tmp_path, request):
     random = Random()
     store = SqliteStore(tmp_path / "journal.db")
     there = 0
-    for _ in range(8):
+    for _ in range(3):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITE, str(store.path), str(there), str(request.config.rootpath)],
             stdout=subprocess.PIPE,

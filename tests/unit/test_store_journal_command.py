@@ -226,16 +226,11 @@ def test_waiting_happens_only_when_there_is_nothing_new():
     assert len(waits) == 3
 
 
+@pytest.mark.etcd
 def test_a_journal_in_etcd_is_shown_though_nobody_leads(controllers, capsys):
     store = controllers.store()
     store.open()
     store.commit([Record("element", "splitter:s1", {"reason": "dust"}, note="quarantined")], 1.0)
     store.close()
-    access, prefix = controllers.server.access(), controllers.keys.prefix
-    files = ("--etcd-ca", access.tls.ca, "--etcd-cert", access.tls.cert, "--etcd-key", access.tls.key)
-    user = ("--etcd-user", "blast", "--etcd-password-file", controllers.server.password_file)
-    where = ("--etcd", ",".join(access.endpoints), "--etcd-prefix", prefix)
-    assert run(*where, *files, *user) == 0
+    assert run(*controllers.options()) == 0
     assert "splitter:s1  quarantined" in capsys.readouterr().out
-    assert run(*where, "--etcd-user", "blast") == 2
-    assert "--etcd-password-file go together" in capsys.readouterr().err

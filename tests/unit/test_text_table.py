@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_client import terminal
-from blast_client.terminal import columns, fitted, fitted_in_the_middle, printable, table_width, width
+from blast_client.terminal import columns, fitted, fitted_in_the_middle, printable, width
 from blast_client.text_table import text_table
 
 CELLS = st.text(max_size=60)
@@ -53,8 +53,3 @@ def test_a_width_that_cannot_be_told_is_what_the_caller_says(monkeypatch, enviro
     monkeypatch.setenv("COLUMNS", environment)
     monkeypatch.setattr(terminal.os, "get_terminal_size", lambda number: (_ for _ in ()).throw(OSError()))
     assert columns(sys.stdout, 80) == (60 if environment == "60" else 80)
-
-
-def test_no_terminal_is_so_narrow_that_nothing_is_left_of_a_table(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "3")
-    assert table_width() == 40

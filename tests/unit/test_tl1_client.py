@@ -1,4 +1,7 @@
-"""The client against the emulated switch, and against a scripted one, over loopback TCP."""
+"""The client against the emulated switch, and against a scripted one, over loopback TCP.
+
+What holds with every dialect is in test_tl1_contract.py.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,7 @@ from tl1_driver.errors import (
     SwitchUnreachable,
     TimedOut,
 )
-from tl1_driver.messages import Autonomous, Severity
-from tl1_driver.session import Deadlines, Wire
+from tl1_driver.session import Deadlines
 
 pytestmark = pytest.mark.virtual_time
 GLIMMERGLASS = replace(Glimmerglass(), deadlines=Deadlines(acknowledged=0.3))
@@ -75,54 +77,6 @@ async def test_power_reaches_the_list() -> None:
         assert (second.state, second.input_power) == ("fault", -48.5)
 
 
-@pytest.mark.parametrize("bad", [Circuit(1, 5), Circuit(5, 2), Circuit(9, 5), Circuit(5, 9)])
-async def test_denied_bulk_changes_nothing(bad: Circuit) -> None:
-    async with emulated() as lab:
-        client = lab.client()
-        await client.open()
-        await client.connect([Circuit(1, 2)])
-        with pytest.raises(Denied) as caught:
-            await client.connect([Circuit(6, 6), bad, Circuit(7, 7)])
-        assert caught.value.code in {"SNVS", "IIAC"}
-        assert caught.value.text
-        assert lab.switch.circuits == (Circuit(1, 2),)
-        assert lab.paths.lit == {Circuit(1, 2)}
-
-
-async def test_removing_what_is_not_there_is_denied() -> None:
-    async with emulated() as lab:
-        client = lab.client()
-        await client.open()
-        await client.connect([Circuit(1, 2)])
-        with pytest.raises(Denied):
-            await client.disconnect([Circuit(1, 3)])
-        assert lab.paths.lit == {Circuit(1, 2)}
-
-
-async def test_failing_light_paths_deny_and_leave_the_crossbar() -> None:
-    async with emulated() as lab:
-        client = lab.client()
-        await client.open()
-        await client.connect([Circuit(1, 2)])
-        lab.paths.error = OSError("no such interface")
-        for change, circuit in ((client.connect, Circuit(3, 4)), (client.disconnect, Circuit(1, 2))):
-            with pytest.raises(Denied) as caught:
-                await change([circuit])
-            assert caught.value.code == "SROF"
-        assert lab.switch.circuits == (Circuit(1, 2),)
-        lab.paths.error = None
-        await client.connect([Circuit(3, 4)])
-
-
-async def test_long_bulk_is_split_and_all_made() -> None:
-    async with emulated() as lab:
-        client = lab.client(replace(GLIMMERGLASS, wire=Wire(send_limit=80, terminator=b";\n")))
-        await client.open()
-        await client.connect([Circuit(n, 9 - n) for n in range(1, 9)])
-        assert lab.paths.lit == {Circuit(n, 9 - n) for n in range(1, 9)}
-        assert lab.paths.calls > 1
-
-
 async def test_login() -> None:
     async with emulated(user="admin", password="pass;word") as lab:
         with pytest.raises(Denied) as wrong:
@@ -136,20 +90,6 @@ async def test_login() -> None:
         client = lab.client(user="admin", password="pass;word")
         await client.open()
         assert await client.circuits() == []
-
-
-async def test_login_that_lapsed_is_renewed_for_reads() -> None:
-    async with emulated(user="admin", password="x") as lab:
-        client = lab.client(user="admin", password="x")
-        await client.open()
-        for connection in lab.switch._connections:
-            connection.logged_in = False
-        assert await client.circuits() == []
-        for connection in lab.switch._connections:
-            connection.logged_in = False
-        with pytest.raises(Denied):
-            await client.connect([Circuit(1, 1)])
-        await client.connect([Circuit(1, 1)])
 
 
 async def test_password_is_in_no_transcript_though_the_switch_echoes_it() -> None:
@@ -173,11 +113,6 @@ async def test_absent_switch() -> None:
         port = sock.getsockname()[1]
     with pytest.raises(SwitchUnreachable, match=f"127.0.0.1:{port} is not reachable"):
         await SwitchClient("127.0.0.1", port, GLIMMERGLASS).open()
-
-
-async def test_host_without_address() -> None:
-    with pytest.raises(SwitchUnreachable, match=r"no-such-host\.invalid:10033"):
-        await SwitchClient("no-such-host.invalid", 10033, GLIMMERGLASS).open()
 
 
 async def test_switch_that_never_answers_the_login() -> None:
@@ -278,50 +213,6 @@ async def test_changes_that_wait_behind_one_without_outcome_are_not_sent() -> No
         assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
 
 
-async def test_faults_that_must_not_matter() -> None:
-    alarms: list[Autonomous] = []
-    async with emulated() as lab:
-        client = lab.client(on_autonomous=alarms.append)
-        await client.open()
-        lab.switch.faults.rows_per_part = 3
-        lab.switch.faults.alarm_before_answer = True
-        await client.connect([Circuit(n, n) for n in range(1, 9)])
-        assert len(await client.circuits()) == 8
-        assert [alarm.atag for alarm in alarms] == ["1", "2"]
-        lab.switch.report(Severity.CRITICAL, "REPT ALM EQPT", "FAN-1:CR,FAIL,SA; quoted")
-        await asyncio.sleep(0.02)
-        assert alarms[-1].severity is Severity.CRITICAL
-        assert alarms[-1].lines == ('"FAN-1:CR,FAIL,SA; quoted"',)
-
-
-async def test_injected_refusals() -> None:
-    async with emulated() as lab:
-        client = lab.client()
-        await client.open()
-        lab.switch.faults.refused_outputs.add(3)
-        with pytest.raises(Denied):
-            await client.connect([Circuit(1, 1), Circuit(2, 3)])
-        assert lab.switch.circuits == ()
-        lab.switch.faults.partial_bulk = True
-        with pytest.raises(Denied):
-            await client.connect([Circuit(1, 1), Circuit(2, 3), Circuit(4, 4)])
-        assert lab.switch.circuits == (Circuit(1, 1),)
-        assert lab.paths.lit == {Circuit(1, 1)}
-        lab.switch.faults.refuse_all = True
-        with pytest.raises(Denied):
-            await client.circuits()
-
-
-async def test_connection_cut_in_place_of_the_answer() -> None:
-    async with emulated() as lab:
-        client = lab.client()
-        await client.open()
-        lab.switch.faults.cut_before_answer = True
-        with pytest.raises(SessionLost):
-            await client.connect([Circuit(1, 1)])
-        assert lab.paths.lit == {Circuit(1, 1)}
-
-
 async def test_changes_take_turns_and_reads_overtake_them() -> None:
     async with emulated(connect_seconds=0.25) as lab:
         sent: list[bytes] = []
@@ -332,21 +223,6 @@ async def test_changes_take_turns_and_reads_overtake_them() -> None:
         assert await client.circuits() == []
         assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
         await asyncio.gather(*changes)
-        assert lab.paths.lit == {Circuit(1, 1), Circuit(2, 2)}
-
-
-async def test_cancelled_change_still_holds_its_turn() -> None:
-    async with emulated(connect_seconds=0.25) as lab:
-        sent: list[bytes] = []
-        client = lab.client(transcript=lambda direction, data: sent.append(data) if direction == "sent" else None)
-        await client.open()
-        first = asyncio.create_task(client.connect([Circuit(1, 1)]))
-        await asyncio.sleep(0.01)
-        first.cancel()
-        second = asyncio.create_task(client.connect([Circuit(2, 2)]))
-        await asyncio.sleep(0.01)
-        assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
-        await second
         assert lab.paths.lit == {Circuit(1, 1), Circuit(2, 2)}
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import string
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tl1_driver.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
 from tl1_driver.errors import InvalidCommand, MessageTooLong, NotTl1, Truncated
 from tl1_driver.messages import Acknowledgement, Autonomous, Command, Message, Response, Unparsed
+from tl1_driver.payload import parameters, quote, split_blocks, unquote
 
 HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
 
@@ -73,19 +78,16 @@ def test_prompt_after_an_acknowledgement_is_not_needed_and_does_not_matter() -> 
     assert prompted == bare == [Acknowledgement("IP", "5")]
 
 
-@pytest.mark.parametrize("code", ["IP", "PF", "OK", "NA", "NG", "RL"])
-def test_every_acknowledgement(code: str) -> None:
-    assert decode(f"{code} 5\r\n<".encode()) == [Acknowledgement(code, "5")]
-
-
-@pytest.mark.parametrize("code", ["COMPLD", "DENY", "PRTL", "DELAY", "RTRV", "compld"])
-def test_every_completion_code(code: str) -> None:
-    assert responses(HEADER + f"M  1 {code}\r\n;".encode())[0].code == code.upper()
+def test_every_acknowledgement_and_completion_code() -> None:
+    for code in ("IP", "PF", "OK", "NA", "NG", "RL"):
+        assert decode(f"{code} 5\r\n<".encode()) == [Acknowledgement(code, "5")]
+    for code in ("COMPLD", "DENY", "PRTL", "DELAY", "RTRV", "compld"):
+        assert responses(HEADER + f"M  1 {code}\r\n;".encode())[0].code == code.upper()
 
 
 def test_echo_is_dropped_even_with_a_quoted_semicolon() -> None:
-    assert decode(b'<ed-name::10001:1:::name="a;b\\";c";\r\n' + answer("1"))[0].ctag == "1"
-    assert len(decode(b'<ed-name::10001:1:::name="a;b\\";c";\r\n' + answer("1"))) == 1
+    [message] = decode(b'<ed-name::10001:1:::name="a;b\\";c";\r\n' + answer("1"))
+    assert message.ctag == "1"
 
 
 def test_echo_directly_before_the_header() -> None:
@@ -277,3 +279,48 @@ def test_what_cannot_be_sent_is_refused(command: Command) -> None:
 
 def test_a_command_does_not_show_its_secret() -> None:
     assert "hunter2" not in repr(Command("ACT-USER", "admin", ("", "hunter2"), secret="hunter2"))
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ('"GGN:IPORTID=10001,IPORTNAME=,OPORTID=0"', {"IPORTID": "10001", "IPORTNAME": "", "OPORTID": "0"}),
+        ('"GGN:NAME=rack 4, port 2: west,PORTDIR=input"', {"NAME": "rack 4, port 2: west", "PORTDIR": "input"}),
+        ('"A=1,B="', {"A": "1", "B": ""}),
+        ("a=1, b = 2", {"A": "1, b = 2"}),
+        ("inpwr=-12.6,outpwr=NONE", {"INPWR": "-12.6", "OUTPWR": "NONE"}),
+        ('"NAME=the \\"north\\" rack,X=1"', {"NAME": 'the "north" rack', "X": "1"}),
+        ('"10001,20001"', {}),
+        ("", {}),
+    ],
+)
+def test_parameters(row: str, expected: dict[str, str]) -> None:
+    assert parameters(row) == expected
+
+
+def test_control_characters_cannot_be_quoted() -> None:
+    with pytest.raises(InvalidCommand):
+        quote("a\nb")
+
+
+def test_blocks_are_cut_outside_quotes_only() -> None:
+    assert split_blocks('a:"b:c":d:') == ["a", '"b:c"', "d", ""]
+    assert split_blocks("") == [""]
+
+
+NAMES = st.text(string.ascii_uppercase, min_size=1, max_size=8)
+PRINTABLE = st.text(st.characters(blacklist_categories=["Cc", "Cs"]), max_size=30)
+
+
+@given(st.lists(PRINTABLE, max_size=6), st.integers(0, 10**9))
+def test_quoted_rows_arrive_unchanged_and_end_nothing(texts: list[str], ctag: int) -> None:
+    [response] = Decoder().feed(answer(str(ctag), *(quote(text) if text else '""' for text in texts)))
+    assert isinstance(response, Response)
+    assert response.ctag == str(ctag)
+    assert [unquote(line) for line in response.lines] == texts
+
+
+@given(st.dictionaries(NAMES, st.text(string.ascii_letters + string.digits + " .:;-_/#<>", max_size=12), min_size=1))
+def test_parameters_round_trip(pairs: dict[str, str]) -> None:
+    row = '"GGN:' + ",".join(f"{name}={value}" for name, value in pairs.items()) + '"'
+    assert parameters(row) == {name: value.strip() for name, value in pairs.items()}

@@ -1,8 +1,10 @@
-"""The session with a virtual clock: deadlines, acknowledgements, repeats, late and unknown answers, alarms."""
+"""The session with a virtual clock: deadlines, repeats, late and unknown answers, alarms, floods, and transcripts."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tl1_driver.errors import Busy, Denied, InvalidCommand, NotConfirmed, PartlyDone, SessionLost, TimedOut
 from tl1_driver.messages import Command
@@ -12,12 +14,15 @@ from tl1_driver.session import (
     Answered,
     Deadlines,
     Failed,
+    Flooded,
     Notice,
     Phase,
     Session,
     Stimulus,
     Wire,
 )
+from tl1_driver.transcript import LONGEST_WRAPPING, MASK, Mask
+from tl1_driver.unasked import BURST, PER_SECOND, UnaskedBudget
 
 HDR = Command("RTRV-HDR")
 DEADLINES = Deadlines(answer=2.0, acknowledged=10.0, longest=30.0, first_pause=0.25, repeats=2)
@@ -154,6 +159,9 @@ def test_denial_after_ok_counts(session: Session) -> None:
     error = failure(session, message(f"M  {ctag} DENY", "SROF"))
     assert isinstance(error, Denied)
     assert error.code == "SROF"
+    sent(session)
+    denied = failure(session, message("M  2 DENY", "IIAC", "/* no port 10999 */"))
+    assert str(denied) == "IIAC: no port 10999"
 
 
 def test_repeat_later_backs_off_and_sends_the_same_again(session: Session) -> None:
@@ -200,12 +208,6 @@ def test_what_does_not_confirm(session: Session, said: bytes, error: type[Except
     assert getattr(found, "code", None) == code
 
 
-def test_denial_keeps_its_text(session: Session) -> None:
-    sent(session)
-    error = failure(session, message("M  1 DENY", "IIAC", "/* no port 10999 */"))
-    assert str(error) == "IIAC: no port 10999"
-
-
 def test_alarms_become_events_with_the_gaps_of_their_sequence(session: Session) -> None:
     ctag = sent(session)
     alarms = [message(f"*C {atag} REPT ALM EQPT") for atag in (7, 8, 12, 3, "x.1", 4)]
@@ -229,3 +231,107 @@ def test_refused_command_is_not_queued() -> None:
         session.send(Command("RTRV-CRS-FIBER", "all"), 0.0)
     assert session.data_to_send() == b""
     assert session.next_timer() is None
+
+
+# ------------------------------------------------------------------------------------------------ floods
+
+ALARM = b'\r\n\r\n   ocs 26-01-01 00:00:00\r\n*C 7 REPT ALM EQPT\r\n   "I1:CR,LOS,SA,,,RCV"\r\n;\r\n'
+STRAY = b"\r\n\r\n   ocs 26-01-01 00:00:00\r\nM  99 COMPLD\r\n;\r\n"
+
+
+def long_answer(ctag: str, rows: int) -> bytes:
+    lines = b"".join(b'   "row %06d of a long list of cross-connects"\r\n' % n for n in range(rows))
+    return b"\r\n\r\n   ocs 26-01-01 00:00:00\r\nM  %s COMPLD\r\n%s;\r\n" % (ctag.encode(), lines)
+
+
+def test_a_storm_of_alarms_has_room():
+    session = Session()
+    events = session.receive(ALARM * 1500, 0.0)
+    assert len(events) == 1500 and all(isinstance(event, Notice) for event in events)
+
+
+@pytest.mark.parametrize("said", [ALARM, STRAY, b"nonsense without any sense\r\n", b"\r\n", b"IP 1\r\n<", b"\0" * 64])
+def test_a_flood_ends_the_session_whatever_it_is_made_of(said):
+    session, sent = Session(), 0
+    session.send(Command("RTRV-HDR"), 0.0)
+    events = []
+    while not any(isinstance(event, Flooded) for event in events):
+        assert sent < 2 * BURST
+        chunk = said * (65_536 // len(said))
+        events, sent = session.receive(chunk, 0.001), sent + len(chunk)
+    assert session.receive(ALARM, 0.002) == [], "and nothing more is listened to"
+
+
+def test_long_answers_to_what_was_asked_are_no_flood():
+    session = Session()
+    for number in range(8):
+        ctag = session.send(Command("RTRV-CRS-FIBER", "", "ALL"), number * 0.001)
+        events = session.receive(long_answer(ctag, 8000), number * 0.001)
+        assert [type(event) for event in events] == [Answered]
+
+
+def test_stray_answers_are_remembered_without_what_they_say():
+    session = Session()
+    session.receive(long_answer("99", 1000), 0.0)
+    assert [stray.ctag for stray in session.unknown] == ["99"] and session.unknown[0].lines == ()
+
+
+@given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 1 << 20)), max_size=50))
+def test_no_more_is_taken_than_a_burst_and_what_time_has_brought(said):
+    budget, now, taken = UnaskedBudget(), 0.0, 0
+    for pause, size in said:
+        now += pause
+        budget.spend(size, now)
+        if budget.overdrawn:
+            break
+        taken += size
+    assert taken <= BURST + now * PER_SECOND
+
+
+# ------------------------------------------------------------------------------------------- transcripts
+
+SECRET = b'"open sesame"'
+
+
+def shown(mask: Mask, data: bytes, size: int) -> bytes:
+    return b"".join(mask.feed(data[at : at + size]) for at in range(0, len(data), size)) + mask.rest()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+@pytest.mark.parametrize(
+    "echo",
+    [SECRET, b'"open \r\nsesame"', b'"op\r\nen ses\r\n  ame"', b'"open sesame\r\n"', b'"open ses \b\r\0ame"'],
+)
+def test_secret_is_masked_though_the_echo_is_wrapped(echo: bytes, size: int) -> None:
+    data = b"ACT-USER::admin:1::" + echo + b";\r\n" + echo + echo + b" end"
+    masked = shown(Mask(SECRET), data, size)
+    assert masked == b"ACT-USER::admin:1::" + MASK + b";\r\n" + MASK + MASK + b" end"
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_everything_else_is_shown_as_it_is(size: int) -> None:
+    data = b'"open "open\r\n"open sesam e; "ope'
+    assert shown(Mask(SECRET), data, size) == data.replace(b'"open sesam e;', b'"open sesam e;')
+    assert shown(Mask(b""), data, size) == data
+    assert shown(Mask(b"aab"), b"aaaab aa", size) == b"aa" + MASK + b" aa"
+
+
+def test_what_could_begin_the_secret_is_held_back_and_only_that() -> None:
+    mask = Mask(SECRET)
+    assert mask.feed(b'x"open\r\n') == b"x"
+    assert mask.feed(b"ed") == b'"open\r\ned'
+    assert mask.feed(b'"') == b""
+    assert mask.rest() == b'"'
+    assert mask.rest() == b""
+
+
+def test_endless_blanks_are_not_held_back() -> None:
+    mask = Mask(SECRET)
+    data = b'"open' + b"\n" * (3 * LONGEST_WRAPPING)
+    held = 0
+    out = b""
+    for at in range(0, len(data), 100):
+        out += mask.feed(data[at : at + 100])
+        held = max(held, len(mask._held))
+    assert held <= LONGEST_WRAPPING + len(SECRET)
+    assert out + mask.rest() == data

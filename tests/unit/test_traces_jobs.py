@@ -43,7 +43,6 @@ def test_attempts_on_several_servers_are_jobs() -> None:
     ("data", "words"),
     [
         (b"{", "this is no JSON"),
-        (b"\xff", "this is no JSON"),
         (b"[" * 100_000, "nested too deep"),
         (b"{}", "must be a list"),
         (b"[3]", "job 1 must be an object"),
@@ -53,7 +52,6 @@ def test_attempts_on_several_servers_are_jobs() -> None:
         (log(attempt("yesterday", "m1")), "start_time must be like 2017-10-07 01:12:09, not 'yesterday'"),
         (log(attempt("2017-10-07 01:12:09", "")), "must have an ip"),
         (log({"start_time": "2017-10-07 01:12:09", "detail": 3}), "detail must be a list"),
-        (log({"start_time": "2017-10-07 01:12:09", "detail": [7]}), "must have an ip"),
     ],
 )
 def test_malformed_logs_are_refused(data: bytes, words: str) -> None:
@@ -84,21 +82,16 @@ def test_machines_of_a_job_are_a_group_from_its_first_start_on(header: tuple[str
     table = parse_alibaba(lines(*header, *ROWS), "table")
     assert table.jobs == (Job("j1", 0.0, ("m1", "m2")), Job("j4", 21.0, ("m10", "m9")))
     assert table.left_out == 2
-
-
-def test_columns_are_found_by_name() -> None:
-    table = parse_alibaba(lines("machine,start_time,job_name", "b,2,x", "a,1,x"), "table")
-    assert table.jobs == (Job("x", 0.0, ("b", "a")),)
+    by_name = parse_alibaba(lines("machine,start_time,job_name", "b,2,x", "a,1,x"), "table")
+    assert by_name.jobs == (Job("x", 0.0, ("b", "a")),)
 
 
 @pytest.mark.parametrize(
     ("rows", "place", "words"),
     [
         (["job_name,machine"], "t:1", "no column start_time"),
-        (["j,w"], "t:1", "a row has 2 columns, not 9"),
         ([*ROWS, "j,w"], "t:9", "a row has 2 columns, not 9"),
         (["j1,w,i,w,x,S,soon,1,m"], "t:1", "start_time must be a number of seconds, not 'soon'"),
-        (["j1,w,i,w,x,S,inf,1,m"], "t:1", "start_time"),
         ([",w,i,w,x,S,1,1,m"], "t:1", "job_name is empty"),
         (['"j1'], "t:1", "no CSV"),
     ],
@@ -138,14 +131,8 @@ def test_both_are_loaded_from_files(tmp_path: Path) -> None:
     how = Derivation(machines_per_rack=1)
     assert len(load_workload(str(tmp_path / "log"), "philly", how).multicasts) == 2
     assert len(load_workload(str(tmp_path / "table"), "alibaba", how).multicasts) == 2
-
-
-def test_what_job_tables_do_not_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="job tables hold no sizes"):
         load_workload(str(tmp_path / "log"), "philly", Derivation(volume=Volume(measure="median")))
-
-
-def test_a_packed_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"\x1f\x8b\x08\xff\xfe\x00")
     with pytest.raises(WrongInput, match="unpacked"):
         load_workload(str(tmp_path / "table"), "alibaba", Derivation())

@@ -35,14 +35,14 @@ def row(tool: str, rate: float | None, receivers: int, gbps: float) -> dict[str,
 
 
 def test_claims_are_ratios_of_the_same_cell():
-    from transport_bed.claims import claims
+    from transport_bed.comparison import claims
 
     rows = [
         row("floor", None, 7, 6.0), row("optical", None, 7, 3.0), row("udpcast", None, 7, 0.25),
         row("uftp", None, 7, 0.3), row("pipeline", None, 7, 1.0), row("naive", None, 7, 2.0),
         row("optical", 400.0, 3, 0.38), row("optical", 400.0, 15, 0.19),
     ]  # fmt: skip
-    found = {claim.words: (claim.value, claim.kept) for claim in claims(rows)}
+    found = {claim.claim: (claim.value, claim.kept) for claim in claims(rows)}
     assert found["optical ÷ floor, unshaped, 7 receivers"] == (0.5, True)
     assert found["optical ÷ best of udpcast, uftp, unshaped, 7 receivers"] == (pytest.approx(10.0), True)
     assert found["pipeline ÷ naive TCP, unshaped, 7 receivers"] == (0.5, False)
@@ -50,7 +50,8 @@ def test_claims_are_ratios_of_the_same_cell():
     assert found["optical ÷ payload limit, 400 Mbit/s, 3 receivers"] == (pytest.approx(0.38 / limit), True)
     assert found["optical, 400 Mbit/s: slowest ÷ fastest, 3 to 15 receivers"] == (0.5, False)
     assert not any("naive TCP, 400" in words for words in found)
-    assert claims([{**one, "shape": "lab"} for one in rows]) == [], "the lab's links are not those of the claims"
+    failed = {"tool": "optical", "rate_mbps": None, "receivers": 7}
+    assert claims([failed, rows[0]]) == [], "a tool that always failed decides nothing"
 
 
 class BedThatStays:
@@ -67,28 +68,18 @@ class BedThatStays:
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_what_was_measured_is_shown_although_the_bed_does_not_go(tmp_path, monkeypatch, capsys, form):
+def test_results_are_printed_although_the_bed_is_not_removed(monkeypatch, capsys, form):
     import transport
     from transport_bed import comparison
     from transport_bed.run import Outcome
 
-    kept = tmp_path / "results.json"
     monkeypatch.setattr(comparison, "Bed", BedThatStays)
     monkeypatch.setattr(comparison, "transfer", lambda *_: Outcome(0.5, "", {}))
     words = ["--cells", "unshaped:1 unshaped:2", "--tools", "floor", "--megabytes", "1", "--repeats", "1"]
-    monkeypatch.setattr(sys, "argv", ["transport.py", *words, "--results", str(kept), *form])
+    monkeypatch.setattr(sys, "argv", ["transport.py", *words, *form])
     with pytest.raises(HostError, match="does not go"):
         transport.main()
     assert "unshaped, 1 receivers" in capsys.readouterr().out
-    (result,) = json.loads(kept.read_text())["rows"]
-    assert result["tool"] == "floor" and result["median"] == 0.5
-
-
-def test_a_tool_that_always_failed_decides_nothing():
-    from transport_bed.claims import claims
-
-    failed = {"tool": "optical", "rate_mbps": None, "receivers": 7}
-    assert claims([failed, row("floor", None, 7, 6.0)]) == []
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1", "0", "nan", "inf"])
@@ -112,7 +103,7 @@ def test_limits_are_those_of_full_frames():
 
 @given(st.integers(1, 60), st.integers(1, 4))
 def test_taktuk_hears_of_every_host_once(count, arity):
-    from transport_bed.tools.taktuk import below
+    from transport_bed.tools.peers import below
 
     hosts = [f"h{number}" for number in range(count)]
     words = below(hosts, arity)
@@ -142,7 +133,7 @@ def test_files_are_compared_to_their_end(tmp_path):
 
 
 def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
-    from transport_bed import contents, warm_memory
+    from transport_bed import contents
 
     machine = 40 << 20
     copies = 0
@@ -152,8 +143,8 @@ def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(contents, "memory", free)
     for name, value in (("_LEAST_FREE", 8 << 20), ("_MOST_FREE", 12 << 20), ("_STEP", 2 << 20)):
-        monkeypatch.setattr(warm_memory, name, value)
-    with warm_memory.WarmMemory(tmp_path) as warm:
+        monkeypatch.setattr(contents, name, value)
+    with contents.WarmMemory(tmp_path) as warm:
         for _ in range(2):
             copies = 0
             warm.fill()
@@ -276,11 +267,11 @@ def spliced():
     os.write(writer, data)
     os.splice(reader, file, len(data), offset_dst=0)
 one, several, here = lambda: os.pwrite(file, data, 0), lambda: os.pwritev(file, [data], 0), lambda: os.write(file, data)
+began = time.monotonic()
 for write in (one, several, here, spliced):
-    began = time.monotonic()
     for _ in range(10):
         write()
-    print(327680 / (time.monotonic() - began))
+    print(time.monotonic() - began)
 """
 
 
@@ -293,34 +284,9 @@ def test_a_slow_store_is_slow_whatever_writes(tmp_path):
     command = [sys.executable, "-c", WRITE, str(tmp_path / "file")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    first, *rates = map(float, done.stdout.split())
-    # What was saved up goes to the first.
-    assert first < 1.6e6
-    assert all(rate < 1.05e6 for rate in rates)
-
-
-def test_a_ratio_is_missed_only_when_its_whole_interval_is():
-    from ratios import Ratio
-
-    assert Ratio("x", [0.9, 0.96, 0.9], least=0.95).told()["kept"]
-    assert not Ratio("x", [0.9, 0.94, 0.9], least=0.95).told()["kept"]
-    assert Ratio("x", [1.2, 1.3, 1.4], most=1.25).told()["kept"]
-    assert not Ratio("x", [1.26, 1.3, 1.4], most=1.25).told()["kept"]
-    assert Ratio("x", [7.0]).told()["kept"]
-
-
-def test_engines_are_compared_pair_by_pair_beside_what_both_do():
-    from processor_cost import Cost, engines_compared, is_kept
-
-    taken = {
-        "digest": [Cost(1, 0), Cost(2, 0), Cost(1, 0)],
-        "python": [Cost(4, 2), Cost(5, 2), Cost(4, 0)],
-        "compiled": [Cost(2, 1), Cost(3, 1), Cost(1.5, 1)],
-    }
-    row = engines_compared(taken, ("digest",))
-    assert row["beside_stages"] == {"python": 3, "compiled": 1} and row["ratio"] == pytest.approx(4 / 7)
-    assert row["seconds_per_gb"]["digest"] == {"user": 1, "system": 0}
-    assert is_kept(row, 1 / 3) and not is_kept(row, 0.33)
+    # 150,000 bytes are saved up at the start. A busy machine only makes it slower.
+    for written, seconds in enumerate(map(float, done.stdout.split()), 1):
+        assert written * 327_680 <= 1.05e6 * seconds + 150_000
 
 
 @pytest.mark.rust

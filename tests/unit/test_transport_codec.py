@@ -18,24 +18,15 @@ from blast_transport.wire.messages import (
     Credit,
     Digests,
     EndOfData,
-    Hello,
     Leg,
     Message,
     Nack,
-    OnLeg,
     Quit,
     Ready,
     Repair,
 )
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
 from tests.support.transport_messages import SAMPLES
-
-HELLO = Hello(1, 5, 4, 1, "blake3", "file", "f")
-
-
-@pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
-def test_round_trip(message: Message) -> None:
-    assert Decoder().feed(encode(message)) == [message]
 
 
 def test_whole_and_byte_by_byte_are_the_same() -> None:
@@ -58,11 +49,6 @@ def test_golden_frames() -> None:
         "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
     assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
-
-
-def test_a_hello_says_how_the_data_is_cut() -> None:
-    sealed = Hello(1, 1000, 100, 2, "blake3", "file", "f", key=bytes(32))
-    assert (HELLO.layout.overhead, sealed.layout.overhead, sealed.layout.block_size) == (0, 16, 184)
 
 
 def frame(number: int, body: bytes, version: int = VERSION, length: int | None = None) -> bytes:
@@ -95,7 +81,6 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         frame(8, bytes(6)),
         frame(8, bytes(4) + b"\1\0" + bytes(12)),
         frame(8, bytes(4) + b"\1\0" + bytes(8) + b"\2\0\0\0" + b"x"),
-        frame(8, bytes(4) + b"\1\0" + bytes(8) + b"\1\0\0\0" + b"xx"),
         frame(11, b"abc"),
         frame(7, bytes(4)),
         frame(7, bytes(4) + bytes(16)),
@@ -115,7 +100,6 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(2, session=1, highest_rate=True),
         said(2, session=-1),
         said(2, session=1 << 32),
-        said(2, session="1"),
         said(2, session=1, held=[[0]]),
         said(2, session=1, held=[[0, "1"]]),
         said(2, session=1, held={"0": 1}),
@@ -135,8 +119,6 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(3, **LEG_FIELDS | {"window": 0}),
         said(3, **LEG_FIELDS | {"token": "zz"}),
         said(3, **LEG_FIELDS | {"parameters": []}),
-        said(3, **LEG_FIELDS | {"parameters": "chain"}),
-        said(3, **LEG_FIELDS | {"parameters": None}),
         said(13, leg=1),
         b"GET / HTTP/1.1\r\n\r\n",
     ],
@@ -215,7 +197,3 @@ def test_what_a_sender_orders_of_nodes_within_bounds_is_what_they_do(timeout: fl
     leg = pipeline_leg(Leg(6, 2, PIPELINE, 7, parameters=parameters))
     assert (leg.timings.silence, leg.timings.answer, leg.buffer) == (timeout, timeout, buffer)
     assert leg.timings.heartbeat <= timeout / 5, "who lives is heard several times"
-
-
-def test_an_answer_to_a_leg_has_no_reason_by_itself() -> None:
-    assert OnLeg(1, 1).reason == ""

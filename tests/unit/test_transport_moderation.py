@@ -22,10 +22,6 @@ def steady(rate: float, wake_bytes: int, seconds: float) -> tuple[Moderation, li
     return moderation, found
 
 
-def test_the_first_data_is_read_at_once() -> None:
-    assert Moderation(DUE, MOST).pause(5.0) == 0
-
-
 @pytest.mark.parametrize("rate", [50e6, 125e6, 250e6])
 def test_as_much_gathers_as_is_due(rate: float) -> None:
     _, found = steady(rate, 10_000, 1.0)

@@ -199,15 +199,6 @@ def test_what_is_none_of_ours_is_counted_and_dropped(arrival: bytes, refused: in
     assert taken(Kernel([arrival, b"refused", good]), layout) == ({7: b"0123456789"}, refused)
 
 
-def test_reading_does_not_go_on_for_ever() -> None:
-    layout, kernel = Layout(1000, 10, 4), Kernel([FULL] * 100)
-    light = light_socket(kernel, layout)
-    light.read(lambda *_: None)
-    assert 0 < len(kernel.arrivals) < 100
-    light.close()
-    assert kernel.closed
-
-
 # ----------------------------------------------------------------------------------------------------- sending
 
 

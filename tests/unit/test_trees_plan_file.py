@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,16 +14,10 @@ from blast_transport.links.dialling import SOURCE
 from blast_transport.standalone.command import WRONG_INPUT, main
 
 
-def plan(tmp_path: Path, *trees: Any) -> Path:
+def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
+    trees = [{"rate": 4e6, "edges": [["s", "a"], ["a", "b"]]}, {"rate": 1, "edges": [["s", "b"], ["b", "a"]]}]
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"rate": 1.0, "bound": 1.0, "trees": trees}))
-    return path
-
-
-def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
-    path = plan(
-        tmp_path, {"rate": 4e6, "edges": [["s", "a"], ["a", "b"]]}, {"rate": 1, "edges": [["s", "b"], ["b", "a"]]}
-    )
     assert read_plan(path) == Trees((Tree(4e6, {"a": SOURCE, "b": "a"}), Tree(1.0, {"b": SOURCE, "a": "b"})))
 
 
@@ -34,13 +26,12 @@ def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
     [
         ("{", "is not JSON"),
         ("[]", "is no plan"),
-        ("{}", "is no plan"),
         ('{"trees": [{"rate": 1}]}', "is no plan"),
         ('{"trees": [{"rate": 1, "edges": [[1, 2]]}]}', "is no plan"),
-        ('{"trees": [{"rate": 1, "edges": ["ab"]}]}', "rate|circle|plan|sender|"),
         ('{"trees": []}', "name at least one"),
         ('{"trees": [{"rate": 0, "edges": [["s", "a"]]}]}', "above 0"),
         ('{"trees": [{"rate": NaN, "edges": [["s", "a"]]}]}', "above 0"),
+        ('{"trees": [{"rate": Infinity, "edges": [["s", "a"]]}]}', "above 0"),
         ('{"trees": [{"rate": 1, "edges": [["s", "a"], ["s", "a"]]}]}', "enters 'a' twice"),
         ('{"trees": [{"rate": 1, "edges": [["s", "a"], ["t", "b"]]}]}', "more than one sender"),
         ('{"trees": [{"rate": 1, "edges": [["a", "b"], ["b", "a"]]}]}', "circle"),
@@ -49,10 +40,6 @@ def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
 def test_what_is_no_plan_is_said_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    if says.endswith("|"):
-        # Two letters are two names.
-        assert read_plan(path).trees[0].parents == {"b": SOURCE}
-        return
     with pytest.raises(WrongInputError, match=says):
         read_plan(path)
 
@@ -65,8 +52,3 @@ def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "needs --trees FILE" in capsys.readouterr().err
     assert main([*command, "--trees", str(tmp_path / "none")]) == WRONG_INPUT
     assert "cannot read" in capsys.readouterr().err
-
-
-def test_a_rate_that_is_no_number(tmp_path: Path) -> None:
-    with pytest.raises(WrongInputError):
-        read_plan(plan(tmp_path, {"rate": math.inf, "edges": [["s", "a"]]}))

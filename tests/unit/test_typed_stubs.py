@@ -38,14 +38,11 @@ def test_every_module_has_a_stub():
 @pytest.mark.parametrize(
     ("kind", "detail", "type_"),
     [
-        (TType.BOOL, None, "bool"),
-        (TType.I64, None, "int"),
         (TType.DOUBLE, None, "float"),
         (TType.STRING, "UTF8", "str"),
         (TType.STRING, "BINARY", "bytes"),
         (TType.STRUCT, [ttypes.Grant, None], "Grant"),
         (TType.LIST, (TType.STRUCT, [ttypes.Grant, None], False), "list[Grant]"),
-        (TType.SET, (TType.I32, None, False), "set[int]"),
         (TType.MAP, (TType.STRING, "UTF8", TType.LIST, (TType.I32, None, False), False), "dict[str, list[int]]"),
     ],
 )

@@ -201,7 +201,6 @@ def begun(process, count):
 @pytest.mark.parametrize(
     ("words", "processes"),
     [
-        (("sim", "flow", "fig4", "--processes", "2", "--seeds", "0-9"), 4),
         (("sim", "replay", "sample", "--policy", "all", "--processes", "2"), 4),
         (("figures", "blast", "--processes", "2", "--out", "figures"), 4),
     ],

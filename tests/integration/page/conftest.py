@@ -1,37 +1,48 @@
-"""A browser, a page in it, and what serves it."""
+"""A browser, pages in it, and the controller's own HTTP server behind them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
-from blast_controller.core.model.events import FinishAsked
-from tests.support import browser as browsers
-from tests.support.browser import Window
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.page_server import PageServer
+from blast_controller.core.model.events import FinishAsked, RequestSubmitted
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.rpc.clients.access import AccessPolicy
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.tokens import digest_of
+from tests.integration.page.browser import Window, chromium
+from tests.support.core import key_of, make_fabric, multicast
+from tests.support.live_server import LiveServer, More, live
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+POLICY = AccessPolicy(
+    tokens={digest_of("operator-token"): Identity("default", Role.OPERATOR)}, features=frozenset({"login"})
+)
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with browsers.chromium() as found:
+    with chromium() as found:
         yield found
 
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens an address; whatever has gone wrong in a page fails the test."""
+    """Opens the page of a server, logged in by a token if one is given; what goes wrong in a page fails the test."""
     windows: list[Window] = []
 
-    def opened(url: str, **options: object) -> Page:
+    def opened(served: LiveServer, token: str = "", **options: object) -> Page:
         windows.append(Window(browser, **options))
-        windows[-1].page.goto(url)
+        if token:
+            windows[-1].log_in(served.url, token)
+        windows[-1].page.goto(served.url)
         return windows[-1].page
 
     yield opened
@@ -42,38 +53,38 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., PageServer]]:
-    servers: list[PageServer] = []
+def serve() -> Iterator[Callable[..., LiveServer]]:
+    with ExitStack() as stack:
 
-    def served(world: World, **options: object) -> PageServer:
-        servers.append(PageServer(world, **options))
-        servers[-1].start()
-        return servers[-1]
+        def served(fabric: Fabric | None = None, policy: AccessPolicy = POLICY, more: More | None = None) -> LiveServer:
+            return stack.enter_context(live(fabric or make_fabric(6, [4, 2]), policy, more))
 
-    yield served
-    for server in servers:
-        server.stop()
+        yield served
 
 
 @pytest.fixture
-def world() -> World:
-    return ready_world(make_fabric(6, [4, 2]))
+def served(serve: Callable[..., LiveServer]) -> LiveServer:
+    return serve()
 
 
 @pytest.fixture
-def history(world: World, serve) -> PageServer:
-    """A minute ago `old` had light, half a minute ago it ended, and now `new` has light."""
-    server = serve(world)
-    now = time.time()
-    server.recorded.clear()
-    for wall, deed in (
-        (now - 60, lambda: world.granted(multicast("old", "r1h1", ["r2h1"]))),
-        (now - 30, lambda: world.handle(FinishAsked(key_of("old"), 0))),
-        (now - 5, lambda: world.granted(multicast("new", "r3h1", ["r4h1"]))),
+def history(serve: Callable[..., LiveServer], tmp_path) -> LiveServer:
+    """A minute ago `old` was granted, half a minute ago it ended, five seconds ago `new` was granted."""
+    served = serve(more=More(recording=tmp_path / "past", ago=60.0))
+    served.log_in("operator-token")
+    eventually(lambda: served.client.get("/past").json()["recording"], "the recording to begin")
+    for ago, event in (
+        (60.0, RequestSubmitted(multicast("old", "r1h1", ["r2h1"]))),
+        (30.0, FinishAsked(key_of("old"), 0)),
+        (5.0, RequestSubmitted(multicast("new", "r3h1", ["r4h1"]))),
     ):
-        server.wall = lambda wall=wall: wall
-        deed()
-        world.settle()
-        server.publish()
-    server.wall = time.time
-    return server
+        served.recorder.ago = ago
+        served.handle(event)
+    served.recorder.ago = 0.0
+
+    def recorded() -> str:
+        times = {"from": served.client.get("/past").json()["oldest"], "to": time.time()}
+        return str(served.client.get("/past/changes", params=times).json())
+
+    eventually(lambda: "default/new" in recorded(), "both requests to be recorded")
+    return served

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.integration.page.browser import click_track, hidden, number_of, request_row, says
 from tests.support.core import multicast
-from tests.support.page_looks import click_track, hidden, number_of, request_row, says
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.browser
 
 
 def test_the_past_is_shown_and_cannot_be_taken_for_now(open_page, history):
-    page = open_page(history.url)
+    page = open_page(history, "operator-token")
     says(request_row(page, "old"), "done")
     click_track(page, 0.25)
     says(page.locator("#past-banner"), "This is the past.")
     number_of(page.locator("[data-tree]"), 1)
-    says(page.locator("#changes-list"), "request/default/old: active became done.")
-    says(page.locator("#changes-list"), "request/default/new came.")
+    says(page.locator("#changes-list"), "request default/old: active -> done")
+    says(page.locator("#changes-list"), "request default/new: new, active")
     page.locator("#requests-tab").click()
     says(request_row(page, "old"), "active")
     number_of(request_row(page, "new"), 0)
     request_row(page, "old").click()
     says(page.locator("#details"), "Request old")
     number_of(page.locator("#details [data-do]"), 0)
-    history.world.granted(multicast("newest", "r5h1", ["r6h1"]))
-    history.publish()
+    history.submit(multicast("newest", "r5h1", ["r6h1"]))
     page.keyboard.press("Escape")
     hidden(page.locator("#past-banner"))
     says(request_row(page, "old"), "done")
@@ -38,9 +32,9 @@ def test_the_past_is_shown_and_cannot_be_taken_for_now(open_page, history):
 
 
 def test_a_change_leads_to_its_moment(open_page, history):
-    page = open_page(history.url)
+    page = open_page(history, "operator-token")
     click_track(page, 0.1)
-    entry = page.locator("#changes-list li").filter(has_text="old: active became done")
+    entry = page.locator("#changes-list li").filter(has_text="old: active -> done")
     entry.get_by_role("button").click()
     page.locator("#requests-tab").click()
     says(request_row(page, "old"), "done")
@@ -48,6 +42,5 @@ def test_a_change_leads_to_its_moment(open_page, history):
     hidden(page.locator("#past-banner"))
 
 
-def test_where_nothing_is_recorded_it_says_so(open_page, serve, world):
-    server = serve(world, recording=False)
-    says(open_page(server.url).locator("#time"), "Nothing is recorded")
+def test_page_says_that_nothing_is_recorded(open_page, served):
+    says(open_page(served, "operator-token").locator("#time"), "Nothing is recorded")

@@ -8,9 +8,19 @@ import pytest
 
 from blast_controller.core.model.events import ElementQuarantined
 from blast_controller.core.model.identifiers import ElementId
-from tests.support.browser import Window
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from tests.integration.page.browser import (
+    Window,
+    click_track,
+    hidden,
+    is_focused,
+    is_live,
+    number_of,
+    request_row,
+    says,
+    visible,
+)
 from tests.support.core import key_of, multicast
-from tests.support.page_looks import click_track, hidden, is_focused, is_live, number_of, request_row, says, visible
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -24,19 +34,15 @@ KEY = "<img src=x onerror='window.hurt=1'>&amp;"
 """As long as a key may be, about."""
 
 
-def test_markup_from_the_controller_is_text(open_page, serve, world):
-    server = serve(world)
-    server.explanation = {"sentence": MARKUP, "smallestChange": MARKUP}
-    world.granted(multicast("a", "r1h1", ["r2h1"]))
-    world.submit(multicast(KEY, "r3h1", ["r2h1"]))
-    world.handle(ElementQuarantined(ElementId("port:r4/50"), MARKUP))
-    server.leader = {**server.leader, "leads": False, "leader": MARKUP}
-    server.holding = server.store_fault = MARKUP
-    server.publish()
-    page = open_page(server.url)
+def test_markup_from_the_controller_is_text(open_page, history):
+    history.submit(multicast("a", "r1h1", ["r2h1"]), multicast(KEY, "r5h1", ["r2h1"]))
+    history.handle(ElementQuarantined(ElementId("port:r4/50"), MARKUP))
+    runtime = history.lab.runtime
+    runtime.holding = runtime.store_fault = MARKUP
+    page = open_page(history, "operator-token")
     request_row(page, KEY).click()
     says(page.locator("#details"), f"Request {KEY}")
-    says(page.locator("#details .sentence"), MARKUP)
+    says(page.locator("#details .sentence"), KEY)
     says(page.locator("#notice-banner"), MARKUP)
     page.locator("#alarms-button").click()
     says(page.locator("#alarms"), MARKUP)
@@ -47,16 +53,15 @@ def test_markup_from_the_controller_is_text(open_page, serve, world):
     says(page.locator("#elements-body"), MARKUP)
     click_track(page, 0.0)
     says(page.locator("#changes-list"), KEY)
-    server.stop(MARKUP)
+    history.watchers.broadcast.end(MARKUP)
     says(page.locator("#away-banner"), MARKUP)
     assert page.evaluate("window.hurt") is None
     assert page.locator("img[src=x]").count() == page.locator("script:not([src])").count() == 0
 
 
-def test_markup_in_the_page_would_be_refused(open_page, serve, world, browser):
-    """That the policy bites, and that a page's faults are noted."""
+def test_content_security_policy_refuses_markup_and_a_page_notes_it(serve, browser):
     window = Window(browser)
-    window.page.goto(serve(world).url)
+    window.page.goto(serve(policy=OPEN_POLICY).url)
     is_live(window.page)
     # By an event, so that what runs is the page's own world and not the debugger's.
     window.page.evaluate("setTimeout(() => { document.body.innerHTML = '<p>x</p>' }, 0)")
@@ -75,8 +80,7 @@ def tab_to(page: Page, target: Locator) -> None:
 
 
 def test_all_of_it_is_done_by_keys(open_page, history):
-    world = history.world
-    page = open_page(history.url)
+    page = open_page(history, "operator-token")
     says(request_row(page, "new"), "active")
     tab_to(page, page.locator("#requests-grid"))
     page.keyboard.press("ArrowDown")
@@ -84,18 +88,18 @@ def test_all_of_it_is_done_by_keys(open_page, history):
     says(page.locator("#details"), "Request new")
     tab_to(page, page.locator("#details [data-do=withdraw]"))
     page.keyboard.press("Enter")
-    says(page.locator("#action"), "withdraw: default new")
+    says(page.locator("#action"), "The request default/new")
     tab_to(page, page.locator("#action-do"))
     page.keyboard.press("Enter")
-    says(page.locator("#action"), "Done: withdraw")
+    says(page.locator("#action"), "is withdrawn.")
     is_focused(page.locator("#action-cancel"))
     page.keyboard.press("Enter")
-    assert world.core.request(key_of("new")).state.value == "withdrawn"
+    assert history.lab.look().request(key_of("new")).state.value == "withdrawn"
     says(request_row(page, "new"), "withdrawn")
     tab_to(page, page.get_by_role("slider", name="Moment that is shown"))
     page.keyboard.press("Home")
     visible(page.locator("#past-banner"))
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
     number_of(page.locator("[data-tree]"), 1)
     page.keyboard.press("Escape")
     hidden(page.locator("#past-banner"))
@@ -115,9 +119,8 @@ def test_nothing_stands_in_the_way_of_who_sees_or_points_otherwise(open_page, hi
     from axe_playwright_python.sync_playwright import Axe
 
     # The rules that are run come in as a script of their own, which the page's policy would refuse.
-    page = open_page(history.url, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce")
-    history.world.handle(ElementQuarantined(ElementId("port:r2/50"), "dirty connector"))
-    history.publish()
+    page = open_page(history, "operator-token", color_scheme=scheme, bypass_csp=True, reduced_motion="reduce")
+    history.handle(ElementQuarantined(ElementId("port:r2/50"), "dirty connector"))
     request_row(page, "new").click()
     page.locator("#alarms-button").click()
     says(page.locator("#details"), "Request new")
@@ -130,7 +133,7 @@ def test_nothing_stands_in_the_way_of_who_sees_or_points_otherwise(open_page, hi
     page.locator("#elements-tab").click()
     look("elements")
     page.get_by_role("button", name="Drain…").click()
-    says(page.locator("#action"), "drain")
+    says(page.locator("#action"), "Requests that have light")
     look("dialog")
     page.keyboard.press("Escape")
     click_track(page, 0.3)
@@ -139,10 +142,11 @@ def test_nothing_stands_in_the_way_of_who_sees_or_points_otherwise(open_page, hi
     look("past")
 
 
-@pytest.mark.parametrize("width", [1280, 1920])
-def test_nothing_of_it_is_beyond_the_window(open_page, history, width):
-    page = open_page(history.url, viewport={"width": width, "height": 800})
+def test_page_fits_into_the_window(open_page, history):
+    page = open_page(history, "operator-token")
     request_row(page, "new").click()
     says(page.locator("#details"), "Request new")
-    wide, high = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
-    assert wide <= width and high <= 800
+    for width in (1920, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        wide, high = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+        assert wide <= width and high <= 800

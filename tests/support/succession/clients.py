@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from blast_api import ttypes
@@ -13,14 +12,16 @@ from blast_client.address import Address
 from blast_client.freshness import Freshness, Outdated
 from blast_controller.core.model.errors import NotLeader as CoreNotLeader
 from tests.support.linearizability import Operation
-from tests.support.succession.controller import Controller
 from tests.support.succession.history import Asked, Call, Finished, Heard, Looked, Reading, RefusedToFinish
-from tests.support.succession.room import NoAnswer, Room
+from tests.support.succession.network import between
+from tests.support.succession.room import Controller, NoAnswer, Room
 from tests.support.succession.scheduler import Process
 
 STATE = ttypes.PartState
 FINAL = {STATE.DONE, STATE.WITHDRAWN, STATE.EXPIRED, STATE.FAILED}
 SIZE = 10**9
+UNANSWERED: dict[str, Call] = {"submit": Asked(None), "finish": Finished(None)}
+"""What a call without an answer may have done."""
 
 
 class Elsewhere(Exception):
@@ -41,18 +42,17 @@ class Client:
         self.at = room.dice.number(0, len(room.controllers) - 1)
         self.is_told_to_end = False
 
-    def start(self) -> None:
-        """Begin."""
-        self.room.scheduler.spawn(self.process, self.run)
+    def start(self, work: Callable[[], None] | None = None) -> None:
+        """Begin to work, on a thread of its own."""
+        self.room.scheduler.spawn(self.process, work or self.run)
 
     def run(self) -> None:
-        """What it does."""
         raise NotImplementedError
 
     def pause(self, least: float, most: float) -> None:
         """Let time pass."""
         scheduler = self.room.scheduler
-        scheduler.wait(scheduler.now + least + (most - least) * self.room.dice.number(0, 1000) / 1000)
+        scheduler.wait(scheduler.now + between(self.room.dice, least, most))
 
     def ask(self, controller: Controller, method: str, *arguments: object) -> Any:
         """Raises NoAnswer, Elsewhere, and what the controller says."""
@@ -79,7 +79,7 @@ class Client:
                 answer = self.ask(controller, method, *arguments)
             except NoAnswer as fault:
                 if not fault.is_surely_not_done:
-                    self.histories.note(key, self.unanswered(method), begin, math.inf)
+                    self.histories.note(key, UNANSWERED.get(method), begin, math.inf)
                 self.move(None)
             except Elsewhere as fault:
                 self.move(fault.address)
@@ -94,11 +94,6 @@ class Client:
                     return answer
                 self.move(None)
             self.pause(0.01, 0.2)
-
-    @staticmethod
-    def unanswered(method: str) -> Call | None:
-        """What a call without an answer may have done."""
-        return {"submit": Asked(None), "finish": Finished(None)}.get(method)
 
 
 class Histories:
@@ -171,18 +166,6 @@ class Job(Client):
         reading = read(answer)
         if was_over and (reading is None or not reading.is_over):
             self.histories.faults.append(f"{key} was finished, and then it was {answer}")
-
-
-class Operator(Client):
-    """Asks one thing of one controller, once."""
-
-    def __init__(self, room: Room, histories: Histories, controller: Controller, method: str) -> None:
-        super().__init__(room, histories, "operator")
-        self._controller, self._method = controller, method
-
-    def run(self) -> None:
-        with suppress(NoAnswer, Elsewhere, ttypes.Rejected):
-            self.ask(self._controller, self._method)
 
 
 class Reader(Client):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from blast_api.ttypes import Rejected
 from tests.support.core_faults import phase_of
-from tests.support.succession.clients import Histories, Operator
-from tests.support.succession.controller import Controller
-from tests.support.succession.room import Room
+from tests.support.succession.clients import Client, Elsewhere, Histories
+from tests.support.succession.room import Controller, NoAnswer, Room
 
 Heal = Callable[[], None]
 Fault = Callable[[Room], Heal]
@@ -53,27 +54,25 @@ def cut_from_devices(room: Room) -> Heal:
 
 
 def clock_jump(room: Room) -> Heal:
-    room.jump(victim(room), room.dice.pick([-3600.0, 3600.0, -1.0, 1e6]))
+    victim(room).jump(room.dice.pick([-3600.0, 3600.0, -1.0, 1e6]))
     return lambda: None
 
 
 def etcd_away(room: Room) -> Heal:
-    members = room.members
-    members.is_away = True
+    heal = _set(room.members, "is_away")
 
     def back() -> None:
-        members.is_away = False
+        heal()
         room.etcd.elect()
 
     return back
 
 
 def etcd_leader_change(room: Room) -> Heal:
-    members = room.members
-    members.has_no_leader = True
+    heal = _set(room.members, "has_no_leader")
 
     def elected() -> None:
-        members.has_no_leader = False
+        heal()
         room.etcd.elect()
         for one in room.controllers:
             if not one.to_etcd.is_cut:
@@ -83,35 +82,22 @@ def etcd_leader_change(room: Room) -> Heal:
 
 
 def lost_answers(room: Room) -> Heal:
-    one = victim(room)
-    network = one.network
-    if network is not None:
-        network.loses_answers = True
-
-    def heard() -> None:
-        if network is not None:
-            network.loses_answers = False
-
-    return heard
+    network = victim(room).network
+    return _set(network, "loses_answers") if network is not None else lambda: None
 
 
 def etcd_full(room: Room) -> Heal:
     """The alarm NOSPACE: leases go on, and nothing is written."""
-    room.etcd.is_full = True
-
-    def made_room() -> None:
-        room.etcd.is_full = False
-
-    return made_room
+    return _set(room.etcd, "is_full")
 
 
 def slow_disk(room: Room) -> Heal:
-    room.members.is_slow = True
+    return _set(room.members, "is_slow")
 
-    def quick() -> None:
-        room.members.is_slow = False
 
-    return quick
+def _set(owner: object, flag: str) -> Heal:
+    setattr(owner, flag, True)
+    return lambda: setattr(owner, flag, False)
 
 
 def late_writes(room: Room) -> Heal:
@@ -135,9 +121,16 @@ def late_writes(room: Room) -> Heal:
 
 
 def stand_down(room: Room) -> Heal:
+    """An operator asks the leader to stand down, once."""
     leading = room.leading
     if leading:
-        Operator(room, Histories(room), leading[0], "standDown").start()
+        operator = Client(room, Histories(room), "operator")
+
+        def ask() -> None:
+            with suppress(NoAnswer, Elsewhere, Rejected):
+                operator.ask(leading[0], "standDown")
+
+        operator.start(ask)
     return lambda: None
 
 

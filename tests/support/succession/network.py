@@ -1,4 +1,4 @@
-"""The way between one controller and etcd: requests that arrive late, twice or never, and answers that are lost."""
+"""Links between machines, on which messages arrive late or never; among them those between controllers and etcd."""
 
 from __future__ import annotations
 
@@ -8,19 +8,57 @@ from typing import Any
 
 from blast_controller.store.errors import StoreFault
 from tests.support.dice import Dice
-from tests.support.modelled_etcd.connection import Unanswered
-from tests.support.modelled_etcd.server import ModelledEtcd
+from tests.support.modelled_etcd import ModelledEtcd, Unanswered
 from tests.support.succession.scheduler import Process, Scheduler, Wake
-from tests.support.succession.wire import Link
+
+Act = Callable[[], Any]
 
 REFUSED_AFTER = 0.003
 CALM, SLOW = (0.0005, 0.004), (0.05, 1.6)
-"""Seconds that a request takes to arrive, or an answer: usually, and where etcd's disk is slow."""
+"""Seconds of a request to etcd or of an answer: usually, and while etcd's disk is slow."""
+
+
+class Link:
+    """The connection of two machines: while it `is_cut`, messages wait in it."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        self._held: list[Act] = []
+
+    def cut(self) -> None:
+        self.is_cut = True
+
+    def heal(self) -> None:
+        self.is_cut = False
+        held, self._held = self._held, []
+        for go_on in held:
+            go_on()
+
+    def hold(self, go_on: Act) -> None:
+        self._held.append(go_on)
+
+
+class Wire:
+    """One direction of a connection, which keeps the order; `latency` draws the seconds of a message."""
+
+    def __init__(self, scheduler: Scheduler, link: Link, latency: Callable[[], float]) -> None:
+        self._scheduler, self._link, self._latency = scheduler, link, latency
+        self._last = 0.0
+
+    def send(self, deliver: Act, latency: float | None = None) -> None:
+        self._last = max(self._last, self._scheduler.now + (self._latency() if latency is None else latency))
+        self._scheduler.at(self._last, lambda: self._arrive(deliver))
+
+    def _arrive(self, deliver: Act) -> None:
+        if self._link.is_cut:
+            self._link.hold(lambda: self.send(deliver))
+        else:
+            deliver()
 
 
 @dataclass(eq=False)
 class Members:
-    """How etcd is: away altogether, without a leader of its own, slow, or well."""
+    """The state of etcd's members: all away, without a leader, slow, or well."""
 
     etcd: ModelledEtcd
     is_away: bool = False
@@ -28,15 +66,10 @@ class Members:
     is_slow: bool = False
     waiting: list[Wake] = field(default_factory=list)
 
-    @property
-    def answers(self) -> bool:
-        """Whether most of its members can answer."""
-        return not self.is_away and not self.has_no_leader
-
 
 @dataclass(eq=False)
 class EtcdNetwork:
-    """As `Network`, for one process. `loses_answers`: what arrives is done, and nobody hears of it."""
+    """`Network` of one process. While it `loses_answers`, requests are carried out and not answered."""
 
     scheduler: Scheduler
     process: Process
@@ -51,15 +84,14 @@ class EtcdNetwork:
     def pause(self, seconds: float) -> None:
         self.scheduler.wait(self.scheduler.now + seconds)
 
-    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
+    def carry(self, act: Act, seconds: float) -> Any:
         scheduler = self.scheduler
         scheduler.check_alive()
         if self.members.is_away and not self.link.is_cut:
             self.pause(min(seconds, REFUSED_AFTER))
             raise Unanswered("failed to connect to all addresses", is_surely_not_done=True)
-        answers: list[Callable[[], Any]] = []
-        wake = scheduler.waiting()
-        scheduler.timed(wake, scheduler.now + seconds)
+        answers: list[Act] = []
+        wake = scheduler.waiting(scheduler.now + seconds)
         scheduler.after(self._latency(), lambda: self._arrive(act, answers, wake))
         scheduler.sleep(wake)
         if not answers:
@@ -68,16 +100,15 @@ class EtcdNetwork:
 
     def wait_for_change(self, until: float) -> None:
         scheduler, end = self.scheduler, self.members.etcd.next_end()
-        wake = scheduler.waiting()
+        # A controller that is cut off gets no event, but looks now and then.
+        wake = scheduler.waiting(min(until, scheduler.now + 0.5, until if end is None else max(end, scheduler.now)))
         self.members.waiting.append(wake)
-        # Where it is cut off nothing is heard, but looks now and then are made.
-        scheduler.timed(wake, min(until, scheduler.now + 0.5, until if end is None else max(end, scheduler.now)))
         scheduler.sleep(wake)
 
-    def _arrive(self, act: Callable[[], Any], answers: list[Callable[[], Any]], wake: Wake) -> None:
+    def _arrive(self, act: Act, answers: list[Act], wake: Wake) -> None:
         members = self.members
         if self.link.is_cut or members.has_no_leader:
-            # It may still get through when all is well again, long after its sender has given up.
+            # It may still get through after the fault, long after its sender has given up.
             if self.dice.number(0, 1):
                 self.link.hold(lambda: self._arrive(act, [], wake))
             return
@@ -86,28 +117,32 @@ class EtcdNetwork:
         try:
             found = act()
         except StoreFault as fault:
-            answers_with = _raising(fault)
+            answer = _raising(fault)
         else:
-            answers_with = _giving(found)
+            answer = _giving(found)
         if not self.loses_answers:
-            self.scheduler.after(self._latency(), lambda: self._answer(answers, answers_with, wake))
+            self.scheduler.after(self._latency(), lambda: self._answer(answers, answer, wake))
 
-    def _answer(self, answers: list[Callable[[], Any]], answer: Callable[[], Any], wake: Wake) -> None:
+    def _answer(self, answers: list[Act], answer: Act, wake: Wake) -> None:
         if not self.link.is_cut and not wake.is_over:
             answers.append(answer)
             self.scheduler.wake(wake)
 
     def _latency(self) -> float:
-        least, most = SLOW if self.members.is_slow and self.dice.rarely() else CALM
-        return least + (most - least) * self.dice.number(0, 1000) / 1000
+        return between(self.dice, *(SLOW if self.members.is_slow and self.dice.rarely() else CALM))
 
 
-def _raising(fault: StoreFault) -> Callable[[], Any]:
+def between(dice: Dice, least: float, most: float) -> float:
+    """Draw a number of seconds, to a thousandth of the range."""
+    return least + (most - least) * dice.number(0, 1000) / 1000
+
+
+def _raising(fault: StoreFault) -> Act:
     def answer() -> Any:
         raise fault
 
     return answer
 
 
-def _giving(found: Any) -> Callable[[], Any]:
+def _giving(found: Any) -> Act:
     return lambda: found

@@ -35,7 +35,6 @@ class Wake:
 
     thread: VirtualThread
     is_over: bool = False
-    by_event: bool = False
 
 
 class VirtualThread:
@@ -118,29 +117,23 @@ class Scheduler:
         self.after(self._jitter(), lambda: self._turn(thread))
         return thread
 
-    def wait(self, until: float | None = None) -> bool:
-        """Wait for `wake`, which is given to whoever is to call it by `waiting`; False when the time was over first."""
-        wake = self.waiting()
-        if until is not None:
-            self.at(until + self._jitter(), lambda: self._over(wake))
-        return self.sleep(wake)
+    def wait(self, until: float) -> None:
+        """Let time pass until then."""
+        self.sleep(self.waiting(until))
 
-    def waiting(self) -> Wake:
-        """A wait of the thread whose turn it is, which is about to `sleep`."""
+    def waiting(self, until: float | None = None) -> Wake:
+        """Return a wait of the running thread, which is about to `sleep`; it is over then at the latest."""
         assert self._current is not None, "only threads wait"
-        return Wake(self._current)
-
-    def timed(self, wake: Wake, until: float | None) -> None:
-        """Let a wait be over then, at the latest."""
+        wake = Wake(self._current)
         if until is not None:
             self.at(until + self._jitter(), lambda: self._over(wake))
+        return wake
 
-    def sleep(self, wake: Wake) -> bool:
-        """Wait; whether somebody has woken us."""
+    def sleep(self, wake: Wake) -> None:
+        """Run others until the wait is over."""
         self.check_alive()
         self.hub.switch()
         self.check_alive()
-        return wake.by_event
 
     def check_alive(self) -> None:
         """End here where the process has ended."""
@@ -150,7 +143,7 @@ class Scheduler:
     def wake(self, wake: Wake) -> None:
         """Something has happened that a thread waits for."""
         if not wake.is_over:
-            wake.is_over = wake.by_event = True
+            wake.is_over = True
             self.after(self._jitter(), lambda: self._turn(wake.thread))
 
     def _over(self, wake: Wake) -> None:

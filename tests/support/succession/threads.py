@@ -63,10 +63,17 @@ def _of(scheduler: Scheduler, kind: type) -> Any:
     return Bound
 
 
-class Thread:
-    """As threading.Thread."""
+class Primitive:
+    """What waits on the scheduler's clock."""
 
     _scheduler: Scheduler
+
+    def _until(self, timeout: float | None) -> float | None:
+        return None if timeout is None else self._scheduler.now + max(0.0, timeout)
+
+
+class Thread(Primitive):
+    """As threading.Thread."""
 
     def __init__(self, target: Callable[..., object], name: str = "", daemon: bool = False, args: tuple = ()) -> None:
         self.name, self.daemon = name, daemon
@@ -85,16 +92,13 @@ class Thread:
     def join(self, timeout: float | None = None) -> None:
         if self._thread is None or self._thread.done:
             return
-        wake = self._scheduler.waiting()
+        wake = self._scheduler.waiting(self._until(timeout))
         self._thread.joined.append(wake)
-        self._scheduler.timed(wake, None if timeout is None else self._scheduler.now + timeout)
         self._scheduler.sleep(wake)
 
 
-class Event:
+class Event(Primitive):
     """As threading.Event."""
-
-    _scheduler: Scheduler
 
     def __init__(self) -> None:
         self._is_set = False
@@ -114,17 +118,14 @@ class Event:
 
     def wait(self, timeout: float | None = None) -> bool:
         if not self._is_set:
-            wake = self._scheduler.waiting()
+            wake = self._scheduler.waiting(self._until(timeout))
             self._waiting.append(wake)
-            self._scheduler.timed(wake, None if timeout is None else self._scheduler.now + max(0.0, timeout))
             self._scheduler.sleep(wake)
         return self._is_set
 
 
-class Lock:
+class Lock(Primitive):
     """As threading.Lock."""
-
-    _scheduler: Scheduler
 
     def __init__(self) -> None:
         self._is_held = False
@@ -168,10 +169,8 @@ class Timer(Thread):
         super()._run()
 
 
-class SimpleQueue:
+class SimpleQueue(Primitive):
     """As queue.SimpleQueue."""
-
-    _scheduler: Scheduler
 
     def __init__(self) -> None:
         self._items: deque[Any] = deque()
@@ -189,13 +188,12 @@ class SimpleQueue:
         return not self._items
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        end = None if timeout is None else self._scheduler.now + max(0.0, timeout)
+        end = self._until(timeout)
         while not self._items:
             if not block or (end is not None and end <= self._scheduler.now):
                 raise real_queue.Empty
-            wake = self._scheduler.waiting()
+            wake = self._scheduler.waiting(end)
             self._waiting.append(wake)
-            self._scheduler.timed(wake, end)
             self._scheduler.sleep(wake)
         return self._items.popleft()
 
@@ -216,9 +214,8 @@ def waiting_future(scheduler: Scheduler) -> type[futures.Future]:
     class Future(futures.Future, metaclass=_AnyFuture):
         def result(self, timeout: float | None = None) -> Any:
             if not self.done():
-                wake = scheduler.waiting()
+                wake = scheduler.waiting(None if timeout is None else scheduler.now + timeout)
                 self.add_done_callback(lambda _: scheduler.wake(wake))
-                scheduler.timed(wake, None if timeout is None else scheduler.now + timeout)
                 scheduler.sleep(wake)
             return super().result(0)
 
@@ -246,8 +243,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             return []
         events._set_running_loop(None)
         try:
-            self._wake = self._scheduler.waiting()
-            self._scheduler.timed(self._wake, None if timeout is None else self._scheduler.now + timeout)
+            self._wake = self._scheduler.waiting(None if timeout is None else self._scheduler.now + timeout)
             self._scheduler.sleep(self._wake)
         finally:
             self._wake, self._is_woken = None, False

@@ -23,7 +23,9 @@ export function send(method, path, body, csrf) {
 async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, { ...options, signal: AbortSignal.timeout(SECONDS * 1000), cache: "no-store" });
+    // A refusal is a sentence in JSON only for requests that ask for JSON.
+    const headers = { ...options.headers, Accept: "application/json" };
+    response = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(SECONDS * 1000), cache: "no-store" });
   } catch {
     throw new Refused(AWAY, 0);
   }

@@ -1,0 +1,468 @@
+"""etcd as far as Blast uses it, in memory and on any clock: in place of a server, a network and a `Connection`."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.etcd.access import Patience
+from blast_controller.store.etcd.connection import PAUSE
+from blast_controller.store.etcd.errors import LeaseGone, RequestRefused, RevisionGone, SpaceUsedUp, StoreAway
+from blast_controller.store.etcd.keys import LARGEST
+from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, STATUS, TXN, Method
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+
+MOST_OPERATIONS = 128
+NAME = "modelled:2379"
+_PATIENT = Patience()
+
+# --------------------------------------------------------------------------------------------------------------- keys
+
+
+@dataclass(slots=True)
+class _Past:
+    """What a key was, from each of these revisions on."""
+
+    revisions: list[int] = field(default_factory=list)
+    values: list[api.KeyValue | None] = field(default_factory=list)
+
+    def at(self, revision: int) -> api.KeyValue | None:
+        found = bisect.bisect_right(self.revisions, revision)
+        return self.values[found - 1] if found else None
+
+    def write(self, revision: int, value: api.KeyValue | None) -> None:
+        if self.revisions and self.revisions[-1] == revision:
+            self.values[-1] = value
+        else:
+            self.revisions.append(revision)
+            self.values.append(value)
+
+
+class Keys:
+    """`lease_of` knows which leases there are, and which keys go with each."""
+
+    def __init__(self, revision: int = 1) -> None:
+        self.revision = revision
+        self.compacted = 0
+        self.lease_of: dict[int, set[bytes]] = {}
+        self._now: dict[bytes, api.KeyValue] = {}
+        self._past: dict[bytes, _Past] = {}
+        self._is_changed = False
+
+    def last_change(self, key: bytes) -> int:
+        """The latest revision at which a key was written or went; 0: never."""
+        past = self._past.get(key)
+        return past.revisions[-1] if past else 0
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    def range(self, request: api.RangeRequest) -> api.RangeResponse:
+        """Raises RevisionGone."""
+        if 0 < request.revision < self.compacted:
+            raise RevisionGone
+        found = list(self._found(request))
+        answer = api.RangeResponse(count=len(found))
+        if request.count_only:
+            return answer
+        limit = request.limit or len(found)
+        answer.kvs.extend(found[:limit])
+        answer.more = len(found) > limit
+        return answer
+
+    def _found(self, request: api.RangeRequest) -> Iterator[api.KeyValue]:
+        is_now = request.revision in {0, self.revision}
+        if is_now:
+            yield from map(self._now.__getitem__, self._within(request.key, request.range_end))
+            return
+        for key in sorted(key for key in self._past if _contains(request.key, request.range_end, key)):
+            if (value := self._past[key].at(request.revision)) is not None:
+                yield value
+
+    def _within(self, key: bytes, end: bytes) -> list[bytes]:
+        if not end:
+            return [key] if key in self._now else []
+        return sorted(one for one in self._now if key <= one < end)
+
+    # ------------------------------------------------------------------------------------------------------ writing
+
+    def transaction(self, request: api.TxnRequest) -> api.TxnResponse:
+        """All of it or, where it raises, nothing. Raises RequestRefused, LeaseGone, RevisionGone."""
+        _check(request)
+        self._check_leases(request)
+        self._is_changed = False
+        answer = self._carry_out(request, self.revision + 1)
+        self.revision += self._is_changed
+        answer.header.revision = self.revision
+        return answer
+
+    def _carry_out(self, request: api.TxnRequest, revision: int) -> api.TxnResponse:
+        branch = self.branch(request)
+        responses = [self._do(operation, revision) for operation in branch]
+        return api.TxnResponse(succeeded=branch is request.success, responses=responses)
+
+    def _do(self, operation: api.RequestOp, revision: int) -> api.ResponseOp:
+        match operation.WhichOneof("request"):
+            case "request_range":
+                return api.ResponseOp(response_range=self.range(operation.request_range))
+            case "request_put":
+                self._put(operation.request_put, revision)
+                return api.ResponseOp(response_put=api.PutResponse())
+            case "request_delete_range":
+                wanted = operation.request_delete_range
+                gone = self._within(wanted.key, wanted.range_end)
+                for key in gone:
+                    self._write(key, None, revision)
+                return api.ResponseOp(response_delete_range=api.DeleteRangeResponse(deleted=len(gone)))
+            case _:
+                return api.ResponseOp(response_txn=self._carry_out(operation.request_txn, revision))
+
+    def drop(self, keys: Iterable[bytes]) -> None:
+        """The keys of a lease that is over go, all at one revision."""
+        gone = [key for key in keys if key in self._now]
+        if gone:
+            for key in gone:
+                self._write(key, None, self.revision + 1)
+            self.revision += 1
+
+    def compact(self, revision: int) -> None:
+        """Forget how keys were before `revision`. Raises RevisionGone."""
+        if revision <= self.compacted:
+            raise RevisionGone
+        self.compacted = revision
+        for key, past in list(self._past.items()):
+            kept = max(0, bisect.bisect_right(past.revisions, revision) - 1)
+            del past.revisions[:kept], past.values[:kept]
+            if past.values == [None] and past.revisions[0] < revision:
+                del self._past[key]
+
+    def _check_leases(self, request: api.TxnRequest) -> None:
+        # What a branch that is not taken names is not looked at.
+        for operation in _operations(self.branch(request)):
+            if operation.HasField("request_put"):
+                lease = operation.request_put.lease
+                if lease and lease not in self.lease_of:
+                    raise LeaseGone
+
+    def branch(self, request: api.TxnRequest) -> Sequence[api.RequestOp]:
+        """What is to be done as things stand."""
+        return request.success if all(map(self._holds, request.compare)) else request.failure
+
+    def _holds(self, compare: api.Compare) -> bool:
+        assert compare.result == api.Compare.EQUAL, "Blast compares for equality only"
+        found = self._now.get(compare.key)
+        if compare.target == api.Compare.CREATE:
+            return (found.create_revision if found else 0) == compare.create_revision
+        assert compare.target == api.Compare.MOD, "Blast compares revisions only"
+        return (found.mod_revision if found else 0) == compare.mod_revision
+
+    def _put(self, request: api.PutRequest, revision: int) -> None:
+        before = self._now.get(request.key)
+        value = api.KeyValue(
+            key=request.key,
+            value=request.value,
+            lease=request.lease,
+            create_revision=before.create_revision if before else revision,
+            mod_revision=revision,
+            version=before.version + 1 if before else 1,
+        )
+        self._write(request.key, value, revision)
+        if request.lease:
+            self.lease_of[request.lease].add(request.key)
+
+    def _write(self, key: bytes, value: api.KeyValue | None, revision: int) -> None:
+        before = self._now.pop(key, None)
+        if before is not None and before.lease in self.lease_of:
+            self.lease_of[before.lease].discard(key)
+        if value is not None:
+            self._now[key] = value
+        self._past.setdefault(key, _Past()).write(revision, value)
+        self._is_changed = True
+
+
+def _operations(branch: Iterable[api.RequestOp]) -> Iterator[api.RequestOp]:
+    for operation in branch:
+        if operation.HasField("request_txn"):
+            yield from _operations(operation.request_txn.success)
+        else:
+            yield operation
+
+
+def puts_something(request: api.TxnRequest) -> bool:
+    """Whether a transaction may take space."""
+    branches = (request.success, request.failure)
+    return any(one.HasField("request_put") for branch in branches for one in _operations(branch))
+
+
+def _check(request: api.TxnRequest) -> None:
+    for branch in (request.success, request.failure):
+        if max(len(request.compare), len(branch)) > MOST_OPERATIONS:
+            raise RequestRefused(NAME, "too many operations in txn request")
+        _changed_by(branch)
+
+
+def _changed_by(branch: Iterable[api.RequestOp]) -> tuple[set[bytes], list[api.DeleteRangeRequest]]:
+    """The keys that are put and the ranges that are deleted; refused as etcd does (`checkIntervals`).
+
+    A list in the list is looked at with what is deleted beside it, and in those before it: not in those after it.
+    """
+    operations = list(branch)
+    puts: set[bytes] = set()
+    gone = [one.request_delete_range for one in operations if one.HasField("request_delete_range")]
+    for one in operations:
+        if one.HasField("request_txn"):
+            more, ranges = _changed_by(one.request_txn.success)
+            _note_puts(puts, more, gone)
+            gone += ranges
+    for one in operations:
+        if one.HasField("request_put"):
+            _note_puts(puts, {one.request_put.key}, gone)
+    return puts, gone
+
+
+def _note_puts(puts: set[bytes], more: set[bytes], gone: Iterable[api.DeleteRangeRequest]) -> None:
+    if puts & more or any(_contains(one.key, one.range_end, key) for one in gone for key in more):
+        raise RequestRefused(NAME, "duplicate key given in txn request")
+    puts |= more
+
+
+def _contains(first: bytes, end: bytes, key: bytes) -> bool:
+    return first <= key < end if end else key == first
+
+
+# ------------------------------------------------------------------------------------------------------------- server
+
+
+@dataclass(slots=True)
+class _Lease:
+    """Whoever has it may keep it until `deadline`; it is over at `ends`: etcd looks only every half second."""
+
+    ttl: int
+    deadline: float
+    ends: float
+
+
+class ModelledEtcd:
+    """Answers as all members of an etcd together do. `clock` is in seconds; `lag` is how late a lease is seen to end.
+
+    While it `is_full` (alarm NOSPACE) it refuses what needs space. `on_change` is called after what may have changed
+    a key; who waits for a lease to run out looks again by `run_out` at `next_end`.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], lag: Callable[[], float] = lambda: 0.0, revision: int = 1, least_ttl: int = 1
+    ) -> None:
+        self.keys = Keys(revision)
+        self.is_full = False
+        self.on_change: Callable[[], None] = lambda: None
+        self._clock = clock
+        self._lag = lag
+        self._least_ttl = least_ttl
+        self._leases: dict[int, _Lease] = {}
+        self._numbers = itertools.count(7_000_000)
+
+    def answer(self, method: Method[Any, Any], request: Any) -> Any:
+        """Carry out a call. Raises the StoreFault that etcd's refusal means."""
+        self.run_out()
+        if self.is_full and (method is GRANT or (method is TXN and puts_something(request))):
+            raise SpaceUsedUp(NAME)
+        try:
+            found = _ANSWERS[method.path](self, request)
+        finally:
+            self.on_change()
+        return found
+
+    def next_end(self) -> float | None:
+        """When the next lease is over, as things stand."""
+        return min((lease.ends for lease in self._leases.values()), default=None)
+
+    def run_out(self) -> None:
+        """End the leases whose time is over."""
+        now = self._clock()
+        for number in sorted(self._leases, key=lambda number: (self._leases[number].ends, number)):
+            if self._leases[number].ends <= now:
+                self._end(number)
+
+    def elect(self) -> None:
+        """Another member leads: it gives all leases their whole time anew, and does not know how long they had left."""
+        self.run_out()
+        for number, lease in list(self._leases.items()):
+            self._leases[number] = self._lease(lease.ttl)
+
+    # ------------------------------------------------------------------------------------------------------- leases
+
+    def _lease(self, ttl: int) -> _Lease:
+        deadline = self._clock() + ttl
+        return _Lease(ttl, deadline, deadline + self._lag())
+
+    def _end(self, number: int) -> None:
+        del self._leases[number]
+        self.keys.drop(sorted(self.keys.lease_of.pop(number)))
+        self.on_change()
+
+    def _grant(self, request: api.LeaseGrantRequest) -> api.LeaseGrantResponse:
+        number, ttl = next(self._numbers), max(request.TTL, self._least_ttl)
+        self._leases[number] = self._lease(ttl)
+        self.keys.lease_of[number] = set()
+        return api.LeaseGrantResponse(header=self._header(), ID=number, TTL=ttl)
+
+    def _keep_alive(self, request: api.LeaseKeepAliveRequest) -> api.LeaseKeepAliveResponse:
+        lease = self._leases.get(request.ID)
+        if lease is None or lease.deadline <= self._clock():
+            return api.LeaseKeepAliveResponse(header=self._header(), ID=request.ID, TTL=0)
+        self._leases[request.ID] = self._lease(lease.ttl)
+        return api.LeaseKeepAliveResponse(header=self._header(), ID=request.ID, TTL=lease.ttl)
+
+    def _revoke(self, request: api.LeaseRevokeRequest) -> api.LeaseRevokeResponse:
+        if request.ID not in self._leases:
+            raise LeaseGone
+        self._end(request.ID)
+        return api.LeaseRevokeResponse(header=self._header())
+
+    # --------------------------------------------------------------------------------------------------------- keys
+
+    def _range(self, request: api.RangeRequest) -> api.RangeResponse:
+        found = self.keys.range(request)
+        found.header.CopyFrom(self._header())
+        return found
+
+    def _compact(self, request: api.CompactionRequest) -> api.CompactionResponse:
+        self.keys.compact(request.revision)
+        return api.CompactionResponse(header=self._header())
+
+    def _status(self, _: api.StatusRequest) -> api.StatusResponse:
+        return api.StatusResponse(header=self._header())
+
+    def _header(self) -> api.ResponseHeader:
+        return api.ResponseHeader(revision=self.keys.revision)
+
+
+_ANSWERS: dict[str, Callable[[ModelledEtcd, Any], Any]] = {
+    RANGE.path: ModelledEtcd._range,
+    TXN.path: lambda etcd, request: etcd.keys.transaction(request),
+    COMPACT.path: ModelledEtcd._compact,
+    GRANT.path: ModelledEtcd._grant,
+    REVOKE.path: ModelledEtcd._revoke,
+    KEEP_ALIVE.path: ModelledEtcd._keep_alive,
+    STATUS.path: ModelledEtcd._status,
+}
+
+
+# --------------------------------------------------------------------------------------------------------- connection
+
+
+class Unanswered(Exception):
+    """No answer to one try; `is_surely_not_done` where the other side cannot have got it, nor will."""
+
+    def __init__(self, reason: str, is_surely_not_done: bool = False) -> None:
+        super().__init__(reason)
+        self.is_surely_not_done = is_surely_not_done
+
+
+class Network(Protocol):
+    """What lies between a client and etcd, and the time that passes there."""
+
+    def now(self) -> float:
+        """Seconds of the clock that the client waits by."""
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass."""
+
+    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
+        """Have `act` done there, now, later, twice or never, and bring back what it gives or raises.
+
+        Raises Unanswered after `seconds` at the latest.
+        """
+
+    def wait_for_change(self, until: float) -> None:
+        """Until something at the server may have changed, or until then."""
+
+
+class InstantNetwork:
+    """A network on which nothing takes any time, so that there is nothing to wait for."""
+
+    def now(self) -> float:
+        return 0.0
+
+    def pause(self, seconds: float) -> None:
+        raise AssertionError("there is nothing to wait for")
+
+    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
+        return act()
+
+    wait_for_change = pause
+
+
+class ModelledConnection:
+    """As `Connection`. Answers cannot be told from those of the other kind, but for the words of faults."""
+
+    def __init__(self, etcd: ModelledEtcd, network: Network, patience: Patience = _PATIENT) -> None:
+        self.patience = patience
+        self.is_closed = False
+        self._etcd = etcd
+        self._network = network
+
+    def __str__(self) -> str:
+        return NAME
+
+    def call(self, method: Method[Any, Any], request: Any, seconds: float | None = None) -> Any:
+        """As `Connection.call`."""
+        network, may_be_done, reason = self._network, False, "no answer in time"
+        end = network.now() + (self.patience.in_all if seconds is None else seconds)
+        while (left := end - network.now()) > 0 and not self.is_closed:
+            try:
+                return network.carry(lambda: self._etcd.answer(method, request), min(left, self.patience.at_one))
+            except Unanswered as fault:
+                reason = str(fault)
+                may_be_done = may_be_done or not fault.is_surely_not_done
+            except StoreFault as fault:
+                raise (StoreAway(NAME, reason) if may_be_done else fault) from fault
+            network.pause(min(PAUSE, left))
+        raise StoreAway(NAME, reason, may_be_done)
+
+    first = call
+
+    def stream(self, _: Method[Any, Any], request: api.WatchRequest, seconds: float) -> ModelledStream:
+        """A watch of one key, as `Watching` makes it."""
+        create = request.create_request
+        return ModelledStream(self, create.key, create.start_revision, self._network.now() + seconds)
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        self.is_closed = True
+
+    def changed_since(self, key: bytes, revision: int) -> bool:
+        """Whether a key was written, or went, at that revision or later; False where nobody says."""
+        network = self._network
+        try:
+            return bool(network.carry(lambda: self._changed(key, revision), self.patience.at_one))
+        except Unanswered:
+            return False
+
+    def _changed(self, key: bytes, revision: int) -> bool:
+        self._etcd.run_out()
+        return self._etcd.keys.last_change(key) >= revision
+
+
+class ModelledStream(Iterator[api.WatchResponse]):
+    """The events of one key; ends with its time, or when it is cancelled."""
+
+    def __init__(self, connection: ModelledConnection, key: bytes, revision: int, until: float) -> None:
+        self._connection = connection
+        self._key, self._revision, self._until = key, revision, until
+
+    def __next__(self) -> api.WatchResponse:
+        network = self._connection._network
+        while network.now() < self._until and not self._connection.is_closed:
+            if self._connection.changed_since(self._key, self._revision):
+                self._revision = LARGEST
+                return api.WatchResponse(events=[api.Event()])
+            network.wait_for_change(self._until)
+        raise StopIteration
+
+    def cancel(self) -> None:
+        """End it."""
+        self._until = float("-inf")
