@@ -47,8 +47,8 @@ def _rule(name: str) -> Callable[..., None]:
 for action in ACTIONS:
     setattr(CoreAndDevices, action, _rule(action))
 
-TestCoreAndDevices = CoreAndDevices.TestCase
-TestCoreAndDevices.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestCoreAndDevices = pytest.mark.timeout(1200)(CoreAndDevices.TestCase)
+TestCoreAndDevices.settings = settings(max_examples=50, stateful_step_count=50, deadline=None)
 """Of about 40 steps each."""
 
 

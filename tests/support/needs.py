@@ -86,6 +86,7 @@ def _command(what: str, *words: str) -> Callable[[], str | None]:
 NEEDS = (
     Need("lab", "root, Open vSwitch and Mininet", _lab, with_test=True),
     Need("etcd", "etcd", _etcd, with_test=True),
+    Need("cc", "a C compiler", _tools("a C compiler", "cc"), at_once=8),
     Need("compiled", "the compiled engine", _compiled, at_once=8),
     Need(
         "rust", "Rust and the crates of this project", _command("Rust 1.85", str(ROOT / "scripts/cargo"), "--version")

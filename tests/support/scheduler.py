@@ -41,7 +41,7 @@ def needs_of(file: str, root: Path = ROOT) -> tuple[str, ...]:
 
 def group_of(file: str) -> str:
     """Return the group under which a file's tests are reported: its scarcest need, or else its folder."""
-    needs = [name for name in needs_of(file) if name != "compiled"]
+    needs = [name for name in needs_of(file) if name not in {"cc", "compiled"}]
     return needs[-1] if needs else file.split("/")[1]
 
 

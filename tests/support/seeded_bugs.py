@@ -427,5 +427,6 @@ SEEDS = {
     "quota_ignored": 15,
     "dark_counts_as_lit": 76,
     "static_tree_shared": 17,
+    "refused_for_ever": 88,
 }
 """Episodes that find a bug at once which the first ones do not; a seed that no longer does only costs time."""

@@ -357,6 +357,7 @@ def test_what_is_not_installed_is_named_with_how_to_get_it(
     assert main(["lab", "spark", "--spark", str(tmp_path)]) == 1
     assert capsys.readouterr().err.endswith(": install it with scripts/setup spark\n")
     made(tmp_path)
+    monkeypatch.setattr(installation.shutil, "which", lambda name: name)
     assert main(["lab", "spark", "--spark", str(tmp_path), "--plugin", str(tmp_path / "no.jar")]) == 1
     assert "build it with `mvn -q -f clients/java/pom.xml package -pl spark -am`" in capsys.readouterr().err
     monkeypatch.setattr(installation.shutil, "which", lambda _name: None)

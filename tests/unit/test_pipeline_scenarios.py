@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 from tests.support.waiting import eventually
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 SETTINGS = {"bytes": 20_000_000, "limit_seconds": 120, "repeats": 3}
 
 
@@ -191,7 +189,7 @@ def test_processor_time_is_that_of_whatever_was_started():
     assert group is not None and not group.exists()
 
 
-@needs_compiler
+@pytest.mark.cc
 def test_naive_tcp_waits_for_a_receiver_that_is_still_starting(tmp_path):
     from transport_bed.programs import compile_into
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,6 +65,7 @@ class BedThatStays:
         raise HostError("the bed does not go")
 
 
+@pytest.mark.cc
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_results_are_printed_although_the_bed_is_not_removed(monkeypatch, capsys, form):
     import transport
@@ -188,7 +187,7 @@ print(len(kept))
 """
 
 
-@needs_compiler
+@pytest.mark.cc
 def test_lost_datagrams_are_cut_out_of_super_packets(tmp_path):
     from transport_bed.programs import compile_into
 
@@ -239,7 +238,7 @@ print(new)
 """
 
 
-@needs_compiler
+@pytest.mark.cc
 @pytest.mark.compiled
 def test_lost_datagrams_are_lost_to_the_compiled_engine_too(tmp_path):
     from transport_bed.programs import compile_into
@@ -275,7 +274,7 @@ for write in (one, several, here, spliced):
 """
 
 
-@needs_compiler
+@pytest.mark.cc
 def test_a_slow_store_is_slow_whatever_writes(tmp_path):
     from transport_bed.programs import compile_into
 
