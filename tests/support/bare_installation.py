@@ -132,7 +132,7 @@ def child_of(parent: int) -> int | None:
 def services_work(system: System) -> None:
     """Both are active, and a file comes through the agent, by the compiled engine at both ends."""
     system.check_active()
-    sent = Path("/root/sent")
+    sent = Path("/srv/sent")
     sent.write_bytes(f"light {time.time()}".encode() * 100_000)
     told = system.run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline", "--json")
     (transfer,) = json.loads(told.splitlines()[-1])["transfers"]
@@ -264,7 +264,7 @@ def main() -> int:
     built = packages(Path("dist"))
     held("built")
     install_packages(built)
-    later = next_release(built, Path("/root/next"))
+    later = next_release(built, Path("/srv/next"))
     with booted() as system:
         live_and_die(system)
         upgrade(system, later)
