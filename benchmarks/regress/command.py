@@ -1,0 +1,118 @@
+"""The command line of `benchmarks/regress.py`, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks.regress.comparison import BASE, FAILED, HEAD, MEASURED, Comparison, Result, Side, table
+from benchmarks.regress.eras import ROWS
+from benchmarks.regress.runs import RunFailed
+from benchmarks.regress.worktrees import Commit, Worktrees, WrongRevision, default_cache
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DONE, WORSE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 130
+CAPTION = (
+    "ratio: HEAD / BASE, costs inverted, so that above 1 HEAD is better; median of the pairs and its interval, which "
+    "covers the true median with the stated probability"
+)
+
+
+def main(description: str) -> int:
+    """Compare as the command line says, print, and return the exit status."""
+    arguments = _arguments(description)
+    if arguments.list:
+        print("\n".join(f"{row.name:16}{row.title} [{row.unit}]" for row in ROWS.values()))
+        return DONE
+    # A shell that starts this in the background has SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    machine = _machine()
+    worktrees = Worktrees(REPOSITORY, arguments.cache, _report)
+    try:
+        commits = {BASE: worktrees.commit(arguments.base), HEAD: worktrees.commit(arguments.head)}
+        base, head = (Side(each.short, each.era, worktrees.prepare(each)) for each in commits.values())
+    except (WrongRevision, RunFailed) as error:
+        _report(str(error))
+        return INCOMPLETE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    comparison = Comparison(base, head, arguments.only or ROWS, _report)
+    try:
+        comparison.run(arguments.pairs)
+        status = exit_status(comparison.results.values(), bool(arguments.only))
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    _show(machine, commits, list(comparison.results.values()), arguments.json)
+    return status
+
+
+def exit_status(results: Iterable[Result], named: bool) -> int:
+    """Return the exit status; `named` says that rows were named by --only, and all of them have to be measured."""
+    found = list(results)
+    if any(result.state == MEASURED and result.verdict == "worse" for result in found):
+        return WORSE
+    incomplete = any(result.state == FAILED or (named and result.state != MEASURED) for result in found)
+    return INCOMPLETE if incomplete else DONE
+
+
+def _arguments(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("base", metavar="BASE", nargs="?", help="older commit: a name that git knows")
+    parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="newer commit (default: HEAD)")
+    parser.add_argument(
+        "--only", metavar="ROW", action="append", choices=ROWS, help="row, may be repeated (see --list)"
+    )
+    parser.add_argument(
+        "--pairs", metavar="N", type=_count, help="pairs of runs of each row (default: by row, at least 5)"
+    )
+    parser.add_argument(
+        "--cache", metavar="DIR", type=Path, default=default_cache(), help="worktrees (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON with every reading")
+    parser.add_argument("--list", action="store_true", help="list the rows, and end")
+    arguments = parser.parse_args()
+    if arguments.base is None and not arguments.list:
+        parser.error("name the commit to compare with, for example: regress.py HEAD~1")
+    arguments.cache = arguments.cache.absolute()
+    return arguments
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
+
+
+def _report(line: str) -> None:
+    sys.stderr.write(f"regress: {line}\n")
+    sys.stderr.flush()
+
+
+def _machine() -> str:
+    models = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if "model name" in line
+    ]
+    model = models[0] if models else platform.machine()
+    return f"{os.cpu_count()} cores {model}, {platform.system()} {platform.release()}, load {os.getloadavg()[0]:.1f}"
+
+
+def _show(machine: str, commits: dict[str, Commit], results: list[Result], as_json: bool) -> None:
+    if as_json:
+        named = {
+            name: {"commit": each.sha, "subject": each.subject, "era": each.era.name} for name, each in commits.items()
+        }
+        print(json.dumps({"machine": machine, **named, "rows": [each.to_json() for each in results]}, indent=2))
+        return
+    print(machine)
+    for name, each in commits.items():
+        print(f"{name.upper()} {each.short} {each.subject}")
+    print(f"{table(results)}\n{CAPTION}")

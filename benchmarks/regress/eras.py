@@ -1,0 +1,268 @@
+"""The rows of a comparison, and for each era of commits the commands that measure them.
+
+An era is a range of commits whose scripts have the same names, options and output. A commit belongs to the first era of
+`ERAS` whose marker it has. To add an era, write one table like those below and put it first in `ERAS`; commands that
+have not changed are shared by name. The tables of older eras stay as they are, so that their commits stay runnable.
+
+In a command, `{python}` is the interpreter of the commit's environment, `{blast}` its `blast`, and `{probes}` the
+folder `probes` beside this file, whose programs measure what the commit's own scripts do not. It runs in the root of
+the commit's worktree, and prints one JSON document.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+class ReadingError(Exception):
+    """The output of a command lacks a reading. The message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command printed, and the CPU seconds (user and system) of its processes."""
+
+    document: Any
+    cpu_seconds: float
+
+
+Reading = Callable[[Output], float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A quantity that is compared; `pairs` is how many pairs of runs measure it by default."""
+
+    name: str
+    title: str
+    unit: str
+    higher_is_better: bool = False
+    pairs: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """A command and the rows that it measures.
+
+    `needs` is a path that the worktree must have, beside the scripts of its own that `argv` names. `limit_seconds` ends
+    a run that hangs.
+    """
+
+    argv: tuple[str, ...]
+    readings: Mapping[str, Reading]
+    needs: str = ""
+    needs_root: bool = False
+    limit_seconds: float = 300.0
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths that the worktree must have."""
+        scripts = [word for word in self.argv if word.startswith("benchmarks/")]
+        return [*scripts, self.needs] if self.needs else scripts
+
+
+@dataclass(frozen=True)
+class Era:
+    """Commits that are measured by the same commands.
+
+    `marker` is a path that they have and older commits lack. `setup` are the commands that make the environment, and
+    fill caches that a first run would fill otherwise. `absent` says why a row has no command.
+    """
+
+    name: str
+    marker: str
+    setup: tuple[tuple[str, ...], ...]
+    commands: tuple[Command, ...]
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    def command_of(self, row: str) -> Command | None:
+        """Return the command that measures a row."""
+        return next((command for command in self.commands if row in command.readings), None)
+
+
+def at(*path: str | Mapping[str, object]) -> Reading:
+    """Return the reading at a path of a JSON document: keys, and properties of the element to take from a list."""
+
+    def read(output: Output) -> float:
+        value = output.document
+        for step in path:
+            value = _step(value, step)
+        return _positive(value, path)
+
+    return read
+
+
+def median(output: Output) -> float:
+    """Return the median of a list of numbers."""
+    try:
+        return _positive(statistics.median(output.document), "its median")
+    except (TypeError, statistics.StatisticsError):
+        raise ReadingError("the output is no list of numbers") from None
+
+
+def cpu_seconds(output: Output) -> float:
+    """Return the CPU seconds of the command."""
+    return _positive(output.cpu_seconds, "CPU seconds")
+
+
+def _step(value: Any, step: str | Mapping[str, object]) -> Any:
+    try:
+        if isinstance(step, str):
+            return value[step]
+        return next(each for each in value if all(each[key] == wanted for key, wanted in step.items()))
+    except (KeyError, TypeError, StopIteration):
+        # The rest of the row may say why.
+        raise ReadingError(f"the output has no {step!r} in {str(value)[:400]}") from None
+
+
+def _positive(value: Any, path: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ReadingError(f"the output has {value!r} at {path}, not a number above 0")
+    return float(value)
+
+
+TRANSPORTS = ("optical", "pipeline", "unicast", "trees")
+RECEIVERS = {1: "--megabytes 400 --repeats 1", 7: "--megabytes 150 --repeats 1"}
+"""Numbers of receivers, and the options for what they get."""
+
+ROWS = {
+    row.name: row
+    for row in (
+        Row("cycles", "grant cycles (request, grant, finish)", "1/s", higher_is_better=True),
+        Row("cycle-cpu", "CPU time of the controller per cycle", "ms"),
+        Row("cycle-commands", "commands to the optical switch per cycle", "commands"),
+        Row("grant", "software time of a grant, median", "ms"),
+        Row("allocation", "one-shot allocation, 1,000 requests on 1,000 racks (CPU)", "ms", pairs=8),
+        Row("event", "one event with 10,000 requests pending (CPU)", "ms"),
+        *(
+            Row(f"{transport}-{count}", f"{transport} transport, receivers: {count}", "Gbit/s", higher_is_better=True)
+            for transport in TRANSPORTS
+            for count in RECEIVERS
+        ),
+        Row("flow", "flow simulator, Figure 4 (CPU)", "s"),
+        Row("rack-fabric", "rack-fabric simulator, 20 ms of one leaf (CPU)", "s", pairs=8),
+        Row("start-up", "start-up of blast --version", "ms"),
+    )
+}
+
+CYCLES = Command(
+    ("{python}", "benchmarks/control_plane.py", "--only", "cycles", "--seconds", "4", "--json"),
+    {
+        "cycles": at("rows", "cycles", "cycles_per_second"),
+        "cycle-cpu": at("rows", "cycles", "controller_cpu_ms_per_cycle"),
+        "cycle-commands": at("rows", "cycles", "switch_commands_per_cycle"),
+    },
+)
+FLOW = Command(
+    ("{blast}", "sim", "flow", "fig4", "--backgrounds", "none,light", "--compute", "0", "--processes", "1", "--json"),
+    {"flow": cpu_seconds},
+)
+ENGINE = ".venv/lib/python3.11/site-packages/blast_carrier_native"
+"""The compiled engine, which a set-up without Rust leaves out: transports without it would be compared unnoticed."""
+SET_UP_FLOW = ("{blast}", "sim", "flow", "fig4", "--methods", "blast", "--backgrounds", "none", "--json")
+SET_UP_BYTECODE = ("{python}", "-m", "compileall", "-q", "-x", r"\.venv", ".")
+
+
+def functions(*lines: str) -> tuple[str, ...]:
+    """Return the command of a program that calls a function of the scripts of the commit, which measure more."""
+    return ("{python}", "-c", "\n".join(("import json, sys", "sys.path.insert(0, 'benchmarks')", *lines)))
+
+
+GRANT = Command(
+    functions(
+        "from control_plane import MEMORY, Rig, Size, load",
+        "with Rig(Size(8, 8, keep_warm_ms=0), MEMORY) as rig:",
+        "    print(json.dumps(load(rig, 'one', racks=8, jobs=1, requests=200)))",
+    ),
+    {"grant": at("grant_ms", "p50")},
+    "benchmarks/control_plane.py",
+)
+
+
+def allocation(module: str) -> Command:
+    """Return the command for one-shot allocation, which is a function of `module`."""
+    lines = f"from {module} import one_shot", "print(json.dumps(one_shot('P-contig', 1000, 1000, 40)))"
+    return Command(functions(*lines), {"allocation": median}, "benchmarks/allocation_speed.py")
+
+
+def event(*options: str) -> Command:
+    """Return the command for one event with many pending requests."""
+    argv = ("{python}", "{probes}/pending_event.py", *options)
+    return Command(argv, {"event": at("milliseconds")}, "tests/support/core.py")
+
+
+def transports(tools: Mapping[str, str], script: str = "benchmarks/transport.py", needs: str = "") -> list[Command]:
+    """Return the commands for transports, of which `tools` has the names in the script."""
+    return [
+        Command(
+            ("{python}", script, "--tools", tool, "--cells", f"unshaped:{count}", *size.split(), "--json"),
+            {f"{transport}-{count}": at("rows", {"tool": tool, "receivers": count}, "gbps")},
+            needs,
+            needs_root=True,
+        )
+        for transport, tool in tools.items()
+        for count, size in RECEIVERS.items()
+    ]
+
+
+ERA_1 = Era(
+    name="6c053f2",
+    marker="benchmarks/control_plane.py",
+    setup=(("scripts/setup", "lab"), SET_UP_BYTECODE, SET_UP_FLOW),
+    commands=(
+        CYCLES,
+        GRANT,
+        allocation("allocation_speed"),
+        event("--model", "blast_controller.core", "--finish", "FinishAsked"),
+        *transports({"optical": "optical", "pipeline": "pipeline", "unicast": "packets"}),
+        FLOW,
+        Command(("{python}", "{probes}/start_up.py", "4", "{blast}", "--version"), {"start-up": at("milliseconds")}),
+    ),
+    absent={
+        "trees-1": "no trees transport in this era",
+        "trees-7": "no trees transport in this era",
+        "rack-fabric": "no rack-fabric simulator in this era",
+    },
+)
+
+ERA_2 = Era(
+    name="77a4610",
+    marker="blast_sim/measuring/allocation_speed.py",
+    setup=(("scripts/setup", "test"), SET_UP_BYTECODE, SET_UP_FLOW),
+    commands=(
+        CYCLES,
+        GRANT,
+        allocation("blast_sim.measuring.allocation_speed"),
+        event("--model", "blast_controller.core.model", "--finish", "FinishAsked"),
+        *transports({"optical": "optical", "pipeline": "pipeline", "unicast": "unicast"}, needs=ENGINE),
+        *transports({"trees": "trees"}, "{probes}/trees.py", ENGINE),
+        FLOW,
+        Command(
+            ("{blast}", "sim", "fabric", "one-leaf", "--set", "duration_ns=20000000", "--json"),
+            {"rack-fabric": cpu_seconds},
+            needs=".venv/bin/rack-fabric",
+        ),
+        Command(
+            ("{python}", "benchmarks/command_start.py", "--repeats", "4", "--json"),
+            {"start-up": at("ms", "blast --version")},
+        ),
+    ),
+)
+
+ERA_3 = replace(
+    ERA_2,
+    name="e67822e",
+    marker="requirements/debian-lint.txt",
+    setup=(("scripts/setup", "lint"), SET_UP_BYTECODE, SET_UP_FLOW),
+)
+
+ERAS = (ERA_3, ERA_2, ERA_1)
+"""Newest first."""
+
+
+def era_of(has: Callable[[str], bool]) -> Era | None:
+    """Return the era of a commit, of which `has` says whether it has a path; None before the first era."""
+    return next((era for era in ERAS if has(era.marker)), None)

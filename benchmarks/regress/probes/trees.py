@@ -1,0 +1,48 @@
+"""`benchmarks/transport.py` of the commit under test with one more tool, `trees`: Blast along balanced trees.
+
+The plan has one tree for each receiver, which is optimal for hosts whose links are all the same, at a rate that the
+machine does not reach, as the other transports have on unshaped links. Options are those of `transport.py`.
+
+    {python} trees.py --tools trees --cells unshaped:7 --megabytes 100 --repeats 1 --json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+_UNSHAPED_BITS_PER_SECOND = 1e11
+
+
+def main() -> None:
+    """Add the tool and run the script."""
+    sys.path[:0] = [str(Path.cwd()), str(Path.cwd() / "benchmarks")]
+    tools: dict[str, Any] = import_module("transport_bed.tools").TOOLS
+    tools["trees"] = _trees(import_module("transport_bed.tools.blast").BlastPipeline)
+    import_module("transport_bed.script").run(import_module("transport").main)
+
+
+def _trees(blast: Any) -> Any:
+    """Return the class of the tool, derived from that of another transport without options of its own."""
+
+    def carrier_options(self: Any, run: Any) -> list[str]:
+        names = [self.name_of(receiver) for receiver in run.receivers]
+        file = run.folder / "plan.json"
+        file.write_text(json.dumps({"trees": [_tree(names, first) for first in names]}))
+        return ["--carrier", "trees", "--trees", str(file)]
+
+    namespace = {"name": "trees", "title": "Blast, trees", "carrier_options": carrier_options}
+    return type("BlastTrees", (blast,), namespace)
+
+
+def _tree(names: list[str], first: str) -> dict[str, Any]:
+    """Return the tree in which `first` receives from the sender and passes everything on to the others."""
+    edges = [["sender", first], *([first, other] for other in names if other != first)]
+    return {"rate": _UNSHAPED_BITS_PER_SECOND / len(names), "edges": edges}
+
+
+if __name__ == "__main__":
+    main()
