@@ -55,8 +55,8 @@ class Soak:
 
 
 SOAKS = {
-    "core": Soak(core.run, 10**6, 20_000, core.trace),
-    "controllers": Soak(controllers.run, 10**4, 100, controllers.trace),
+    "core": Soak(core.run, 10**6, 10_000, core.trace),
+    "controllers": Soak(controllers.run, 10**4, 60, controllers.trace),
     "decoders": Soak(lambda effort: decoders.run(shared(effort)), 10**7, 45_000),
     "readers": Soak(readers, 10**7, 60_000),
     "engine": Soak(engine, 10**7, 200_000),

@@ -41,22 +41,22 @@ class Budget:
 
 BUDGETS = {
     Level.TEST: Budget(
-        processes=3_000,
-        labs=4,
-        examples=120_000,
-        megabytes_left=1_000,
+        processes=1_000,
+        labs=5,
+        examples=12_000,
+        megabytes_left=800,
         peak_disk_mb=1_000,
         peak_memory_mb=2_500,
         peak_processes=600,
     ),
     Level.ALL: Budget(
-        processes=30_000,
-        labs=80,
-        examples=400_000,
-        megabytes_left=20_000,
-        peak_disk_mb=8_000,
-        peak_memory_mb=12_000,
-        peak_processes=2_000,
+        processes=8_500,
+        labs=60,
+        examples=42_000,
+        megabytes_left=2_000,
+        peak_disk_mb=2_500,
+        peak_memory_mb=8_000,
+        peak_processes=600,
     ),
 }
 

@@ -101,6 +101,7 @@ NEEDS = (
         "Prometheus and Alertmanager",
         _tools("Prometheus and Alertmanager", "prometheus", "promtool", "prometheus-alertmanager", "amtool"),
     ),
+    Need("network", "the package index, over the network", lambda: None),
     Need("bare", "root, to make a bare Debian", lambda: None if os.geteuid() == 0 else "needs root", at_once=1),
 )
 BY_NAME = {need.name: need for need in NEEDS}
