@@ -42,12 +42,6 @@ def make_lab() -> Iterator[MakeLab]:
         down(lab.id)
 
 
-@pytest.fixture
-def make_bench(make_lab: MakeLab) -> Callable[..., LightBench]:
-    """Builds labs whose optical switch is set by hand."""
-    return lambda plan: LightBench(make_lab(plan))
-
-
 class LightBench:
     """A lab whose optical switch and ToRs are set by hand, and whose fibres can be lit and watched one by one."""
 

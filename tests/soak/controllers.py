@@ -7,11 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import pytest
-
 from tests.soak.episodes import Counts, Effort, played, table
 from tests.support.succession.faults import FAULTS, Fault
-from tests.support.succession.seeded_bugs import BUGS
 from tests.support.succession.simulation import Simulation
 
 ROUNDS = 4
@@ -52,14 +49,6 @@ def course(seed: int) -> list[str]:
     lines: list[str] = []
     play(seed, say=lines.append)
     return lines
-
-
-def is_found(name: str, episodes: int) -> bool:
-    """Whether so many episodes find the seeded bug of this name."""
-    bug, faults = next((bug, faults) for bug, faults in BUGS.items() if bug.__name__ == name)
-    with pytest.MonkeyPatch.context() as patch:
-        bug(patch)
-        return any(play(seed, faults=faults).failure is not None for seed in range(episodes))
 
 
 def run(effort: Effort) -> int:
