@@ -8,6 +8,7 @@ process of namespaces of its own over the same files, on a network that nobody s
 from __future__ import annotations
 
 import json
+import os
 import pwd
 import re
 import shutil
@@ -247,6 +248,8 @@ def by_the_guides() -> None:
     """The operator's guide and then the agent's, on one machine, as they are written."""
     for user in STATE:
         run("userdel", user)
+    # The guides are for people with a home directory that they can write to.
+    os.environ["HOME"] = "/srv"
     script = ["set -e", *without_packages("operator.md")]
     script += ["/opt/blast/bin/blast controller example-config > /etc/blast/blast.toml"]
     script += ["runuser -u blast -- /opt/blast/bin/blast controller check --config /etc/blast/blast.toml"]
