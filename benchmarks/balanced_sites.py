@@ -226,7 +226,7 @@ def _struck(
 
 
 def rate_after(seen: Sequence[Seen], since: float, until_bytes: float) -> float:
-    """Return the bits per second of the slowest receiver from a moment on, until it has so many bytes."""
+    """Return the rate of the slowest receiver (bit/s) from a moment until it has this number of bytes."""
     moments = [each for each in seen if each.seconds >= since and each.slowest <= until_bytes]
     if len(moments) < 2 or moments[-1].seconds == moments[0].seconds:
         return 0.0

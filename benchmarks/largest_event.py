@@ -100,7 +100,7 @@ class Crowd:
         }
 
     def fill(self, pending: int) -> None:
-        """Submit until so many are pending."""
+        """Submit requests until `pending` of them wait."""
         world = self._world
         while world.core.pending_count < pending:
             with suppress(RequestError):

@@ -62,7 +62,7 @@ class Taker:
                 self._ask(way, request)
             self._stage.wait_dark()
 
-    def told(self, way: str) -> dict[str, Any]:
+    def figures(self, way: str) -> dict[str, Any]:
         """Return latencies by kind of request, and counts."""
         counts = self._counts[way]
         return {
@@ -134,7 +134,7 @@ def _measured(load: str, requests: int) -> dict[str, Any]:
             taker = Taker(stage, endpoints, asked)
             for place in stage.progress(range(len(asked["taken_down"])), f"turns of {load}"):
                 taker.turn(place)
-    return {way: taker.told(way) for way in WAYS}
+    return {way: taker.figures(way) for way in WAYS}
 
 
 def _table(found: dict[str, Any]) -> list[str]:
@@ -142,13 +142,13 @@ def _table(found: dict[str, Any]) -> list[str]:
     base = {kind: found["taken_down"]["total_ms"][kind]["p50"] for kind in kinds}
     head = "".join(f"{f'{kind}: p50':>18}{'p99':>9}{'ratio':>8}" for kind in kinds)
     rows = [f"{'trees':<24}{head}{'found lit':>12}"]
-    for way, told in found.items():
+    for way, figures in found.items():
         cells = (
-            f"{told['total_ms'][kind]['p50']:>18.3f}{told['total_ms'][kind]['p99']:>9.3f}"
-            f"{told['total_ms'][kind]['p50'] / base[kind]:>8.2f}"
+            f"{figures['total_ms'][kind]['p50']:>18.3f}{figures['total_ms'][kind]['p99']:>9.3f}"
+            f"{figures['total_ms'][kind]['p50'] / base[kind]:>8.2f}"
             for kind in kinds
         )
-        rows.append(f"{way.replace('_', ' '):<24}{''.join(cells)}{told['found_lit']:>12.1%}")
+        rows.append(f"{way.replace('_', ' '):<24}{''.join(cells)}{figures['found_lit']:>12.1%}")
     return rows
 
 

@@ -162,7 +162,7 @@ class Transfer:
         return self._result(self._last["transfers"][0], share)
 
     def await_slowest(self, count: float) -> float:
-        """Return the seconds after which the slowest receiver had so many bytes. Raises RunFailed."""
+        """Return the seconds until the slowest receiver has this number of bytes. Raises RunFailed."""
         while not self._seen or self._seen[-1].slowest < count:
             if not self._next(time.monotonic() + _START_SECONDS):
                 raise RunFailed(f"the transfer was over before it was struck: {self._last_words()}")

@@ -27,7 +27,7 @@ Words = queue.SimpleQueue[tuple[float, str, str]]
 
 
 def send_unshaped(bed: Bed, root: str, plan: Planned, size: int) -> Sent:
-    """Send so many bytes from `root` to all others, which discard them. Raises RunFailed."""
+    """Send this number of bytes from `root` to all others, which discard them. Raises RunFailed."""
     sites, job = bed.sites, bed.folder / "job.json"
     trees = [{child: parent for parent, child in tree["edges"]} for tree in plan.trees["trees"]]
     addresses = {host: sites.address(host) for host in sites.hosts}

@@ -67,7 +67,7 @@ class Forger:
                         self._send(other, group, seen)
                 await asyncio.sleep(_LOOK_SECONDS)
                 with suppress(OSError):
-                    # What is queued is old.
+                    # Drop the datagrams that queued up during the pause.
                     while True:
                         listening.recv(1 << 16)
 

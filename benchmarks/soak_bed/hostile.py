@@ -247,11 +247,11 @@ def _attacks(options: argparse.Namespace, tallies: dict[str, Tally]) -> Iterator
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    told, tallies = orders(), dict[str, Tally]()
+    commands, tallies = orders(), dict[str, Tally]()
     tell({"event": "ready"})
-    await anext(told, None)
+    await anext(commands, None)
     attacks = [asyncio.create_task(attack) for attack in _attacks(options, tallies)]
-    end = asyncio.ensure_future(anext(told, None))
+    end = asyncio.ensure_future(anext(commands, None))
     while not end.done():
         done, _ = await asyncio.wait([*attacks, end], timeout=2.0, return_when=asyncio.FIRST_COMPLETED)
         for one in done - {end}:
@@ -267,7 +267,7 @@ def _address(text: str) -> Address:
 
 
 def main() -> None:
-    """Attack when told to."""
+    """Attack when the parent process says so."""
     options = parser(__doc__)
     options.add_argument("--openflow", required=True, metavar="ADDRESS:PORT")
     options.add_argument("--attacks", nargs="+", required=True)

@@ -60,7 +60,7 @@ class AskedJob:
         self._pipe.unlink()
 
     def ask(self, times: int, size: int) -> Answer:
-        """Have it broadcast so many `times` so many bytes."""
+        """Make the job broadcast a block of data `times` times."""
         os.write(self._orders, f"{json.dumps({'times': times, 'bytes': size})}\n".encode())
         return Answer(**self._next())
 

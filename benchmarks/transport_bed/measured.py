@@ -182,8 +182,8 @@ class Processor:
     def _used(self) -> float | None:
         if self._group is None:
             return None
-        told = dict(line.split() for line in (self._group / "cpu.stat").read_text().splitlines())
-        return int(told["usage_usec"]) / 1e6
+        usage = dict(line.split() for line in (self._group / "cpu.stat").read_text().splitlines())
+        return int(usage["usage_usec"]) / 1e6
 
     def _leave(self) -> None:
         """Remove the group as soon as all its processes have ended."""

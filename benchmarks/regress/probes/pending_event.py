@@ -38,7 +38,7 @@ def main() -> None:
     world = core.ready_world(core.make_fabric(RACKS, SPLITTERS))
     requests = _Requests(import_module(f"{options.model}.requests").MulticastRequest)
     while world.core.pending_count < options.pending:
-        # One decision about many submissions: to fill the queue is not what is measured.
+        # One scheduling pass for many submissions: filling the queue is not measured.
         for _ in range(250):
             world.core.take(events.RequestSubmitted(requests.draw()), world.now)
         world.conclude()
