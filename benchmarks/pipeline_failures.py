@@ -14,7 +14,7 @@ take a greater part of the sender's link. With more than 100 nodes the same ones
     .venv/bin/python benchmarks/pipeline_failures.py --quick                 # 30 nodes, 20 MB, once
 
 Receivers stay up between transfers; those that failed are restarted. `idle` is the least idle share of the processors
-during a transfer: where it is zero, the machine is too slow for this number of nodes, and starved nodes look dead. Exit status
+during a transfer: where it is zero, the machine is too slow for these nodes, and starved nodes look dead. Exit status
 1 if a node that did not fail has no whole file, or the report is wrong.
 """
 

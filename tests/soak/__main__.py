@@ -7,6 +7,7 @@
     engine       10^7 messages to the compiled engine with all of its assertions (needs Rust)
 
 Every failure prints the command that shows it again. `--slice` is the small part that continuous integration runs.
+Inputs of readers and engine are fixed: --seed and --minutes apply to the other three.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def main() -> int:
     """Run what is asked for, one soak after the other; exit status 1 if anything failed."""
     parser = argparse.ArgumentParser("make soak", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", choices=SOAKS, action="append", help="run this soak; may be repeated (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (default: 0)")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time, per soak")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first episode or input (default: 0)")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end each soak after this time")
     parser.add_argument("--units", type=int, help="steps, rounds or inputs, instead of the usual number")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--slice", action="store_true", help="run the small fixed slice of each soak")

@@ -1,4 +1,4 @@
-"""What a run of the tests may use, by counts that do not depend on the machine's speed, and who used it.
+"""Budgets of a test run, by counts that do not depend on the machine's speed, and the tests that use most.
 
 Totals of what was started are added up over all tests; peaks of disk, memory and processes are read twice a second. A
 run that exceeds its budget fails, and names the tests. `--costs FILE` writes the costs of each test, among them its
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -68,7 +68,7 @@ class Peak:
     value: int = 0
     tests: tuple[str, ...] = ()
 
-    def see(self, value: int, running: tuple[str, ...]) -> None:
+    def record(self, value: int, running: tuple[str, ...]) -> None:
         """Keep the reading if it is the highest."""
         if value > self.value:
             self.value, self.tests = value, running
@@ -78,8 +78,8 @@ class Peak:
 class Usage:
     """What a run has used so far."""
 
-    totals: Counter[str] = field(default_factory=Counter)
-    most: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    totals: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    highest: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     peaks: dict[str, Peak] = field(default_factory=dict)
 
     def add(self, test: str, costs: dict[str, float]) -> None:
@@ -91,40 +91,42 @@ class Usage:
             "megabytes_left": max(0.0, costs["bytes_left"]) / _MB,
         }
         for name, value in counts.items():
-            self.totals[name] += value  # type: ignore[assignment]
-            most = self.most.setdefault(name, [])
-            most.append((value, test))
-            most.sort(reverse=True)
-            del most[_NAMED:]
+            self.totals[name] += value
+            highest = self.highest.setdefault(name, [])
+            highest.append((value, test))
+            highest.sort(reverse=True)
+            del highest[_NAMED:]
 
-    def see(self, readings: dict[str, int], running: tuple[str, ...]) -> None:
+    def record(self, readings: dict[str, int], running: tuple[str, ...]) -> None:
         """Keep the peaks of these readings."""
         for name, value in readings.items():
-            self.peaks.setdefault(name, Peak()).see(value, running)
+            self.peaks.setdefault(name, Peak()).record(value, running)
 
 
 def excesses(usage: Usage, budget: Budget) -> list[str]:
     """Return a sentence for each bound that the run exceeded, with the tests that used most."""
     found = []
-    for name, most in usage.most.items():
+    for name, highest in usage.highest.items():
         limit, used = getattr(budget, name), usage.totals[name]
         if used > limit:
-            tests = ", ".join(f"{test} ({value:,.0f})" for value, test in most)
-            found.append(f"{_said(name)}: {used:,.0f}, budget {limit:,}; most by {tests}")
+            tests = ", ".join(f"{test} ({value:,.0f})" for value, test in highest)
+            found.append(f"{_label(name)}: {used:,.0f}, budget {limit:,}; most by {tests}")
     for name, peak in usage.peaks.items():
         limit = getattr(budget, name)
         if peak.value > limit:
-            found.append(f"{_said(name)}: {peak.value:,}, budget {limit:,}, during {', '.join(peak.tests)}")
+            found.append(f"{_label(name)}: {peak.value:,}, budget {limit:,}, during {', '.join(peak.tests)}")
     return found
 
 
 def summary(usage: Usage, budget: Budget) -> str:
     """Return one line with everything used, each with its budget."""
-    used = {name: usage.totals[name] for name in usage.most} | {name: peak.value for name, peak in usage.peaks.items()}
-    return "; ".join(f"{_said(name)} {value:,.0f} of {getattr(budget, name):,}" for name, value in used.items())
+    used = {name: usage.totals[name] for name in usage.highest} | {
+        name: peak.value for name, peak in usage.peaks.items()
+    }
+    return "; ".join(f"{_label(name)} {value:,.0f} of {getattr(budget, name):,}" for name, value in used.items())
 
 
-def _said(name: str) -> str:
+def _label(name: str) -> str:
     return name.replace("_mb", " (MB)").replace("_", " ")
 
 
@@ -132,7 +134,7 @@ class BudgetKeeper:
     """A pytest plugin for the process that collects the reports."""
 
     def __init__(self, level: Level, temporary: Path, costs: Path | None = None) -> None:
-        self.usage, self.budget, self.is_whole = Usage(), BUDGETS[level], False
+        self.usage, self.budget = Usage(), BUDGETS[level]
         self._temporary, self._costs = temporary, costs
         self._running: dict[str, None] = {}
         self._over = threading.Event()
@@ -169,12 +171,17 @@ class BudgetKeeper:
         if not self.usage.totals:
             return
         terminalreporter.write_line(f"Budgets: {summary(self.usage, self.budget)}")
-        for sentence in excesses(self.usage, self.budget):
+        found = excesses(self.usage, self.budget)
+        for sentence in found:
             terminalreporter.write_line(f"FAILED: over the budget of this level: {sentence}", red=True)
+        if found:
+            terminalreporter.write_line(
+                "Make these tests use less or mark them test_all (tests/support/budgets.py has the budgets)."
+            )
 
     def _watch(self) -> None:
         while not self._over.wait(_SECONDS):
-            self.usage.see(self._readings(), tuple(self._running))
+            self.usage.record(self._readings(), tuple(self._running))
 
     def _readings(self) -> dict[str, int]:
         processes = list(descendants(os.getpid()))

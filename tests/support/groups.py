@@ -18,10 +18,10 @@ class Groups:
         self._terminal, self._passed = terminal, passed
         self._waiting: Counter[str] = Counter()
         self._outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def expect(self, tests: Iterable[str]) -> None:
-        """Note which tests the run consists of."""
+        """Note the tests of the run."""
         self._waiting = Counter(group_of(file_of(test)) for test in tests)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -34,7 +34,7 @@ class Groups:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         group = group_of(file_of(report.nodeid))
-        self._seconds[group] += report.duration  # type: ignore[assignment]
+        self._seconds[group] += report.duration
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[group][report.outcome] += 1
         if report.when == "teardown":
@@ -53,5 +53,5 @@ class Groups:
 
 
 def passed_groups(file: Path) -> frozenset[str]:
-    """Return the groups that the last run has seen pass."""
+    """Return the groups that passed in the last run."""
     return frozenset(file.read_text(encoding="utf-8").split()) if file.exists() else frozenset()

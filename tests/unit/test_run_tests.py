@@ -133,7 +133,7 @@ def test_budgets_name_what_exceeds_them_and_nothing_else() -> None:
     usage.add("test_small", {"processes": 1, "labs": 0, "examples": 10, "bytes_left": 0})
     assert excesses(usage, BUDGETS[Level.TEST]) == []
     usage.add("test_large", {"processes": 0, "labs": 0, "examples": 10**6, "bytes_left": -5})
-    usage.see({"peak_processes": 601}, ("test_a", "test_b"))
+    usage.record({"peak_processes": 601}, ("test_a", "test_b"))
     assert excesses(usage, BUDGETS[Level.TEST]) == [
         f"examples: 1,000,010, budget {BUDGETS[Level.TEST].examples:,}; "
         "most by test_large (1,000,000), test_small (10)",
