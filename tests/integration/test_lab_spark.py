@@ -28,7 +28,7 @@ from tests.support.waiting import HANGING, eventually
 if TYPE_CHECKING:
     from mininet_topos.spark.room import SparkRoom
 
-pytestmark = [pytest.mark.lab, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(900)]
 
 BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 SIZE = 1_000_000
