@@ -12,7 +12,7 @@ from blast_controller.core.explaining.holdings import Holdings
 from blast_controller.core.explaining.prospect import Prospect, TreeSizes, Wish
 from blast_controller.core.explaining.smallest_change import Change, smallest_change
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.requests import Part, Request
+from blast_controller.core.model.requests import Part, Request, RequestKey
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.wording import are, listed, moment
 from blast_controller.core.policy.dispatcher import Dispatcher
@@ -89,7 +89,8 @@ class Explainer:
     def _examine(self, request: Request, part: Part, obstacles: BlockingCauses, availability: Availability) -> _Wait:
         wish = Wish(request.current, part.receivers)
         prospect = Prospect(wish, self._holdings.inventory.fabric, availability, self._limits, self._sizes)
-        change = smallest_change(prospect)
+        overdue = self._overdue_instead_of(request)
+        change = smallest_change(prospect, light=not prospect.light_used_up and overdue is None)
         if len(request.parts) > 1:
             # A request that is served in several parts cannot be changed any more.
             change = replace(change, racks=(), receivers=())
@@ -100,12 +101,21 @@ class Explainer:
             return _Wait(part, NEVER, (BlockingCause(cause, (part.reason or "",)),), change)
         return _Wait(part, prospect.start, found, change)
 
+    def _overdue_instead_of(self, request: Request) -> RequestKey | None:
+        """Return the other request for which free ports and splitters are reserved, if there is one."""
+        name = self._dispatcher.kept_free_for
+        pending = self._holdings.table.pending.values()
+        others = (other.current.id for other, part in pending if (other.current.id, part.slot) == name)
+        return next((other for other in others if other != request.current.id), None)
+
     def _outlook(self, request: Request, first: _Wait, now: float, viewer: str | None) -> Iterator[str]:
         """When it could start, and what may come before that."""
         if first.start == NEVER:
             yield "When it can start is not known."
         elif first.obstacles:
             yield f"It can start {moment(first.start - now)} at the earliest, if leases end as they are now."
+        if (overdue := self._overdue_instead_of(request)) is not None:
+            yield f"Free ports and splitters are reserved for {_named(overdue, viewer)}, which is overdue."
         pending = (other for other, _ in self._holdings.table.pending.values() if other is not request)
         rivals = [other for other in pending if viewer in (None, other.current.tenant)]
         if rivals:
@@ -120,6 +130,14 @@ def _sorted(request: Request) -> tuple[list[Part], list[Part]]:
     """The parts that wait, and the others."""
     pending = [part for part in request.parts if part.state is PartState.PENDING]
     return pending, [part for part in request.parts if part.state is not PartState.PENDING]
+
+
+def _named(name: RequestKey, viewer: str | None) -> str:
+    """Name a request to a tenant, or (None) to an operator."""
+    tenant, key = name
+    if viewer is None:
+        return f"{tenant}/{key}"
+    return key if tenant == viewer else "a request of another tenant"
 
 
 def _blockers(wait: _Wait) -> list[str]:

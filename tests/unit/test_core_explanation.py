@@ -293,6 +293,19 @@ def test_each_part_is_told_of_where_there_are_several(busy):
     assert told.leave_out == () and told.smallest_change is None, "such a request cannot be changed"
 
 
+def test_what_is_reserved_for_an_overdue_request_is_not_promised():
+    world = ready_world(make_fabric(8, [4, 4]))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"], size=10**12)
+    ask(world, "overdue", "r4h1", ["r3h1", "r5h1"])
+    world.advance_to(100.0)
+    assert ask(world, "next", "r6h1", ["r6h2", "r5h1", "r7h1"]) is PartState.PENDING
+    found = explained(world, "next")
+    assert "Free ports and splitters are reserved for default/overdue, which is overdue." in found.sentence
+    assert "reserved for a request of another tenant" in explained(world, "next", "other").sentence
+    assert found.leave_out == ("r5h1", "r7h1"), "without r5 alone it would still wait"
+    assert leave_out(world, "next", found.leave_out) is PartState.ACTIVE
+
+
 def test_a_key_is_quoted_for_the_shell():
     world = ready_world(make_fabric(4, [4]))
     ask(world, "early", "r1h1", ["r2h1"])

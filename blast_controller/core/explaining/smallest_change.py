@@ -29,24 +29,27 @@ class Change:
         return bool(self.racks) or self.ways is not None
 
 
-def smallest_change(prospect: Prospect) -> Change:
-    """What would help; no racks and no splitter where nothing but waiting does."""
-    kept = _most_racks(prospect)
+def smallest_change(prospect: Prospect, light: bool) -> Change:
+    """What would help; no racks and no splitter where nothing but waiting does.
+
+    `light` is False where no light can be had now, however little it takes: then only the sender's own rack is left.
+    """
+    kept = _most_racks(prospect, light)
     left_out = tuple(rack for rack in prospect.hosts_of if rack not in kept) if kept else ()
     receivers = tuple(host for rack in left_out for host in prospect.hosts_of[rack])
-    return Change(left_out, receivers, _one_more_splitter(prospect))
+    return Change(left_out, receivers, _one_more_splitter(prospect) if light else None)
 
 
 # --------------------------------------------------------------------------------------------- fewer receivers
 
 
-def _most_racks(prospect: Prospect) -> frozenset[str]:
+def _most_racks(prospect: Prospect, light: bool) -> frozenset[str]:
     """The most racks with receivers that could be served now, and of those choices the one with the most receivers."""
     if prospect.is_absent(prospect.root) or not prospect.has_address:
         return frozenset()
     local = [rack for rack in prospect.hosts_of if rack == prospect.root]
     choices = [local]
-    if not prospect.light_used_up:
+    if light:
         choices += [[*local, *_joined(prospect, offer)] for offer in prospect.offers]
         choices += [_reached(prospect, tree) for tree in prospect.availability.free_static]
     best = max(choices, key=lambda racks: (len(racks), _receivers(prospect, racks)))
@@ -81,7 +84,7 @@ def _receivers(prospect: Prospect, racks: Sequence[str]) -> int:
 
 def _one_more_splitter(prospect: Prospect) -> int | None:
     """The ways of the smallest splitter that would be enough, of the sizes in use if one of them is."""
-    if prospect.absent or not prospect.has_address or prospect.light_used_up:
+    if prospect.absent or not prospect.has_address:
         return None
     racks = len(prospect.others)
     pools = [(o.switch, o.pool(prospect.now)) for o in prospect.offers if o.ports_ready <= prospect.now]
