@@ -78,6 +78,8 @@ class Transfer:
         self._choice: CarrierChoice = route.first
         self._carrier: SendingCarrier | None = None
         self._draining: list[SendingCarrier] = []
+        # The block before which the last of them still brings all.
+        self._left_at = 0
         self._legs = 0
         # Of the last leg: what its carrier does, and how long what several may miss is gathered.
         self._traits = Traits()
@@ -305,7 +307,8 @@ class Transfer:
             self._hear(carrier)
             self._put_away(carrier)
         else:
-            core.sent(min(stop, core.layout.blocks) - 1)
+            self._left_at = min(stop, core.layout.blocks)
+            core.sent(self._left_at - 1)
             self._draining.append(carrier)
 
     def _step(self, now: float) -> float:
@@ -318,6 +321,8 @@ class Transfer:
             self._settled = True
             core.settle_held()
         for draining in self._draining:
+            # A target that needs digests early takes no block without, and a stream waits until it has taken some.
+            self._reader.digest(self._left_at - self._reader.digested)
             self._hear(draining)
         if self._carrier is not None:
             return self._advance(self._carrier, now)

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from blast_transport.base.engines import PYTHON
+from blast_transport.base.report import Progress
 from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.peers.timings import SenderTimings
@@ -123,11 +125,12 @@ def test_every_size_comes_whole_and_in_order(
             assert copied.read_bytes() == content[:size]
 
 
+Stream = TypeVar("Stream", bound=StreamSource)
 COLLECT = {"collect": ("/bin/dd", "of=collected", "status=none", "bs=64k")}
 
 
 @contextmanager
-def streamed(content: bytes) -> Iterator[StreamSource]:
+def streamed(content: bytes, kind: type[Stream] = StreamSource) -> Iterator[Stream]:
     """A stream with this content, through a ring that holds a third of it."""
     reader, writer = os.pipe()
 
@@ -138,7 +141,7 @@ def streamed(content: bytes) -> Iterator[StreamSource]:
     thread = threading.Thread(target=produce)
     thread.start()
     try:
-        with StreamSource(reader, SIZE // 3) as source:
+        with kind(reader, SIZE // 3) as source:
             yield source
     finally:
         os.close(reader)
@@ -161,6 +164,43 @@ def test_a_stream_of_unknown_length_comes_whole(
             assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
             assert result.bytes == len(stream)
             assert all(one.files() == {"collected": stream} for one in there)
+
+
+class HiddenSource(StreamSource):
+    """A stream of which nothing more than `limit` is seen until the test says so."""
+
+    limit = 1 << 20
+
+    @property
+    def read_ahead(self) -> int:
+        """Bytes before this offset have come."""
+        return super().available
+
+    @property
+    def available(self) -> int:
+        """Bytes before this offset have come and are seen."""
+        return min(self.read_ahead, self.limit)
+
+
+@pytest.mark.parametrize(("first", "second"), [("pipeline", "optical"), ("trees", "unicast")])
+def test_stream_continues_when_its_whole_buffer_is_under_way(
+    tmp_path: Path, content: bytes, first: str, second: str
+) -> None:
+    """The buffer is filled in the moment at which the first transport is left, so that no digest of it is known."""
+    route = Route(CHOICES[first]())
+    with agents(tmp_path, 3, commands=COLLECT) as there, sender_to(there, PATIENT) as sender:
+        with streamed(content, HiddenSource) as source:
+
+            def change(progress: Progress) -> None:
+                first_of_next = progress.slowest // BLOCK * BLOCK
+                if source.limit < SIZE and first_of_next and source.read_ahead >= first_of_next + SIZE // 3:
+                    source.limit = SIZE
+                    route.go(CHOICES[second]())
+
+            result = sender.transmit(source, route, Destination("collect", COMMAND), change)
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        assert result.carriers == (first, second)
+        assert all(one.files() == {"collected": content} for one in there)
 
 
 @OURS

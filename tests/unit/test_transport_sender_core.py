@@ -302,6 +302,14 @@ def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
     assert repairs(core, "b") == []
 
 
+def test_blocks_that_arrive_otherwise_after_a_nack_are_owed_no_more() -> None:
+    core = on_leg("a", "b")
+    send(core, 4)
+    core.receive("a", Nack(7, ((1, 1), (4, 10))), 1.0)
+    core.receive("a", Credit(7, 3, 3, 3), 1.0)
+    assert repairs(core, "a", 1.2) == [(3, [(0, 2)])]
+
+
 def test_who_takes_nothing_is_given_up_when_the_last_that_it_is_owed_waits_for_it() -> None:
     """Its connection has no room, so nobody asks what else it is owed, and it does not hear of the end."""
     core = at_end("a", "b")

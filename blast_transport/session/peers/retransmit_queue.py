@@ -66,6 +66,13 @@ class RetransmitQueue:
         self._masks = {block: mask for block, mask in self._masks.items() if block < stop}
         self._whole.cut(stop)
 
+    def drop(self, stop: int) -> None:
+        """Owe nothing before this block."""
+        self._masks = {block: mask for block, mask in self._masks.items() if block >= stop}
+        for first, count in list(self._whole.ranges()) if self._whole.held else ():
+            for block in range(first, min(first + count, stop)):
+                self._whole.discard(block)
+
     def clear(self) -> None:
         """Nothing is owed."""
         self.cut(0)
