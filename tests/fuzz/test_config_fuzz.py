@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import blast_controller
 from blast_controller.configuration.config import Config, ConfigError
+from blast_controller.configuration.openflow import required_names
 from blast_controller.configuration.reading import load, parse
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.unit.test_config import GOOD
@@ -71,12 +72,38 @@ outputs = 8
 light_check = "before_grant"
 dialect_settings = { names = ["1.1.1"], group = "G", polls = 3, keepalive = 5 }
 """
+JOURNAL = (
+    """
+[journal.etcd]
+endpoints = ["etcd1.example.org:2379", "etcd2.example.org:2379"]
+ca = "ca.pem"
+certificate = "c.pem"
+private_key = "k.pem"
+user = "blast"
+password_file = "secret"
+prefix = "/lab/"
+"""
+    + STATIC
+)
+SSH = (
+    DIALECTS
+    + """
+[optical_switch.ssh]
+user = "u"
+private_key = "k.pem"
+known_hosts = "known"
+subsystem = "tl1"
+"""
+    + STATIC
+)
 OPTICS = FABRIC + with_port("fibre_loss_db = 0.2, launch_dbm = 0").replace(
     "insertion_loss_db = 7.4",
     "insertion_loss_db = 3.5\nprice = 40.5\namplifier = { gain_db = 10, most_output_dbm = 10 }",
 )
-WHOLE = [COMPACT, GOOD, STATIC, OUTSIDE + GOOD, DIALECTS + STATIC, RACKS, OPTICS, MUTUAL]
+WHOLE = [COMPACT, GOOD, STATIC, OUTSIDE + GOOD, DIALECTS + STATIC, RACKS, OPTICS, MUTUAL, JOURNAL, SSH]
 WHOLE += [OPTICS.replace("-15.8", "18"), OPTICS.replace("[-4.7, 0, 4]", "[1, 0, -1]")]
+WHOLE += [SSH.replace('known_hosts = "known"', line) for line in ("", 'host_key = "h"\nknown_hosts = "known"')]
+WHOLE += [SSH.replace("subsystem", 'command = "c"\nsubsystem')]
 """Most are right; the last ones, and one before, lack a little."""
 SNIPPETS = [
     "[[rack]]", "[rack]", "[[splitter]]", "[controller]", "[fabric]", "[openflow]", "name = ", "optical_ports = ",
@@ -85,6 +112,9 @@ SNIPPETS = [
     "\ud7ff", "'''", ".", "a.b.c = 1", "outputs = [1, 2, 3]", "light_rate_gbps", "{}", ",", "\t", "\r\n",
     "thrift = '0.0.0.0:1'", "openflow = '0.0.0.0:1'", "[access]", "[[access.client]]", "role = 'user'",
     "tenant = 'nobody'", "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]",
+    "[journal.etcd]", "endpoints = ['127.0.0.1:1']", "ca = 'x'", "user = 'x'", "prefix = '/'", "password_file = 'x'",
+    "[optical_switch.ssh]", "host_key = 'x'", "known_hosts = 'x'", "subsystem = 'x'", "command = 'x'",
+    "certificate_names = { 0000000000000001 = 'x' }", "group_network = '10.0.0.0/8'", "guard_priority = 65000",
     "name = 'r1'", "dialect = 'calient'", "dialect_settings = { names = [1] }", "dialect_settings = { no = 1 }",
     "root = { host = 'h1' }", "leaves = [{ rack = 'r2', port = 60 }]", "datapath = '0000000000000001'",
     "launch_dbm = [3, 2, 1]", "sensitivity_dbm = 9", "switch_ca = 'x'", "amplifier = { gain_db = 1 }", "dscp = true",
@@ -104,6 +134,13 @@ HEADS = [
     "[access]\nclient_ca = 'c'\n" + KEYS + CLIENT + "tenant = 'nobody'\n",
     "[openflow]\nswitch_ca = 'x'\n",
     "[openflow]\npriority = 2\nguard_priority = 2\n",
+    "[controller]\nopenflow = '0.0.0.0:6653'\n",
+    "[openflow]\ncertificate_names = { 1 = 'x' }\n",
+    "[openflow]\ngroup_network = '239.0.0.0/31'\n",
+    "[journal.etcd]\nendpoints = ['192.0.2.1:2379']\n",
+    "[journal.etcd]\nendpoints = ['127.0.0.1:2379']\nuser = 'u'\n",
+    "[journal.etcd]\nendpoints = ['127.0.0.1:2379']\nprefix = '/'\n",
+    "[journal.etcd]\nendpoints = ['127.0.0.1:2379']\nca = 'x'\n",
 ]
 """Beginnings that are refused for what belongs together, in front of something that is right."""
 LINES = [line for text in WHOLE for line in text.splitlines()]
@@ -161,7 +198,7 @@ def check(rng: random.Random, text: str) -> str:
     config.build_fabric()
     config.core_settings()
     config.rule_settings(epoch=1)
-    config.optical_ports()
+    required_names(config.openflow, config.optical_ports())
     return "a configuration"
 
 
@@ -180,7 +217,7 @@ CONFIG = Decoder(
     mutation,
     garbage,
     check,
-    ("/access.py", "/config.py", "/openflow.py", "/optics.py", "/reading.py", "/section.py"),
+    ("/access.py", "/config.py", "/etcd.py", "/openflow.py", "/optics.py", "/reading.py", "/section.py", "/ssh.py"),
 )
 
 

@@ -25,12 +25,14 @@ WANTED_PERCENT = 95.0
 _COUNTED = 40_000
 ROOT = Path(__file__).parent.parent.parent
 MODULES = (
-    # Of the other sections (etcd, ssh, openflow) the fuzz test's seeds have too little yet.
     "blast_controller/configuration/access.py",
     "blast_controller/configuration/config.py",
+    "blast_controller/configuration/etcd.py",
+    "blast_controller/configuration/openflow.py",
     "blast_controller/configuration/optics.py",
     "blast_controller/configuration/reading.py",
     "blast_controller/configuration/section.py",
+    "blast_controller/configuration/ssh.py",
     "blast_controller/rpc/connections/frames.py",
     "blast_controller/rpc/connections/messages.py",
     "blast_controller/rpc/convert.py",
