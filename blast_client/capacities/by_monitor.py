@@ -19,6 +19,7 @@ from contextlib import suppress
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.capacities.by_file import refuse_others
 from blast_client.capacities.capacities import MOST_BYTES, Capacities, WrongNetwork, read_capacities
+from blast_transport.base.child_process import child_process
 
 PATIENCE_SECONDS = 60.0
 
@@ -59,10 +60,13 @@ class MonitorCapacities:
             with os.fdopen(os.memfd_create("question"), "w+b") as asked:
                 asked.write(question)
                 asked.seek(0)
-                process = subprocess.Popen(self._command, stdin=asked, stdout=subprocess.PIPE, start_new_session=True)
+                with child_process(self._command, _kill, stdin=asked, stdout=subprocess.PIPE) as process:
+                    return self._answer(process)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise MonitorFailed(f"the monitor {name} cannot be run: {reason}") from error
+
+    def _answer(self, process: subprocess.Popen[bytes]) -> bytes:
         deadline = time.monotonic() + self._seconds
         assert process.stdout is not None
         try:
@@ -70,14 +74,8 @@ class MonitorCapacities:
             status = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as error:
             raise self._too_late() from error
-        finally:
-            # What it has started goes with it.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            process.stdout.close()
         if status:
-            raise MonitorFailed(f"the monitor {name} has failed, with status {status}")
+            raise MonitorFailed(f"the monitor {self._command[0]} has failed, with status {status}")
         return answer
 
     def _read(self, pipe: int, deadline: float) -> bytes:
@@ -95,3 +93,12 @@ class MonitorCapacities:
 
     def _too_late(self) -> MonitorFailed:
         return MonitorFailed(f"the monitor {self._command[0]} has not answered within {self._seconds:g} s")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End it with whatever it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -17,6 +16,7 @@ from typing import IO
 from blast_sim import measuring
 from blast_sim.base.report import Row
 from blast_sim.base.wrong_input import WrongInput
+from blast_transport.base.child_process import child_process
 
 Tables = Mapping[str, list[Row]]
 """The rows of each table of a result."""
@@ -118,7 +118,8 @@ def measure(
     try:
         with (
             unfinished.open("wb") as result,
-            _running(command, result) as running,
+            # In a session of its own a terminal's Ctrl-C does not reach it: it is for us to end it.
+            child_process(command, _end, stdout=result, stderr=subprocess.PIPE) as running,
         ):
             assert running.stderr is not None, "it was asked for"
             said = ""
@@ -147,26 +148,17 @@ def _program(benchmark: Benchmark, scripts: Path | None) -> list[str]:
     return [str(script)]
 
 
-@contextmanager
-def _running(command: Sequence[str], result: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """A command with whatever it starts, all of which is gone after the block."""
-    # In a session of its own a terminal's Ctrl-C does not reach it: it is for us to end it.
-    with subprocess.Popen(command, stdout=result, stderr=subprocess.PIPE, start_new_session=True) as running:
-        try:
-            yield running
-        finally:
-            if running.poll() is None:
-                _end(running)
-
-
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """A script that has hosts of its own removes them when it is told to end."""
-    os.killpg(running.pid, signal.SIGTERM)
-    try:
-        running.wait(_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+    """End a script with all that it has started; one that has hosts of its own removes them when it is told to end."""
+    if running.poll() is None:
+        os.killpg(running.pid, signal.SIGTERM)
+        try:
+            running.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    if running.stderr is not None:
+        running.stderr.close()
 
 
 def _has(row: object, columns: Sequence[str]) -> bool:
