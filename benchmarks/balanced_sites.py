@@ -39,7 +39,6 @@ from transport_bed import script
 from transport_bed.failures import RunFailed
 
 from blast_sim.base.options import positive
-from blast_sim.base.text import table
 from mininet_topos.sites import presets
 from mininet_topos.sites.plan import SitesPlan, as_network_file
 
@@ -265,8 +264,7 @@ def main() -> bool:
                 write_csv(args.csv / f"{part}.csv", COLUMNS[part], results[part], args.scale)
     lines = ["planned and measured in Mbit/s; cpu: of all cores"]
     for part, rows in results.items():
-        cells = [[_cell(column, value) for column, value in row.items()] for row in rows]
-        lines.append(f"\n{PARTS[part][0]}\n{table(list(rows[0]), cells)}")
+        lines.append(f"\n{PARTS[part][0]}\n{machine.as_table([_in_mbps(row) for row in rows])}")
     machine.show(args.json, results, lines)
     return not any(row["wrong"] for rows in results.values() for row in rows)
 
@@ -280,12 +278,8 @@ def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Row], scale: fl
             writer.writerow({**row, "planned": row["planned"] / scale, "measured": row["measured"] / scale})
 
 
-def _cell(column: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    if isinstance(value, float):
-        return f"{value / 1e6:.2f}" if column in {"planned", "measured"} else f"{value:.3g}"
-    return str(value)
+def _in_mbps(row: Row) -> Row:
+    return {name: f"{value / 1e6:.2f}" if name in {"planned", "measured"} else value for name, value in row.items()}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ Exit status 1 where a gap is wider than claimed or a method exceeds the exact on
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -41,7 +40,6 @@ from algorithms.balanced.plan import Plan
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import subset
 from algorithms.balanced.unshaped import unshaped
-from blast_sim.base.text import table
 from tests.support.balanced_families import FAMILIES, to_half
 
 Row = dict[str, Any]
@@ -62,11 +60,6 @@ METHODS: dict[str, Callable[[Network], Plan]] = {
     "balanced": balanced,
 }
 FEWER = (1, 2, 4, 8, 16)
-
-
-def progress(text: str) -> None:
-    """Overwrite the line of progress."""
-    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
@@ -92,11 +85,11 @@ def time_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
     for size in sizes:
         for family in TIMED:
             networks = [FAMILIES[family](size, seed) for seed in range(seeds)]
-            progress(f"exact, {family}, {size} hosts")
+            machine.progress(f"exact, {family}, {size} hosts")
             found = [timed(partial(exact, network)) for network in networks]
             papers = []
             for seed, network in enumerate(networks[: PAPERS_SEEDS.get(size, seeds)]):
-                progress(f"the paper's method, {family}, {size} hosts, seed {seed}")
+                machine.progress(f"the paper's method, {family}, {size} hosts, seed {seed}")
                 papers.append(timed(partial(balanced, network, pulps_own)))
             yield {"hosts": size, "family": family, "seeds": seeds} | _compared(size, found, papers)
 
@@ -123,7 +116,7 @@ def subset_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
     subset(to_half(FAMILIES["sparse"](8, 0), 0))
     for size in sizes:
         for family in IN_HALVES:
-            progress(f"subset, {family}, {size} hosts")
+            machine.progress(f"subset, {family}, {size} hosts")
             networks = [to_half(FAMILIES[family](size, seed), seed) for seed in range(seeds)]
             found = [timed(partial(subset, network)) for network in networks]
             worst, widest = max(seconds for _, seconds in found), max(gap(plan) for plan, _ in found)
@@ -139,7 +132,7 @@ def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             shares: dict[str, list[float]] = {name: [] for name in [*METHODS, *(f"{most} trees" for most in FEWER)]}
             trees = []
             for seed in range(seeds):
-                progress(f"quality, {family}, {size} hosts, seed {seed}")
+                machine.progress(f"quality, {family}, {size} hosts, seed {seed}")
                 network = FAMILIES[family](size, seed)
                 best = exact(network)
                 trees.append(len(best.trees))
@@ -171,25 +164,15 @@ PARTS: dict[str, tuple[str, Callable[[bool], Iterator[Row]]]] = {
 }
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
 def main() -> int:
     """Measure and print; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="three seeds, and no more than 64 hosts")
     parser.add_argument("--parts", type=script.some_of(PARTS), default=list(PARTS), help=f"of {','.join(PARTS)}")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     results: dict[str, list[Row]] = {name: list(PARTS[name][1](args.quick)) for name in args.parts}
-    progress("")
-    tables = [
-        f"\n{PARTS[name][0]}\n{table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])}"
-        for name, rows in results.items()
-    ]
+    machine.progress("")
+    tables = [f"\n{PARTS[name][0]}\n{machine.as_table(rows)}" for name, rows in results.items()]
     machine.show(args.json, results, tables)
     return 0 if all(row["right"] for rows in results.values() for row in rows) else 1
 

@@ -12,7 +12,6 @@ Exit status 1 where a price is not the lowest; times do not decide.
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import sys
@@ -55,9 +54,8 @@ class Row:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SEEDS} instances a budget instead of {SEEDS}")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = [measure(budget, QUICK_SEEDS if args.quick else SEEDS) for budget in tqdm(BUDGETS, disable=None)]
     holds = all(row.optimal == row.instances for row in rows)

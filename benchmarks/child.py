@@ -1,4 +1,4 @@
-"""Processes of a benchmark, which print JSON lines, answer lines on standard input, and end with it."""
+"""Processes of a benchmark; a `Child` prints JSON lines, answers lines on standard input, and ends with it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -24,30 +25,47 @@ class ChildFailed(Exception):
     """A process printed no line in time, or ended. One sentence."""
 
 
-class Child:
-    """A running process; its standard error goes to `log`."""
+class Process:
+    """A running command; its standard error goes to `log`, and its standard output, too, if `logged`."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], log: Path, *, logged: bool = False, **options: Any) -> None:
         self.name = name
-        self._log = log
-        with log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        self._lines: SimpleQueue[str | None] = SimpleQueue()
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._log, self._copy = log, log if logged else Path(os.devnull)
+        options |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with log.open("ab") as stderr:
+            self._process = subprocess.Popen(command, stderr=stderr, text=True, errors="replace", **options)
+        self._lines: SimpleQueue[tuple[float, str] | None] = SimpleQueue()
+        """Its lines with the times (time.monotonic) at which they came; None is the end."""
+        self._reader = threading.Thread(target=self._read, name=f"read-{name}", daemon=True)
         self._reader.start()
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input. Raises BrokenPipeError if it has ended."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output, self._copy.open("a", buffering=1) as log:
+            for line in output:
+                self._lines.put((time.monotonic(), line.rstrip("\n")))
+                log.write(line)
+        self._lines.put(None)
+
+
+class Child(Process):
+    """A process that prints JSON lines."""
 
     def next(self, seconds: float) -> dict[str, Any]:
         """Return its next line. Raises ChildFailed."""
         try:
-            line = self._lines.get(timeout=seconds)
+            found = self._lines.get(timeout=seconds)
         except Empty:
             raise ChildFailed(f"the {self.name} printed nothing for {seconds:g} s; see {self._log}") from None
-        if line is None:
+        if found is None:
             raise self._ended()
-        said: dict[str, Any] = json.loads(line)
+        said: dict[str, Any] = json.loads(found[1])
         return said
 
     def waiting(self) -> list[dict[str, Any]]:
@@ -57,14 +75,12 @@ class Child:
     def rest(self) -> list[dict[str, Any]]:
         """Return the remaining lines of a process that has ended."""
         self._reader.join()
-        return [json.loads(line) for line in iter(self._lines.get, None)]
+        return [json.loads(line) for _, line in iter(self._lines.get, None)]
 
     def order(self, line: str) -> None:
         """Write a line to its standard input. Raises ChildFailed if it has ended."""
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
+            self.tell(line)
         except BrokenPipeError:
             raise self._ended() from None
 
@@ -108,15 +124,9 @@ class Child:
     def _ended(self) -> ChildFailed:
         return ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}")
 
-    def _read(self, output: IO[str]) -> None:
-        with output:
-            for line in output:
-                self._lines.put(line)
-        self._lines.put(None)
-
 
 def tell(line: dict[str, Any]) -> None:
-    """In a child: print a JSON line at once."""
+    """Print a JSON line at once."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 

@@ -13,12 +13,11 @@ import json
 import statistics
 import subprocess
 import sys
-import sysconfig
 import time
-from pathlib import Path
+
+from mininet_topos.agents import BLAST
 
 BAR = 3.0
-BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 BARE = "bare interpreter"
 COMMANDS = {
     BARE: [sys.executable, "-c", "pass"],

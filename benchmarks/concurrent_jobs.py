@@ -22,7 +22,6 @@ Exit status 1 where a job starved or something is still held; times do not decid
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -102,7 +101,7 @@ def _held_when_dark(client: Client) -> dict[str, int]:
 
 def main() -> int:
     """Measure and print; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--case", action="append", choices=CASES, help="this one (may be given several times)")
     parser.add_argument("--jobs", type=int, default=400)
     parser.add_argument("--racks", type=int, default=250)
@@ -110,7 +109,6 @@ def main() -> int:
     parser.add_argument("--switch-ms", type=float, default=PAPER_SWITCH_MS, help="to connect (default: the paper's)")
     parser.add_argument("--keep-warm-ms", type=int, default=60_000, help="(default: the controller's, 60 s)")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     size = Size(args.racks, SPLITTERS, args.switch_ms, args.ports_per_rack, args.keep_warm_ms)
     words = f"{size.words}; {args.jobs} jobs of 3 to 5 racks, {args.seconds:g} s"

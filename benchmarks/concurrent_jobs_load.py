@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from child import tell
-from control_plane_load import figures
+from control_plane_load import LARGEST_GROUP, SMALLEST_GROUP, figures
 from control_plane_rig import host
 
 from blast_api.ttypes import MulticastRequest
@@ -30,8 +30,6 @@ LIGHT_BYTES_PER_SECOND = 1.25e9
 SPREAD = 0.1
 """The share by which computations differ from their mean."""
 OPEN, CLOSED = "open", "closed"
-SMALLEST, LARGEST = 3, 5
-"""Racks of a job."""
 STARVED_SECONDS = 30.0
 
 
@@ -66,7 +64,7 @@ class Job:
 def draw_jobs(options: argparse.Namespace) -> list[Job]:
     """Return all jobs, on racks of their own if there are enough."""
     dice = random.Random(options.seed)
-    sizes = [dice.randint(SMALLEST, LARGEST) for _ in range(options.jobs)]
+    sizes = [dice.randint(SMALLEST_GROUP, LARGEST_GROUP) for _ in range(options.jobs)]
     racks = range(1, options.racks + 1)
     if sum(sizes) <= options.racks:
         deal = iter(dice.sample(racks, sum(sizes)))

@@ -16,10 +16,8 @@ processes, devices emulated over real sockets (one TL1 agent, one OpenFlow conne
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -31,7 +29,7 @@ from typing import Any
 
 import machine
 from child import Child
-from control_plane_load import Groups
+from control_plane_load import Groups, figures
 from control_plane_rig import HERE, Rig, Size
 
 from blast_client import Client
@@ -124,11 +122,10 @@ def commits(count: int) -> Figures:
         times = []
         for number in range(count):
             store.commit([Record("element", str(number), {"reason": "x" * 400})], time.time())
-            times.append(store.last_commit_seconds * 1000)
+            times.append(store.last_commit_seconds)
             time.sleep(0.002)
         store.close()
-    p99 = sorted(times)[min(count - 1, round(0.99 * count))]
-    return {"n": count, "p50": round(statistics.median(times), 3), "p99": round(p99, 3)}
+    return figures(times)
 
 
 def parked(scale: Scale) -> Figures:
@@ -202,11 +199,10 @@ ROWS: dict[str, Callable[[Scale], Figures]] = {
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--only", action="append", choices=ROWS, help="this row (may be given several times)")
     parser.add_argument("--seconds", type=float, help="of each load, instead of 10")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     scale = QUICK if args.quick else FULL
     if args.seconds is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from child import Child
+from set_up import SetUp
 
 from blast_client import Client
 
@@ -57,7 +58,7 @@ def tors_command(openflow: str, count: int, ports: str) -> list[str]:
     return [sys.executable, str(HERE / "emulated_tors.py"), *words]
 
 
-class Rig:
+class Rig(SetUp):
     """A controller with its devices, each in a process of its own, ended on exit.
 
     The journal is in `journal_in`, by default where temporary files are.
@@ -66,38 +67,27 @@ class Rig:
     def __init__(self, size: Size, journal_in: Path | None = None) -> None:
         self.size = size
         self._journal_in = journal_in
-        self._to_end = ExitStack()
         self._addresses = dict.fromkeys(("thrift", "openflow"), "127.0.0.1:0")
 
-    def __enter__(self) -> Rig:
-        with ExitStack() as undo:
-            prefix = "blast-control-plane-"
-            self.directory = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix=prefix)))
-            self._journal = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=self._journal_in)))
-            self.switch = self.child(undo, "optical switch", self._switch_command())
-            self._tl1 = self.switch.next(START_SECONDS)["tl1"]
-            self.start_controller()
-            undo.callback(self._stop_controller)
-            ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
-            command = tors_command(self._addresses["openflow"], self.size.racks, ports)
-            self.tors = self.child(undo, "ToRs", command)
-            self.tors.next(START_SECONDS)
-            self.wait_devices()
-            self._to_end = undo.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._to_end.close()
+    def _set_up(self, undo: ExitStack) -> None:
+        prefix = "blast-control-plane-"
+        self.directory = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix=prefix)))
+        self.log = self.directory / "log"
+        self._journal = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=self._journal_in)))
+        self.switch = self.child(undo, "optical switch", self._switch_command())
+        self._tl1 = self.switch.next(START_SECONDS)["tl1"]
+        self.start_controller()
+        undo.callback(self._stop_controller)
+        ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
+        command = tors_command(self._addresses["openflow"], self.size.racks, ports)
+        self.tors = self.child(undo, "ToRs", command)
+        self.tors.next(START_SECONDS)
+        self.wait_devices()
 
     @property
     def thrift(self) -> str:
         """The address for clients."""
         return self._addresses["thrift"]
-
-    @property
-    def log(self) -> Path:
-        """The log of all processes."""
-        return self.directory / "log"
 
     def child(self, undo: ExitStack, name: str, command: list[str]) -> Child:
         """Start a process that is stopped with `undo`."""
@@ -119,7 +109,7 @@ class Rig:
 
     def wait_devices(self) -> float:
         """Wait until the controller has every device; return the time."""
-        await_devices(self.thrift)
+        await_devices(Client(self.thrift))
         return time.monotonic()
 
     def _switch_command(self) -> list[str]:
@@ -165,15 +155,15 @@ class Rig:
         return f"optical_ports = [{', '.join(ports)}]"
 
 
-def await_devices(thrift: str) -> None:
+def await_devices(client: Client, seconds: float = START_SECONDS) -> None:
     """Wait until all devices of a controller are connected. Raises TimeoutError."""
-    deadline = time.monotonic() + START_SECONDS
-    with Client(thrift) as client:
+    deadline = time.monotonic() + seconds
+    with client:
         while True:
             fabric = client.fabric()
             if all(one.connected for one in fabric.racks) and all(one.connected for one in fabric.opticalSwitches):
                 return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not every device is connected to the controller after {START_SECONDS:g} s")
+                raise TimeoutError(f"not every device is connected to the controller after {seconds:g} s")
             # The answer takes processor time from a controller that starts.
             time.sleep(0.2)

@@ -29,8 +29,6 @@ class Counts:
     """Counts of changes; `circuits` are connected now."""
 
     commands: int = 0
-    connected: int = 0
-    disconnected: int = 0
     circuits: int = 0
 
 
@@ -44,8 +42,6 @@ async def _serve(options: argparse.Namespace) -> None:
 
     async def apply(removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         counts.commands += 1
-        counts.connected += len(added)
-        counts.disconnected += len(removed)
         counts.circuits += len(added) - len(removed)
 
     listener = socket.create_server(("127.0.0.1", 0))

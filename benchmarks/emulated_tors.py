@@ -50,16 +50,16 @@ class Tor:
     """A ToR; its flow table outlives its connections."""
 
     def __init__(self, datapath: int, ports: Sequence[int], counts: Counts) -> None:
-        self._datapath = datapath
         self._ports = ports
         self._counts = counts
         self._rules: dict[Place, tuple[int, bytes]] = {}
+        features = struct.pack("!QIBB2xII", datapath, 0, 254, 0, 0, 0)
         self._answers: dict[int, Callable[[int, bytes], bytes]] = {
             ECHO_REQUEST: lambda xid, body: message(ECHO_REPLY, xid, body),
-            FEATURES_REQUEST: self._features,
+            FEATURES_REQUEST: lambda xid, _body: message(FEATURES_REPLY, xid, features),
             FLOW_MOD: self._change_table,
             MULTIPART_REQUEST: self._statistics,
-            BARRIER_REQUEST: self._barrier,
+            BARRIER_REQUEST: lambda xid, _body: message(BARRIER_REPLY, xid),
             ROLE_REQUEST: lambda xid, body: message(ROLE_REPLY, xid, body),
         }
 
@@ -67,12 +67,6 @@ class Tor:
         """Return the answer to a message; empty if there is none."""
         reply = self._answers.get(kind)
         return reply(xid, body) if reply else b""
-
-    def _features(self, xid: int, _body: bytes) -> bytes:
-        return message(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self._datapath, 0, 254, 0, 0, 0))
-
-    def _barrier(self, xid: int, _body: bytes) -> bytes:
-        return message(BARRIER_REPLY, xid)
 
     def _change_table(self, _xid: int, body: bytes) -> bytes:
         self._counts.flow_mods += 1

@@ -14,7 +14,6 @@ not decide.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -49,11 +48,6 @@ COPIES_BARS = {3: (1.8, 2.2), 7: (2.9, 3.3)}
 CPU_BAR_SECONDS = 40.0
 
 
-def progress(text: str) -> None:
-    """Overwrite the line of progress."""
-    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-
 def fig4(seed: int = 0, settings: dict[str, object] | None = None) -> list[Cell]:
     """Return the cells of Figure 4."""
     return list(cells_of(load(find("fig4"), settings or {}), (seed,), Effort("0")))
@@ -63,7 +57,7 @@ def played(cells: list[Cell]) -> list[Row]:
     """Return the results of these cells, with CPU seconds."""
     rows = []
     for cell in cells:
-        progress(f"{cell.method} {cell.network} {cell.background}")
+        machine.progress(f"{cell.method} {cell.network} {cell.background}")
         began = time.process_time()
         (row,) = run_cell(cell)
         shown = {column: row[column] for column in ("method", "network", "background", "seconds", "compute_seconds")}
@@ -134,10 +128,9 @@ def _copies(receivers: int, megabytes: int, seed: int) -> float:
 
 def main() -> int:
     """Measure and print; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="without heavy load; two seeds")
     parser.add_argument("--seeds", type=int, default=10, help="for the observations (default: 10)")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     # Compiles the solver, or loads it.
     played(fig4()[:1])
@@ -149,7 +142,7 @@ def main() -> int:
         "observations": [] if args.quick else claim_rows(args.seeds),
         "torrent": copies_rows(2 if args.quick else args.seeds),
     }
-    progress("")
+    machine.progress("")
     machine.show(args.json, tables, [f"\n{title}:\n{as_table(rows)}" for title, rows in tables.items() if rows])
     return 0 if all(row.get("kept", True) for table in tables.values() for row in table) else 1
 

@@ -12,34 +12,30 @@ Exit status 1 if data did not arrive intact; the difference does not decide.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import machine
 
 from blast_sim.base.report import as_table
+from mininet_topos.agents import BLAST
 
-BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 MAX_DIFFERENCE = 0.15
 SPLITTERS, FAN_OUT = 2, 4
 
 
 def main() -> int:
     """Replay and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--trace", default="sample", help="a coflow trace (default: sample)")
     parser.add_argument("--first", default="30", metavar="N", help="multicasts (default: 30)")
     parser.add_argument("--scale", default="40", metavar="S", help="of bytes (default: 40)")
     parser.add_argument("--speed", default="1", metavar="F", help="of arrivals (default: 1)")
     parser.add_argument("--policy", default="paper,srpt-lease", metavar="NAME,NAME")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/scaled.txt"

@@ -11,7 +11,6 @@ a loop of the same run that shows the speed of the machine.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
@@ -179,12 +178,11 @@ def loop_seconds() -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--racks", type=int, default=1000)
     parser.add_argument("--pending", type=int, default=10_000)
     parser.add_argument("--events", type=int, default=1000)
     parser.add_argument("--policies", default=",".join(POLICIES))
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     # As in the controller: the garbage collector does not scan long-lived objects again and again.
     GarbageCollection().start()

@@ -9,11 +9,10 @@ light at every output. The three settings of `light_check` take turns.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import sys
 from collections import defaultdict
 
+from child import tell
 from control_plane import load
 from control_plane_rig import Rig, Size
 
@@ -45,11 +44,10 @@ def main() -> None:
             for setting in SETTINGS:
                 found[setting].append(grants(dialect, setting, options.requests))
         for setting, rounds in found.items():
-            told = {name: round(statistics.median(one[name] for one in rounds), 2) for name in ("p50", "p99")}
+            grant_ms = {name: round(statistics.median(one[name] for one in rounds), 2) for name in ("p50", "p99")}
             default = setting == DIALECTS[dialect].light_check
-            line = {"dialect": dialect, "light_check": setting, "default": default, "grant_ms": told}
-            sys.stdout.write(json.dumps(line) + "\n")
-            sys.stdout.flush()
+            line = {"dialect": dialect, "light_check": setting, "default": default, "grant_ms": grant_ms}
+            tell(line)
 
 
 if __name__ == "__main__":

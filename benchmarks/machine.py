@@ -1,12 +1,15 @@
-"""The machine of a measurement, and the output of a script."""
+"""The machine of a measurement; the options and the output of a script."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from blast_sim.base.text import table
 from blast_sim.measuring import machine
 
 
@@ -14,6 +17,31 @@ def describe() -> str:
     """Return CPU, cores, kernel, Python and Open vSwitch in one line."""
     said = subprocess.run(["ovs-vsctl", "--version"], capture_output=True, text=True, check=True).stdout
     return machine.describe(said.split("\n")[0])
+
+
+def parser(text: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the option that all scripts have."""
+    result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    result.add_argument("--json", action="store_true")
+    return result
+
+
+def progress(text: str) -> None:
+    """Overwrite the line of progress."""
+    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def as_table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows under their columns, numbers to three digits."""
+    return table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "" if value is None else str(value)
 
 
 def show(as_json: bool, found: dict[str, Any], lines: Iterable[str]) -> None:

@@ -35,12 +35,13 @@ from transport_bed.bed import Plan
 from transport_bed.failures import CannotRun, RunFailed
 from transport_bed.kascade_failures import NO_FAILURE, SCENARIOS, Scenario, time_scale
 from transport_bed.kept_rounds import KeptRounds, Result
-from transport_bed.measured import Idle
-from transport_bed.shape import Shape, shape
+from transport_bed.measured import AVAILABLE, ProcessorTimes
+from transport_bed.shape import Shape
 from transport_bed.struck import MODES, FailureMode, Standing
 from transport_bed.tools.blast import BlastPipeline
 
 from blast_sim.base.confidence import half_width
+from blast_sim.base.options import positive
 from mininet_topos.ending import end_in_order
 
 NODES, QUICK_NODES, MIN_NODES = 100, 30, 10
@@ -100,11 +101,12 @@ def _standing(plan: Plan, size: int) -> Iterator[Standing]:
 
 def _measure(case: Case, standing: Standing, nodes: int, undisturbed: float) -> Result:
     moments = [(at, [node - 1 for node in some]) for at, some in case.scenario.moments(nodes, undisturbed)]
-    idle = Idle()
+    times = ProcessorTimes()
     struck = standing.carry(60 + 4 * undisturbed, case.mode, moments)
+    idle = times.share(AVAILABLE)
     # A transfer without a report did not end: its time does not count.
     seconds = (struck.others_seconds, struck.sender_seconds) if struck.report else (None, None)
-    return {"seconds": seconds[0], "sender_seconds": seconds[1], "idle": idle.available, "wrong": list(struck.wrong)}
+    return {"seconds": seconds[0], "sender_seconds": seconds[1], "idle": idle, "wrong": list(struck.wrong)}
 
 
 def _rows(cases: Mapping[str, Case], args: argparse.Namespace, kept: KeptRounds) -> list[dict[str, Any]]:
@@ -148,7 +150,8 @@ def _line(row: dict[str, Any]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
     parser.add_argument("--nodes", type=script.count, default=NODES, help=f"with the sender (default: {NODES})")
-    parser.add_argument("--rate", type=_rate, default=RATE_MBPS, help=f"of each link, Mbit/s (default: {RATE_MBPS:g})")
+    rate = f"of each link, Mbit/s (default: {RATE_MBPS:g})"
+    parser.add_argument("--rate", type=positive, default=RATE_MBPS, help=rate)
     parser.add_argument("--ways", type=script.some_of(MODES), default=list(MODES), help=f"of {','.join(MODES)}")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep every result, and resume")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_NODES} nodes, {QUICK_MEGABYTES} MB, one repeat")
@@ -158,16 +161,6 @@ def _arguments() -> argparse.Namespace:
     if args.nodes < MIN_NODES:
         parser.error(f"with --nodes {args.nodes} no node fails: give at least {MIN_NODES}")
     return args
-
-
-def _rate(text: str) -> float:
-    try:
-        rate = shape(text).rate_mbps
-    except ValueError:
-        rate = None
-    if rate is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no rate in Mbit/s")
-    return rate
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import machine
 from transport_bed import script
@@ -39,6 +38,8 @@ from transport_bed.comparison import compiled
 from transport_bed.kept_rounds import KeptRounds
 from transport_bed.measured import Measured, measured
 from transport_bed.scenarios import COMMANDS, OURS, SCENARIOS, Row, Scenario, is_given_up, line, row_of, too_slow
+
+from blast_sim.base.options import counts
 
 REPEATS, QUICK_REPEATS = 5, 2
 QUICK_RECEIVERS, QUICK_MEGABYTES = 2, 5
@@ -98,20 +99,18 @@ def _left_out(scenario: Scenario, receivers: int, tool: str, before: list[Row]) 
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options: dict[str, dict[str, Any]] = {
-        "scenarios": {"type": script.some_of(SCENARIOS), "default": list(SCENARIOS)},
-        "tools": {"type": script.some_of(COMMANDS), "default": list(COMMANDS), "help": f"of {','.join(COMMANDS)}"},
-        "receivers": {"type": script.counts, "metavar": "N,N…", "help": "only these numbers of the scenarios"},
-        "repeats": {"type": script.count, "help": f"of each (default: {REPEATS})"},
-        "limit": {"type": script.count, "default": LIMIT_SECONDS, "help": f"seconds of a run ({LIMIT_SECONDS})"},
-        "disk": {"type": Path, "default": Path("/var/tmp"), "metavar": "DIR", "help": "(default: /var/tmp)"},
-        "keep": {"type": Path, "metavar": "FILE", "help": "keep every result, and resume"},
-        "quick": {"action": "store_true", "help": "few receivers, small files, two repeats"},
-        "json": {"action": "store_true"},
-    }
-    for name, option in options.items():
-        parser.add_argument(f"--{name}", **option)
+    parser = machine.parser(__doc__)
+    parser.add_argument("--scenarios", type=script.some_of(SCENARIOS), default=list(SCENARIOS))
+    tools = script.some_of(COMMANDS)
+    parser.add_argument("--tools", type=tools, default=list(COMMANDS), help=f"of {','.join(COMMANDS)}")
+    receivers = "only these numbers of the scenarios"
+    parser.add_argument("--receivers", type=counts, metavar="N,N…", help=receivers)
+    parser.add_argument("--repeats", type=script.count, help=f"of each (default: {REPEATS})")
+    limit = f"seconds of a run ({LIMIT_SECONDS})"
+    parser.add_argument("--limit", type=script.count, default=LIMIT_SECONDS, help=limit)
+    parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), metavar="DIR", help="(default: /var/tmp)")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep every result, and resume")
+    parser.add_argument("--quick", action="store_true", help="few receivers, small files, two repeats")
     args = parser.parse_args()
     args.scenarios = [SCENARIOS[name] for name in args.scenarios]
     args.repeats = args.repeats or (QUICK_REPEATS if args.quick else REPEATS)

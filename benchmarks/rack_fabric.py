@@ -13,7 +13,6 @@ Exit status 1 where a second run gives other bytes; times do not decide.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -26,7 +25,6 @@ from typing import Any
 
 import machine
 
-from blast_sim.base.text import table
 from blast_sim.fabric.simulator import NoSimulator, program
 
 Row = dict[str, Any]
@@ -125,26 +123,16 @@ def _row(  # noqa: PLR0913 - the columns
 
 def main() -> bool:
     """Measure and print; return whether runs repeat to the byte."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3, choices=range(2, 100), metavar="N")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     try:
         program()
     except NoSimulator as error:
         parser.error(str(error))
     found = list(rows(args.repeats))
-    cells = [[_cell(value) for value in row.values()] for row in found]
-    machine.show(args.json, {"rows": found}, [table(list(found[0]), cells)])
+    machine.show(args.json, {"rows": found}, [machine.as_table(found)])
     return all(row["same_bytes"] for row in found)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return "" if value is None else str(value)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,16 @@ the ratio of the medians to that of torn-down trees, and the share of requests t
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import signal
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
 import machine
 from latency_loads import ROOMS, Asked, Turns, draw, max_requests
+from transport_bed import script
 
 from blast_api.ttypes import FabricStatus
 from blast_client import Client
@@ -51,7 +52,7 @@ class Taker:
     def __init__(self, stage: Stage, endpoints: Endpoints, asked: Mapping[str, Turns]) -> None:
         self._stage, self._endpoints, self._asked = stage, endpoints, asked
         self._seen = {way: dict[str, Latencies]() for way in WAYS}
-        self._counts = {way: dict.fromkeys(("asked", "found"), 0) for way in WAYS}
+        self._found_lit = {way: list[bool]() for way in WAYS}
 
     def turn(self, place: int) -> None:
         """Play the next turn of every way, each time another way first. Raises DemoError."""
@@ -63,21 +64,19 @@ class Taker:
             self._stage.wait_dark()
 
     def figures(self, way: str) -> dict[str, Any]:
-        """Return latencies by kind of request, and counts."""
-        counts = self._counts[way]
+        """Return latencies by kind of request, and the share that found their tree lit."""
         return {
             "total_ms": {kind: seen.to_json()["total"] for kind, seen in self._seen[way].items()},
             "optical_ms": {kind: seen.to_json()["optical"] for kind, seen in self._seen[way].items()},
-            "found_lit": counts["found"] / counts["asked"],
+            "found_lit": statistics.fmean(self._found_lit[way]),
         }
 
     def _ask(self, way: str, request: Asked) -> None:
         sample = one(self._stage, self._endpoints, *request.group)
         if request.counts:
             self._seen[way].setdefault(request.kind, Latencies()).add(sample)
-            self._counts[way]["asked"] += 1
             # A lit tree needs no command to any device.
-            self._counts[way]["found"] += not sample["optical"]
+            self._found_lit[way].append(not sample["optical"])
 
     def _configure(self, way: str) -> None:
         """Reload the configuration of the controller, first so that trees of another way are torn down."""
@@ -100,20 +99,17 @@ class Taker:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = machine.parser(__doc__)
     parser.add_argument("--requests", type=int, default=100, help="of each load, each way (default: 100)")
-    parser.add_argument("--loads", default=",".join(ROOMS), help=f"some of {', '.join(ROOMS)} (default: all)")
+    some = f"some of {', '.join(ROOMS)} (default: all)"
+    parser.add_argument("--loads", type=script.some_of(ROOMS), default=list(ROOMS), help=some)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REQUESTS} requests")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    loads = args.loads.split(",")
-    if unknown := set(loads) - set(ROOMS):
-        parser.error(f"--loads: there is no {', '.join(sorted(unknown))}; choose among {', '.join(ROOMS)}")
     requests = QUICK_REQUESTS if args.quick else args.requests
-    most = min(map(max_requests, loads))
+    most = min(map(max_requests, args.loads))
     if not 1 <= requests <= most:
         parser.error(f"--requests must be between 1 and {most} for these loads")
-    measured = {load: _measured(load, requests) for load in loads}
+    measured = {load: _measured(load, requests) for load in args.loads}
     lines = []
     for load, found in measured.items():
         lines += [f"\n{load}: {ROOMS[load].summary}", *_table(found)]

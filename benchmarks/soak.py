@@ -62,7 +62,7 @@ def main() -> int:
         run(reached, partial(progress, reached))
     except KeyboardInterrupt:
         reached.interrupted = True
-    except (LabError, ChildFailed) as error:
+    except (LabError, ChildFailed, TimeoutError) as error:
         reached.differences.append(str(error))
     machine.show(options.json, to_json(reached), lines(reached))
     if reached.interrupted:

@@ -29,7 +29,7 @@ from typing import Any
 
 import machine
 from median_interval import median_interval
-from spark_bed.asking import ways_of_plugin
+from spark_bed.asking import JOB, order, ways_of_plugin
 from transport_bed import script
 
 from mininet_topos.spark.installation import find_plugin, find_spark
@@ -41,7 +41,6 @@ TORRENT, PLUGIN, EXPLICIT = "torrent", "plugin", "explicit"
 TITLES = {TORRENT: "Spark's own", PLUGIN: "the plugin", EXPLICIT: "blast_broadcast"}
 COPIES_BARS = {PLUGIN: 1.15, EXPLICIT: 1.05}
 TIME_BARS = {3: 1 / 2, 7: 1 / 3}
-_JOB = Path(__file__).parent / "spark_bed" / "broadcast_job.py"
 
 
 @dataclass(frozen=True)
@@ -78,18 +77,17 @@ def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) ->
     memory = f"{1024 + 6 * args.megabytes}m"
     conf = {"spark.broadcast.compress": str(args.compress).lower(), **(plugin if way == PLUGIN else {})}
     conf |= {"spark.driver.memory": memory, "spark.executor.memory": memory}
-    asked = {
-        "executors": args.executors,
-        "broadcasts": args.broadcasts,
-        "bytes": size,
-        "explicit": way == EXPLICIT,
+    explicit = {
         "host": cluster.driver,
         "controller": plugin["spark.blast.controller"],
         "secret": str(room.agents.places.secret),
         "agents": {cluster.address(host): f"{host}={room.agents.address(host)}" for host in cluster.executors},
     }
-    run = cluster.submit(_JOB, [json.dumps(asked)], conf)
-    counted = [json.loads(line) for line in run.output.read_text().splitlines() if line.startswith("{")][1:]
+    orders = cluster.folder / "orders"
+    orders.write_text(f"{order(size, explicit if way == EXPLICIT else None)}\n" * args.broadcasts)
+    run = cluster.submit(JOB, [str(orders)], conf)
+    # The id of the application and the first broadcast do not count.
+    counted = [json.loads(line) for line in run.output.read_text().splitlines() if line.startswith("{")][2:]
     ways = [one["way"] for one in counted]
     if way != EXPLICIT:
         ways = ways_of_plugin(next((run.output.parent / "events").iterdir()))
@@ -105,9 +103,7 @@ def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) ->
 def _row(way: str, runs: Sequence[Application]) -> dict[str, Any]:
     return {
         "way": way,
-        "seconds": statistics.median(run.seconds for run in runs),
-        "copies": statistics.median(run.copies for run in runs),
-        "idle_share": statistics.median(run.idle_share for run in runs),
+        **{name: statistics.median(getattr(run, name) for run in runs) for name in ("seconds", "copies", "idle_share")},
         "runs": [asdict(run) for run in runs],
     }
 

@@ -70,20 +70,18 @@ def main() -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=_cells, help=f"SHAPE:N,N… …, in Mbit/s or unshaped (default: {CELLS})")
+    parser = script.parser(__doc__, MEGABYTES, REPEATS)
+    cells = f"SHAPE:N,N… …, in Mbit/s or unshaped (default: {CELLS})"
+    parser.add_argument("--cells", type=_cells, default=_cells(CELLS), help=cells)
     usual = [name for name in TOOLS if name not in UNUSUAL]
     tools = f"of {','.join(TOOLS)} (default: {','.join(usual)})"
     parser.add_argument("--tools", type=script.some_of(TOOLS), default=usual, help=tools)
-    parser.add_argument("--megabytes", type=script.count, help=f"size of the file (default: {MEGABYTES})")
-    parser.add_argument("--repeats", type=script.count, help=f"rounds that count (default: {REPEATS})")
     quick = f"{QUICK_CELLS}, {QUICK_MEGABYTES} MB, {QUICK_REPEATS} repeat"
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    args.cells = args.cells or _cells(QUICK_CELLS if args.quick else CELLS)
-    args.megabytes = args.megabytes or (QUICK_MEGABYTES if args.quick else MEGABYTES)
-    args.repeats = args.repeats or (QUICK_REPEATS if args.quick else REPEATS)
+    if args.quick:
+        parser.set_defaults(cells=_cells(QUICK_CELLS), megabytes=QUICK_MEGABYTES, repeats=QUICK_REPEATS)
+        args = parser.parse_args()
     missing = {name: TOOLS[name]().missing for name in args.tools}
     if any(missing.values()):
         lacking = "; ".join(f"{name} needs {', '.join(what)}" for name, what in missing.items() if what)

@@ -85,10 +85,9 @@ def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Pat
     limit = _LIMIT_SECONDS + (source.stat().st_size / slowest if fault.kind == "slow" else 0.0)
     transfer = partial(struck_transfer, tool, bed, source, limit_seconds=limit, victims=fault.victims)
     match fault.kind:
-        case "kill":
-            return transfer(strike=at_half(fault.victims, signal.SIGKILL))
-        case "stop":
-            return transfer(strike=at_half(fault.victims, signal.SIGSTOP))
+        case "kill" | "stop":
+            number = signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP
+            return transfer(strike=at_half(fault.victims, number))
         case "silent":
             return transfer(strike=at_moments([(0.0, fault.victims)], signalling(signal.SIGSTOP)))
         case "slow":

@@ -29,7 +29,7 @@ from transport_bed.failures import CannotRun, RunFailed
 from transport_bed.programs import compile_into
 from transport_bed.run import opened
 from transport_bed.shape import MTU
-from transport_bed.struck import Struck, nothing, watched
+from transport_bed.struck import Struck, watched
 from transport_bed.tools.blast import BlastOptical
 
 RECEIVERS = 7
@@ -71,7 +71,7 @@ def _measure(share: float, bed: Bed, source: Path, library: Path) -> tuple[Struc
         try:
             with used_until_now(source.parent, source.stat().st_size * RECEIVERS):
                 tool.prepare(run)
-            struck = watched(tool, run, _LIMIT_SECONDS, nothing, victims=set(), failing=set())
+            struck = watched(tool, run, _LIMIT_SECONDS, None, victims=set(), failing=set())
         except RunFailed as failure:
             raise CannotRun(f"by light, with a loss of {share:g}: {failure}") from failure
     lost, seen = map(sum, zip(*(_COUNTS.unpack(count.read_bytes()) for count in counts.values()), strict=True))

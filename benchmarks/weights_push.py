@@ -47,9 +47,7 @@ def main() -> bool:
     args = _arguments()
     results = _measured(args)
     report = {
-        "megabytes": args.megabytes,
-        "workers": args.workers,
-        "rate_mbps": args.rate_mbps,
+        **{name: getattr(args, name) for name in ("megabytes", "workers", "rate_mbps")},
         "rows": [_row(name, runs) for name, runs in results.items()],
         "ratios": _ratios(results),
     }

@@ -6,10 +6,6 @@ The clock is the sender's own, without the start of Python. Copies are compared 
 from __future__ import annotations
 
 import json
-import os
-import queue
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,8 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from set_up import SetUp
 from transport_bed import contents
 from transport_bed.failures import RunFailed
+from transport_bed.measured import BUSY, ProcessorTimes
+from transport_bed.program import Program
 
 from balanced_bed.planning import Planned
 from mininet_topos.agents import BLAST, PORT, Agents
@@ -29,8 +28,6 @@ from mininet_topos.sites.sites import Sites
 _START_SECONDS = 30.0
 _MAX_SLOWDOWN = 4.0
 """A transfer that takes this many times the planned time has failed."""
-_CORES = os.cpu_count() or 1
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -85,24 +82,17 @@ def _written(path: Path, content: dict[str, Any]) -> str:
     return str(path)
 
 
-class Bed:
+class Bed(SetUp):
     """Sites with agents, up during a `with` block. Raises HostError, ProcessFault."""
 
     def __init__(self, plan: SitesPlan) -> None:
         self._plan = plan
-        self._undo = ExitStack()
         self._count = 0
 
-    def __enter__(self) -> Bed:
-        with ExitStack() as stack:
-            self.folder = stack.enter_context(contents.workshop())
-            self.sites = stack.enter_context(Sites(self._plan))
-            self.agents: Agents = stack.enter_context(agents_on(self.sites))
-            self._undo = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._undo.close()
+    def _set_up(self, undo: ExitStack) -> None:
+        self.folder = undo.enter_context(contents.workshop())
+        self.sites = undo.enter_context(Sites(self._plan))
+        self.agents: Agents = undo.enter_context(agents_on(self.sites))
 
     def send(self, root: str, way: Way, size: int, expected: float, strike: Strike | None = None) -> Sent:
         """Send a new file from `root` to all others, at `expected` bits per second by plan.
@@ -129,66 +119,39 @@ class Transfer:
     """A transfer that runs."""
 
     def __init__(self, bed: Bed, root: str, words: Sequence[str], source: Path) -> None:
-        self.bed, self.root, self.source = bed, root, source
+        self.bed, self.source = bed, source
         self.size = source.stat().st_size
-        self._words = words
-        self._errors = bed.folder / "sender.log"
-        self._last: dict[str, Any] = {}
-        self._lines: queue.SimpleQueue[tuple[float, dict[str, Any]] | None] = queue.SimpleQueue()
+        self._times = ProcessorTimes()
+        log = bed.folder / f"sender-of-{source.name}.log"
+        self._sender = Program(f"the sender at {root}", bed.sites.on(root, words), log, bed.sites.environment)
+        self._began = time.monotonic()
         self._seen: list[Seen] = []
-        self._began = 0.0
 
     def carried_out(self, strike: Strike | None, deadline: float) -> Sent:
-        """Start the sender, and wait for its end. Raises RunFailed."""
-        busy = machine_cpu()
-        with self._errors.open("wb") as errors:
-            sender = self.bed.sites.popen(self.root, self._words, stdout=subprocess.PIPE, stderr=errors, text=True)
-        reader = threading.Thread(target=self._read, args=(sender,), daemon=True)
-        reader.start()
-        self._began = time.monotonic()
+        """Wait for the end of the sender. Raises RunFailed."""
         try:
             if strike is not None:
                 strike(self)
-            while self._next(deadline):
+            while (said := self._next(deadline))["event"] != "result":
                 pass
-            sender.wait()
+            self._sender.await_end(deadline)
         finally:
-            sender.kill()
-            sender.wait()
-            reader.join()
-        share = cores_share(busy, time.monotonic() - self._began)
-        if "transfers" not in self._last:
-            raise RunFailed(f"the sender printed only {self._last_words()}")
-        return self._result(self._last["transfers"][0], share)
+            self._sender.end()
+        return self._result(said["transfers"][0], self._times.share(BUSY))
 
     def await_slowest(self, count: float) -> float:
         """Return the seconds until the slowest receiver has this number of bytes. Raises RunFailed."""
         while not self._seen or self._seen[-1].slowest < count:
-            if not self._next(time.monotonic() + _START_SECONDS):
-                raise RunFailed(f"the transfer was over before it was struck: {self._last_words()}")
+            if self._next(time.monotonic() + _START_SECONDS)["event"] == "result":
+                raise RunFailed("the transfer was over before it was struck")
         return self._seen[-1].seconds
 
-    def _last_words(self) -> str:
-        return self._errors.read_text(errors="replace").strip() or json.dumps(self._last)
-
-    def _next(self, deadline: float) -> bool:
-        try:
-            found = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            raise RunFailed("the transfer was not done in time") from None
-        if found is None:
-            return False
-        moment, self._last = found
-        if self._last.get("event") == "progress":
-            self._seen.append(Seen(moment - self._began, self._last["slowest"]))
-        return True
-
-    def _read(self, sender: subprocess.Popen[str]) -> None:
-        assert sender.stdout is not None
-        with sender.stdout as lines:
-            for line in lines:
-                self._lines.put((time.monotonic(), json.loads(line)))
-        self._lines.put(None)
+    def _next(self, deadline: float) -> dict[str, Any]:
+        moment, line = self._sender.next_line(deadline)
+        said: dict[str, Any] = json.loads(line)
+        if said["event"] == "progress":
+            self._seen.append(Seen(moment - self._began, said["slowest"]))
+        return said
 
     def _result(self, report: dict[str, Any], share: float) -> Sent:
         complete = tuple(each["name"] for each in report["receivers"] if each["complete"])
@@ -197,14 +160,3 @@ class Transfer:
         wrong = [host for host, copy in copies.items() if not contents.same(self.source, copy)]
         faults = tuple(f"{host} has another file than was sent" for host in wrong)
         return Sent(self.size, report["seconds"], share, complete, failed, tuple(self._seen), faults)
-
-
-def machine_cpu() -> float:
-    """Return the busy seconds of all processors, with packets that no process pays for."""
-    user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:9])
-    return (user + nice + system + sum(interrupts[:2])) / _TICKS
-
-
-def cores_share(before: float, seconds: float) -> float:
-    """Return the share of all cores that was busy since `machine_cpu` returned `before`."""
-    return (machine_cpu() - before) / seconds / _CORES

@@ -40,11 +40,9 @@ def planned_clusters(count: int, nodes: int, scale: float) -> Planned:
     clusters, network = testbeds.clusters(count, nodes), testbeds.das(count, nodes).numbered()
     plan = exact(network)
     trees = host_trees(clusters, clusters[0].members[0].name, network, plan)
-    edges = [[[parent, child] for child, parent in tree.parents.items()] for tree in trees]
-    both = zip(trees, edges, strict=True)
-    told = [{"rate": tree.rate * scale, "edges": pairs} for tree, pairs in both]
+    scaled = [{"rate": tree.rate * scale, "edges": [edge[::-1] for edge in tree.parents.items()]} for tree in trees]
     rate = plan.rate * scale
-    return Planned(rate, {"rate": rate, "bound": rate, "trees": told})
+    return Planned(rate, {"rate": rate, "bound": rate, "trees": scaled})
 
 
 def interior(plan: Planned, root: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import signal
 import sys
 from collections.abc import Iterable
@@ -15,6 +13,8 @@ from benchmarks.regress.comparison import BASE, FAILED, HEAD, MEASURED, Comparis
 from benchmarks.regress.eras import ROWS
 from benchmarks.regress.runs import RunFailed
 from benchmarks.regress.worktrees import Commit, Worktrees, WrongRevision, default_cache
+from blast_sim.base.options import whole_number
+from blast_sim.measuring.machine import describe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DONE, WORSE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 130
@@ -33,7 +33,7 @@ def main(description: str) -> int:
     # A shell that starts this in the background has SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    machine = _machine()
+    machine = describe()
     worktrees = Worktrees(REPOSITORY, arguments.cache, _report)
     try:
         commits = {BASE: worktrees.commit(arguments.base), HEAD: worktrees.commit(arguments.head)}
@@ -69,9 +69,8 @@ def _arguments(description: str) -> argparse.Namespace:
     parser.add_argument(
         "--only", metavar="ROW", action="append", choices=ROWS, help="row, may be repeated (see --list)"
     )
-    parser.add_argument(
-        "--pairs", metavar="N", type=_count, help="pairs of runs of each row (default: by row, at least 5)"
-    )
+    pairs = "pairs of runs of each row (default: by row, at least 5)"
+    parser.add_argument("--pairs", metavar="N", type=whole_number(1, 1000), help=pairs)
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, default=default_cache(), help="worktrees (default: %(default)s)"
     )
@@ -84,25 +83,9 @@ def _arguments(description: str) -> argparse.Namespace:
     return arguments
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
-    return int(text)
-
-
 def _report(line: str) -> None:
     sys.stderr.write(f"regress: {line}\n")
     sys.stderr.flush()
-
-
-def _machine() -> str:
-    models = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if "model name" in line
-    ]
-    model = models[0] if models else platform.machine()
-    return f"{os.cpu_count()} cores {model}, {platform.system()} {platform.release()}, load {os.getloadavg()[0]:.1f}"
 
 
 def _show(machine: str, commits: dict[str, Commit], results: list[Result], as_json: bool) -> None:

@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,8 @@ class Result:
 
 def coverage(pairs: int) -> float:
     """Return the probability that the interval of `median_interval` covers the median, at the least."""
-    both_tails = 0.5 ** (pairs - 1)
-    outside, rank = both_tails, 1
-    while rank < (pairs - 1) // 2 and (more := outside + math.comb(pairs, rank) * both_tails) < 1 - CONFIDENCE:
-        outside, rank = more, rank + 1
-    return max(0.0, 1 - outside)
+    outside = list(accumulate(math.comb(pairs, rank) * 0.5 ** (pairs - 1) for rank in range(max(1, (pairs - 1) // 2))))
+    return 1 - max((both_tails for both_tails in outside if both_tails < 1 - CONFIDENCE), default=outside[0])
 
 
 def order(pair: int) -> tuple[str, str]:

@@ -17,7 +17,7 @@ import ssl
 import struct
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -112,25 +112,18 @@ async def _flood(address: Address, tally: Tally) -> None:
                 tasks.create_task(_within(places, visit))
 
 
-async def _frames(address: Address, tally: Tally) -> None:
-    """Send frames that do not end or must not be."""
-    payloads, tls = itertools.cycle(_FRAMES), _any_tls()
+async def _send_invalid(payloads: Sequence[bytes], address: Address, visit: Callable[..., Attack]) -> None:
+    """Send payloads that do not end or must not be, each on a connection of its own."""
+    turns = itertools.cycle(payloads)
     async with asyncio.TaskGroup() as tasks:
         async for _ in _ticks(5):
-            visit = _visit(tally, "", 30.0, next(payloads), *address, ssl=tls, local_addr=(next(_FROM), 0))
-            tasks.create_task(visit)
+            tasks.create_task(visit(next(turns), *address, local_addr=(next(_FROM), 0)))
 
 
-async def _garbage(openflow: Address, agents: Mapping[Address, int], tally: Tally) -> None:
-    """Send garbage to the OpenFlow port and, from a namespace that reaches them, to agents."""
+async def _garbage(agents: Mapping[Address, int], tally: Tally) -> None:
+    """Send garbage to agents, from a namespace that reaches them."""
     payloads, turns, loop = itertools.cycle(_GARBAGE), itertools.cycle(agents.items()), asyncio.get_running_loop()
-
-    async def at_openflow(tasks: asyncio.TaskGroup) -> None:
-        async for _ in _ticks(5):
-            visit = _visit(tally, "OpenFlow ", 10.0, next(payloads), *openflow, local_addr=(next(_FROM), 0))
-            tasks.create_task(visit)
-
-    async def at_agents(tasks: asyncio.TaskGroup) -> None:
+    async with asyncio.TaskGroup() as tasks:
         async for _ in _ticks(2):
             address, pid = next(turns)
             sock = open_socket(pid, socket.AF_INET, socket.SOCK_STREAM)
@@ -142,10 +135,6 @@ async def _garbage(openflow: Address, agents: Mapping[Address, int], tally: Tall
                 tally["agent refused"] += 1
             else:
                 tasks.create_task(_visit(tally, "agent ", 10.0, next(payloads), sock=sock))
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(at_openflow(tasks))
-        tasks.create_task(at_agents(tasks))
 
 
 class EvilTenant:
@@ -233,7 +222,7 @@ def _attacks(options: argparse.Namespace, tallies: dict[str, Tally]) -> Iterator
     yield tenant.block()
     attacks: dict[str, Callable[[Tally], Attack]] = {
         "flood": partial(_flood, controller),
-        "frames": partial(_frames, controller),
+        "frames": lambda tally: _send_invalid(_FRAMES, controller, partial(_visit, tally, "", 30.0, ssl=_any_tls())),
         "vanish": tenant.vanish,
         "extend": tenant.extend,
         "view": tenant.view,
@@ -243,7 +232,9 @@ def _attacks(options: argparse.Namespace, tallies: dict[str, Tally]) -> Iterator
     hosts = {name: (int(pid), address) for name, pid, address in options.hosts}
     yield Forger(hosts, tallies.setdefault("forge", Counter())).run()
     agents = {(address, options.agent_port): pid for pid, address in hosts.values()}
-    yield _garbage(openflow, agents, tallies.setdefault("garbage", Counter()))
+    garbage = tallies.setdefault("garbage", Counter())
+    yield _garbage(agents, garbage)
+    yield _send_invalid(_GARBAGE, openflow, partial(_visit, garbage, "OpenFlow ", 10.0))
 
 
 async def _serve(options: argparse.Namespace) -> None:

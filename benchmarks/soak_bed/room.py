@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from blast_client import Client, TlsSettings
 from blast_controller.rpc.clients.tokens import new_token, token_line
 from mininet_topos import registry
-from mininet_topos.agents import AgentPlaces, Agents
+from mininet_topos.agents import AgentPlaces, Agents, write_new_secret
 from mininet_topos.cleanup import bridges_of, links_of, marked_processes
 from mininet_topos.controller_config import Endpoints, Service, render
 from mininet_topos.lab import Lab, blast_controller
@@ -28,7 +27,7 @@ class Papers:
         self.folder = folder
         self.certificate, self.key = folder / "controller.pem", folder / "controller.key"
         _self_signed(self.certificate, self.key)
-        self.secret = _write_secret(folder / "agent.secret", secrets.token_urlsafe(48))
+        self.secret = write_new_secret(folder / "agent.secret")
         lines = []
         for name, identity in IDENTITIES.items():
             token = new_token()

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import control_plane_rig
 from child import Child
 from thrift.Thrift import TException
 
-from blast_api.ttypes import Ended, FabricStatus, MulticastRequest, PartState
+from blast_api.ttypes import Ended, MulticastRequest, PartState
 from blast_client import ControllerUnreachable
 from mininet_topos.agents import PORT, Agents
-from mininet_topos.errors import HostError, LabError
+from mininet_topos.errors import LabError
 from mininet_topos.names import MARK
 from mininet_topos.relay import relay
 from soak_bed.comparison import Readings, dark, differences, read
@@ -55,7 +56,7 @@ Progress = Callable[[Slice, float], None]
 
 
 def run(reached: Reached, progress: Progress) -> None:
-    """Run it all and fill `reached`. Raises LabError, ChildFailed; KeyboardInterrupt ends it early."""
+    """Run it all and fill `reached`. Raises LabError, ChildFailed, TimeoutError; KeyboardInterrupt ends it early."""
     with (
         tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/var/tmp") as folder,
         # Hosts have disks of their own: on that of the controller, its commits would wait for all files.
@@ -120,18 +121,20 @@ class Load:
         self._where = ["--controller", room.lab.thrift, "--papers", str(room.papers.folder)]
         many = ["--applications", str(reached.roster.applications), "--observers", str(reached.roster.observers)]
         self._honest = self._child("honest", *many)
-        self._hostile: Child | None = None
         self._begun = self._next_sample = time.monotonic()
 
     def play(self, part: Slice) -> None:
         """Let a slice pass; what an attack leaves behind belongs to its slice."""
         begin = time.monotonic()
         if part.phase == SOAK and self._reached.roster.attacks:
-            self._hostile = self._child("hostile", *self._targets())
-            self._hostile.next(_GUARD_SECONDS)
-            self._hostile.order("on")
+            hostile = self._child("hostile", *self._targets())
+            hostile.next(_GUARD_SECONDS)
+            hostile.order("on")
             self._pass(part)
-            self._vanish(self._hostile)
+            hostile.order("off")
+            hostile.end(_GUARD_SECONDS)
+            for name, tally in next(reversed(hostile.rest()), {}).items():
+                self._reached.hostile[name] = self._reached.hostile.get(name, Counter()) + Counter(tally)
             deadline = time.monotonic() + _GUARD_SECONDS
             while not _is_calm(self._room) and time.monotonic() < deadline:
                 self._pass(Slice(part.phase, _SAMPLE_SECONDS))
@@ -143,13 +146,6 @@ class Load:
         """Let the honest clients finish."""
         self._honest.end(_GUARD_SECONDS)
         self._reached.calls += [Call(**line) for line in self._honest.rest()]
-
-    def _vanish(self, hostile: Child) -> None:
-        hostile.order("off")
-        hostile.end(_GUARD_SECONDS)
-        for name, tally in next(reversed(hostile.rest()), {}).items():
-            self._reached.hostile[name] = self._reached.hostile.get(name, Counter()) + Counter(tally)
-        self._hostile = None
 
     def _pass(self, part: Slice) -> None:
         end = time.monotonic() + part.seconds
@@ -197,18 +193,8 @@ def _is_calm(room: Room) -> bool:
 
 
 def await_devices(room: Room) -> None:
-    """Wait until all devices are connected. Raises HostError."""
-    deadline = time.monotonic() + _GUARD_SECONDS
-    with room.client(OPERATOR) as operator:
-        while not is_connected(operator.fabric()):
-            if time.monotonic() > deadline:
-                raise HostError(f"not all devices of {PLAN.summary} are connected after {_GUARD_SECONDS:g} s")
-            time.sleep(0.1)
-
-
-def is_connected(fabric: FabricStatus) -> bool:
-    """Return whether all devices are connected."""
-    return all(one.connected for one in fabric.racks) and all(one.connected for one in fabric.opticalSwitches)
+    """Wait until all devices are connected. Raises TimeoutError."""
+    control_plane_rig.await_devices(room.client(OPERATOR), _GUARD_SECONDS)
 
 
 def held_by(pid: int | None) -> Held | None:

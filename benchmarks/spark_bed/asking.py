@@ -1,4 +1,4 @@
-"""A running Spark job that broadcasts on order (`asked_job.py`), and the transports of broadcasts with the plugin."""
+"""A running Spark job that broadcasts on order (`broadcast_job.py`), and the transports of broadcasts by the plugin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from mininet_topos.errors import ProcessFault
 from mininet_topos.spark.room import SparkRoom
 
-_JOB = Path(__file__).parent / "asked_job.py"
+JOB = Path(__file__).parent / "broadcast_job.py"
 _LIMIT_SECONDS = 600.0
 
 
@@ -23,9 +23,14 @@ def ways_of_plugin(event_file: Path) -> list[str]:
     return [str(json.loads(line)["way"]) for line in lines if "org.blast.spark.BroadcastSent" in line[:60]]
 
 
+def order(size: int, explicit: Mapping[str, Any] | None = None) -> str:
+    """Return the line that makes the job broadcast; `explicit` has the settings of `blast_broadcast`."""
+    return json.dumps({"bytes": size, "explicit": explicit})
+
+
 @dataclass(frozen=True)
 class Answer:
-    """The seconds of all broadcasts of an order, and whether every task read what was sent."""
+    """The seconds of all broadcasts together, and whether every task read what was sent."""
 
     seconds: float
     equal: bool
@@ -41,7 +46,7 @@ class AskedJob:
         os.mkfifo(self._pipe, 0o600)
         # Opening it only for writing would wait for the reader.
         self._orders = os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
-        self._process = room.cluster.start(_JOB, [str(self._pipe)], conf)
+        self._process = room.cluster.start(JOB, [str(self._pipe)], conf)
 
     def __enter__(self) -> AskedJob:
         try:
@@ -61,14 +66,15 @@ class AskedJob:
 
     def ask(self, times: int, size: int) -> Answer:
         """Make the job broadcast a block of data `times` times."""
-        os.write(self._orders, f"{json.dumps({'times': times, 'bytes': size})}\n".encode())
-        return Answer(**self._next())
+        os.write(self._orders, f"{order(size)}\n".encode() * times)
+        done = [self._next() for _ in range(times)]
+        return Answer(sum(one["seconds"] for one in done), all(one["equal"] for one in done))
 
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + _LIMIT_SECONDS
         while len(said := self._said()) <= self._heard:
             if self._process.status is not None or time.monotonic() > deadline:
-                raise ProcessFault(f"{_JOB.name} gives no answer: {self._process.words.last()}")
+                raise ProcessFault(f"{JOB.name} gives no answer: {self._process.words.last()}")
             time.sleep(0.02)
         self._heard += 1
         answer: dict[str, Any] = json.loads(said[self._heard - 1])

@@ -17,12 +17,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from set_up import SetUp
+
 from mininet_topos import cleanup, registry
 from mininet_topos.errors import PlanError
 from mininet_topos.names import MARK
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
 from mininet_topos.optical_fabric import OpticalFabric, Splitter
+from mininet_topos.sites.holder import held_namespace
 from transport_bed.failures import CannotRun
 from transport_bed.programs import HERE
 from transport_bed.shape import MTU, UNSHAPED, Shape
@@ -72,34 +75,27 @@ class Switch:
     splitter: Splitter
 
 
-class Bed:
+class Bed(SetUp):
     """A built plan; it is removed on exit. Raises HostError."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._undo = ExitStack()
 
-    def __enter__(self) -> Bed:
+    def _set_up(self, undo: ExitStack) -> None:
         require_root()
         require_commands("ip", "tc", "bridge", "mnexec")
-        with ExitStack() as undo:
-            self._names = registry.claim()
-            undo.callback(cleanup.down, self._names.lab)
-            self._middle = self._hold(undo)
-            run_in_network_of(self._middle.pid, _quiet_and_trusting)
-            self._holders = [self._hold(undo) for _ in self.plan.hosts]
-            self._lay_packets()
-            if self.plan.light:
-                self._lay_light()
-            for host in self.plan.hosts:
-                self._bring_up(host)
-            if self.plan.light:
-                self.grant_light()
-            self._undo = undo.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._undo.close()
+        self._names = registry.claim()
+        undo.callback(cleanup.down, self._names.lab)
+        self._middle = undo.enter_context(held_namespace(self.environment))
+        run_in_network_of(self._middle, _quiet_and_trusting)
+        self._pids = [undo.enter_context(held_namespace(self.environment)) for _ in self.plan.hosts]
+        self._lay_packets()
+        if self.plan.light:
+            self._lay_light()
+        for host in self.plan.hosts:
+            self._bring_up(host)
+        if self.plan.light:
+            self.grant_light()
 
     @property
     def lab(self) -> str:
@@ -121,7 +117,7 @@ class Bed:
 
     def pid(self, host: int) -> int:
         """Return the process that holds the namespace of a host."""
-        return self._holders[host].pid
+        return self._pids[host]
 
     def on(self, host: int, command: Sequence[str]) -> list[str]:
         """Return the command that becomes `command` on a host."""
@@ -130,10 +126,6 @@ class Bed:
     def grant_light(self) -> None:
         """Connect host 0 to the splitter."""
         self._fabric.apply([], [(1, self.switch.splitter.input)])
-
-    def withdraw_light(self) -> None:
-        """Disconnect host 0 from the splitter."""
-        self._fabric.apply([(1, self.switch.splitter.input)], [])
 
     def cut(self, hosts: Collection[int]) -> None:
         """Drop all frames between these hosts and the packet network; neither side is notified."""
@@ -145,50 +137,39 @@ class Bed:
 
     def _set_ports(self, hosts: Collection[int], state: int) -> None:
         # The bridge keeps its table, so that it does not flood frames for a host that was cut off.
-        batch("bridge", [f"link set dev packet{host} state {state}" for host in hosts], self._middle.pid)
+        batch("bridge", [f"link set dev packet{host} state {state}" for host in hosts], self._middle)
 
     @property
     def switch(self) -> Switch:
         """The optical switch, for a controller that takes the place of `grant_light`."""
         feed = len(self.plan.hosts) + 1
         outputs = tuple(range(feed + 1, feed + 1 + self.plan.receivers))
-        return Switch(self._middle.pid, outputs[-1], Splitter("s1", feed, outputs))
+        return Switch(self._middle, outputs[-1], Splitter("s1", feed, outputs))
 
     def received_bytes(self, host: int) -> int:
         """Return the bytes that a host has received, with all headers, since the bed was built."""
-        return self._counted(host, (PACKETS, LIGHT), _RECEIVED)
+        return self._counted(host, 0)
 
     def sent_bytes(self, host: int) -> int:
         """Return the bytes that a host has sent, by light and by packets."""
-        return self._counted(host, (PACKETS, LIGHT), _SENT)
+        return self._counted(host, 8)
 
-    def _counted(self, host: int, interfaces: Sequence[str], column: int) -> int:
-        # The namespace as its process sees it (proc(5)).
+    def _counted(self, host: int, column: int) -> int:
+        # A column of /proc/net/dev of the namespace, as its process sees it (proc(5)).
         lines = Path(f"/proc/{self.pid(host)}/net/dev").read_text().splitlines()
         counters = {name.strip(): figures.split() for name, _, figures in (line.partition(":") for line in lines)}
-        return sum(int(counters[interface][column]) for interface in interfaces if interface in counters)
+        return sum(int(counters[interface][column]) for interface in (PACKETS, LIGHT) if interface in counters)
 
     def core_bytes(self) -> list[tuple[int, int]]:
         """Return for each rack the bytes that its link to the core has carried up and down."""
-        links = {link["ifname"]: link["stats64"] for link in json.loads(query(_STATISTICS, "", self._middle.pid))}
+        links = {link["ifname"]: link["stats64"] for link in json.loads(query(_STATISTICS, "", self._middle))}
         return [
             (links[f"core{rack}"]["rx"]["bytes"], links[f"core{rack}"]["tx"]["bytes"])
             for rack in range(len(self.plan.racks))
         ]
 
-    def _hold(self, undo: ExitStack) -> subprocess.Popen[bytes]:
-        holder = subprocess.Popen(
-            ["mnexec", "-n", "sleep", "infinity"],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        undo.callback(_let_go, holder)
-        _await_namespace(holder)
-        return holder
-
     def _lay_packets(self) -> None:
-        middle = f"netns {self._middle.pid}"
+        middle = f"netns {self._middle}"
         racks = self.plan.racks or (tuple(self.plan.hosts),)
         bridges, uplinks = [f"rack{number}" for number in range(len(racks))], []
         pairs = [
@@ -205,16 +186,16 @@ class Bed:
                 lines += [f"link set uplink{rack} master {bridge}", f"link set core{rack} master core"]
                 uplinks += [f"uplink{rack}", f"core{rack}"]
             bridges.append("core")
-        batch("ip", [*lines, *(f"link set {port} up" for port in (*ports, *uplinks, *bridges))], self._middle.pid)
+        batch("ip", [*lines, *(f"link set {port} up" for port in (*ports, *uplinks, *bridges))], self._middle)
         shaped = [line for port in ports for line in self.plan.shape.lines(port)]
         shaped += [line for port in uplinks for line in self.plan.uplinks.lines(port)]
-        batch("tc", shaped, self._middle.pid)
+        batch("tc", shaped, self._middle)
 
     def _lay_light(self) -> None:
         """Connect the ports of the switch: host h at h + 1, then the input of the splitter, then its outputs."""
         splitter = self.switch.splitter
         feed, outputs = splitter.input, splitter.outputs
-        middle, names = f"netns {self._middle.pid}", self._names
+        middle, names = f"netns {self._middle}", self._names
         fibers = [
             veth_pair(LIGHT, names.ocs_port(host + 1), MTU, f"netns {self.pid(host)}", middle)
             for host in self.plan.hosts
@@ -223,12 +204,12 @@ class Bed:
         batch("ip", [*fibers, *glass])
         ends = [names.ocs_port(n) for n in range(1, outputs[-1] + 1)]
         ends += [names.splitter_side(n) for n in (feed, *outputs)]
-        batch("ip", [f"link set {end} up" for end in ends], self._middle.pid)
-        self._fabric = OpticalFabric(names, outputs[-1], [splitter], lambda lines: batch("tc", lines, self._middle.pid))
+        batch("ip", [f"link set {end} up" for end in ends], self._middle)
+        self._fabric = OpticalFabric(names, outputs[-1], [splitter], lambda lines: batch("tc", lines, self._middle))
         self._fabric.prepare()
         self._fabric.apply([], [(output, host + 1) for output, host in zip(outputs, self.plan.hosts[1:], strict=True)])
         to_receivers = [names.ocs_port(host + 1) for host in self.plan.hosts[1:]]
-        batch("tc", [line for port in to_receivers for line in self.plan.shape.lines(port)], self._middle.pid)
+        batch("tc", [line for port in to_receivers for line in self.plan.shape.lines(port)], self._middle)
 
     def _bring_up(self, host: int) -> None:
         pid = self.pid(host)
@@ -245,7 +226,6 @@ class Bed:
         batch("tc", [line for interface in interfaces for line in self.plan.shape.lines(interface)], pid)
 
 
-_RECEIVED, _SENT = 0, 8
 _STATISTICS = ("ip", "-json", "-statistics", "link", "show")
 
 
@@ -253,18 +233,6 @@ def _quiet_and_trusting() -> None:
     for interface in ("all", "default"):
         silence_ipv6(interface)
         (Path("/proc/sys/net/ipv4/conf") / interface / "rp_filter").write_text("0")
-
-
-def _let_go(holder: subprocess.Popen[bytes]) -> None:
-    holder.terminate()
-    holder.wait()
-
-
-def _await_namespace(holder: subprocess.Popen[bytes]) -> None:
-    """Wait until the holder has left our namespace: then `mnexec` has become `sleep`."""
-    while Path(f"/proc/{holder.pid}/comm").read_text().strip() != "sleep":
-        if holder.poll() is not None:
-            raise PlanError(f"the process that holds a namespace ended with status {holder.returncode}")
 
 
 @contextmanager

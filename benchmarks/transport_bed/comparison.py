@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transport_bed import contents
-from transport_bed.bed import Bed, Plan
+from transport_bed import script
+from transport_bed.bed import Plan
 from transport_bed.contents import WarmMemory
 from transport_bed.programs import compile_into
 from transport_bed.run import Outcome, transfer
@@ -70,15 +70,13 @@ def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[
 
     Raises CannotRun, HostError.
     """
-    contents.require_room(effort.size, cell.receivers + 1)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in tools}
-    with contents.workshop() as folder, Bed(Plan(cell.receivers, cell.shape)) as bed, ExitStack() as stack:
+    plan = Plan(cell.receivers, cell.shape)
+    with script.bed_and_file(plan, effort.size) as (bed, source), ExitStack() as stack:
         # On unshaped links it would take processor time from the tools.
-        warm = stack.enter_context(WarmMemory(folder)) if cell.shape.rate_mbps else None
-        source = folder / "source"
-        contents.write_random(source, effort.size)
+        warm = stack.enter_context(WarmMemory(source.parent)) if cell.shape.rate_mbps else None
         used = {name: TOOLS[name]() for name in tools}
-        programs = compiled(used.values(), folder)
+        programs = compiled(used.values(), source.parent)
         for number in effort.rounds:
             for name, tool in used.items():
                 if sum(bool(outcome.failure) for outcome in outcomes[name]) < _MAX_FAILURES:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PAPER_NODES = 100
-PAPER_SECONDS = 5e9 / 80e6
-"""The duration of the paper's transfer without failures: 5 GB at 80 MB/s."""
 LONG_ENOUGH = 40.0
 """Seconds of a transfer in which the paper's last failure, at 28 s, has its effect before the end."""
 

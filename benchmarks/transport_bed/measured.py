@@ -21,8 +21,9 @@ _PIECE = 64 << 10
 """Less than any tool writes first, more than the notes that some keep beside the copy."""
 _BLOCK = 512
 """The unit of st_blocks (stat(2)); a tool may set the length of a file before it writes."""
-_NICE, _IDLE = (1,), (3, 4)
-"""Columns of /proc/stat (proc(5)): low-priority work; idle, and waiting for a disk."""
+IDLE, AVAILABLE, BUSY = (3, 4), (1, 3, 4), (0, 1, 2, 5, 6)
+"""Columns of /proc/stat (proc(5)): idle, and waiting for a disk; these and low-priority work, which would give way; all
+work, also that of interrupts, which no process pays for, without the time that other virtual machines had."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +115,14 @@ def _written(folder: Path) -> int:
     return max(sizes)
 
 
-class Idle:
-    """Idle shares of all processors, from 0 to 1, since it was made."""
+class ProcessorTimes:
+    """The times of all processors since it was made."""
 
     def __init__(self) -> None:
         self._before = _times()
 
-    @property
-    def share(self) -> float:
-        """The share of idle time."""
-        return self._share(_IDLE)
-
-    @property
-    def available(self) -> float:
-        """The share of idle time and of time that low-priority work would have given up."""
-        return self._share(_NICE + _IDLE)
-
-    def _share(self, columns: Sequence[int]) -> float:
+    def share(self, columns: Sequence[int]) -> float:
+        """Return the share of these columns, from 0 to 1."""
         passed = [now - before for now, before in zip(_times(), self._before, strict=True)]
         return sum(passed[column] for column in columns) / max(1, sum(passed))
 
@@ -158,7 +150,7 @@ class Processor:
             except OSError:
                 self._leave()
                 self._group = None
-        self._began, self._idle, self._used_before = time.monotonic(), Idle(), self._used()
+        self._began, self._times, self._used_before = time.monotonic(), ProcessorTimes(), self._used()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -177,7 +169,7 @@ class Processor:
         if used is None or self._used_before is None:
             return None
         own = (used - self._used_before) / ((time.monotonic() - self._began) * (os.cpu_count() or 1))
-        return max(0.0, 1 - self._idle.share - own)
+        return max(0.0, 1 - self._times.share(IDLE) - own)
 
     def _used(self) -> float | None:
         if self._group is None:

@@ -1,4 +1,4 @@
-"""A process on a host of the bed."""
+"""A process on a host of a bed."""
 
 from __future__ import annotations
 
@@ -7,39 +7,24 @@ import os
 import queue
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from transport_bed.bed import Bed
+from child import Process
+
 from transport_bed.failures import RunFailed
 
 _GRACE_SECONDS = 2.0
 
 
-class Program:
-    """A running command. Its output goes to `log`; the lines of standard output are also kept here."""
+class Program(Process):
+    """A running command in a session of its own, all of whose output goes to `log`."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a process
-        self, bed: Bed, host: int, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]
-    ) -> None:
-        self.name, self.host = name, host
-        self._log = log
-        self._lines: queue.SimpleQueue[tuple[float, str] | None] = queue.SimpleQueue()
-        with log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                bed.on(host, command),
-                env={**bed.environment, **environment},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-            )
-        self._reader = threading.Thread(target=self._read, name=f"read-{name}", daemon=True)
-        self._reader.start()
+    def __init__(self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(name, command, log, logged=True, env=environment, start_new_session=True)
 
     @property
     def pid(self) -> int:
@@ -100,16 +85,6 @@ class Program:
             raise RunFailed(f"{self.name} did not end in time{self._last_words()}") from None
         return time.monotonic()
 
-    def tell(self, line: str) -> None:
-        """Write a line to its standard input."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        self._process.send_signal(number)
-
     def require_success(self) -> None:
         """Raise RunFailed unless it has ended with status 0."""
         if self._process.poll() != 0:
@@ -132,14 +107,6 @@ class Program:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._reader.join(_GRACE_SECONDS)
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as output, self._log.open("ab") as log:
-            for line in output:
-                self._lines.put((time.monotonic(), line.decode(errors="replace").rstrip("\n")))
-                log.write(line)
-        self._lines.put(None)
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]

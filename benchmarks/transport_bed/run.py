@@ -21,7 +21,6 @@ from transport_bed.tools.tool import Tool
 
 _PREPARATION_SECONDS = 60.0
 _LOOK_SECONDS = 0.001
-_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,14 @@ class Outcome:
 
 @dataclass
 class Run:
-    """The hosts, the file, the folder of the copies, and the deadline (time.monotonic) of a transfer."""
+    """The hosts, the file, the folder of the copies, the deadline (time.monotonic) of a transfer, and its receivers."""
 
     bed: Bed
     source: Path
     folder: Path
     programs_folder: Path
     deadline: float
+    receivers: Sequence[int]
     started: float = 0.0
     programs: list[Program] = field(default_factory=list)
 
@@ -50,11 +50,6 @@ class Run:
         self.started = time.monotonic()
         self.deadline = self.started + limit_seconds
         return self.started
-
-    @property
-    def receivers(self) -> Sequence[int]:
-        """The hosts that receive."""
-        return self.bed.plan.hosts[1:]
 
     @property
     def size(self) -> int:
@@ -70,11 +65,11 @@ class Run:
         return self.directory(receiver) / self.source.name
 
     def start(
-        self, host: int, name: str, command: Sequence[str | Path], environment: Mapping[str, str] = _NOTHING
+        self, host: int, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
     ) -> Program:
         """Start a program on a host; it ends with the run."""
-        words, log = [str(word) for word in command], self.folder / f"{name}-{host}.log"
-        program = Program(self.bed, host, f"{name} on h{host}", words, log, environment)
+        words, log = self.bed.on(host, [str(word) for word in command]), self.folder / f"{name}-{host}.log"
+        program = Program(f"{name} on h{host}", words, log, {**self.bed.environment, **(environment or {})})
         self.programs.append(program)
         return program
 
@@ -82,11 +77,11 @@ class Run:
         """Start a program on the sender's host."""
         return self.start(SENDER, name, command)
 
-    def start_receivers(self, name: str, command: Sequence[str | Path], *, ready: str) -> list[Program]:
-        """Start a program on every receiver, with the path of its copy as the last word; wait for the line `ready`."""
+    def start_receivers(self, name: str, command: Sequence[str | Path]) -> list[Program]:
+        """Start a program on every receiver, with the path of its copy as the last word; wait for "ready"."""
         started = [self.start(receiver, name, [*command, self.output(receiver)]) for receiver in self.receivers]
         for program in started:
-            program.await_line(ready, self.deadline)
+            program.await_line("ready", self.deadline)
         return started
 
     def await_outputs(self, sender: Program) -> float:
@@ -133,7 +128,8 @@ def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: 
     """Make a run whose copies are in `parent`, or beside `source`; end its programs and delete them."""
     folder = (parent or source.parent) / "run"
     folder.mkdir()
-    run = Run(bed, source, folder, programs_folder or folder, time.monotonic() + _PREPARATION_SECONDS)
+    deadline = time.monotonic() + _PREPARATION_SECONDS
+    run = Run(bed, source, folder, programs_folder or folder, deadline, bed.plan.hosts[1:])
     for receiver in run.receivers:
         run.directory(receiver).mkdir()
     try:

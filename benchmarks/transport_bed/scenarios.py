@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -60,15 +60,10 @@ class Scenario:
         """The rate of the link of a host."""
         return self.plan(self.receivers[0]).shape.rate_mbps
 
-    @contextmanager
-    def distances(self, bed: Bed) -> Iterator[None]:
+    def distances(self, bed: Bed) -> AbstractContextManager[None]:
         """Add `one_way_ms` to a bed."""
         pairs = [pair for pair in combinations(bed.plan.hosts, 2) if pair != (SENDER, 1)]
-        if not self.one_way_ms or not pairs:
-            yield
-            return
-        with apart(bed, pairs, self.one_way_ms):
-            yield
+        return apart(bed, pairs, self.one_way_ms) if self.one_way_ms and pairs else nullcontext()
 
 
 def racks(receivers: int) -> Plan:

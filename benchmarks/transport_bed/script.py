@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import machine
 from tqdm import tqdm
 
+from blast_sim.base.options import whole_number
 from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError
 from transport_bed import contents
@@ -18,30 +20,18 @@ from transport_bed.bed import Bed, Plan
 from transport_bed.failures import CannotRun
 
 DONE, MISSED, WRONG_INPUT, ENDED = 0, 1, 2, 143
-_MAX_COUNT = 1_000_000
+count = whole_number(1, 1_000_000)
+"""Parses the number of an option."""
 
 Result = TypeVar("Result")
 
 
 def parser(text: str | None, megabytes: int, repeats: int) -> argparse.ArgumentParser:
-    """Return a parser with the options that all scripts have."""
-    result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Return a parser with the options that most scripts with a bed have."""
+    result = machine.parser(text)
     result.add_argument("--megabytes", type=count, default=megabytes, help=f"size of the file (default: {megabytes})")
     result.add_argument("--repeats", type=count, default=repeats, help=f"rounds that count (default: {repeats})")
-    result.add_argument("--json", action="store_true")
     return result
-
-
-def count(text: str) -> int:
-    """Parse a whole number from 1 on."""
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _MAX_COUNT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {_MAX_COUNT}")
-    return int(text)
-
-
-def counts(text: str) -> list[int]:
-    """Parse such numbers, with commas between them."""
-    return [count(one) for one in text.split(",")]
 
 
 def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:

@@ -8,9 +8,11 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from set_up import SetUp
 
 import blast_transport
 from transport_bed.bed import Bed
@@ -43,10 +45,6 @@ class Struck:
     """Until the sender ended."""
     report: dict[str, Any]
     wrong: tuple[str, ...]
-
-
-def nothing(_tool: Blast, _run: Run) -> None:
-    """Strike nobody."""
 
 
 def at_half(victims: Collection[int], number: signal.Signals) -> Strike:
@@ -120,7 +118,7 @@ def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
     *,
     limit_seconds: float,
     victims: Collection[int] = (),
-    strike: Strike = nothing,
+    strike: Strike | None = None,
     all_victims_fail: bool = True,
 ) -> Struck:
     """Carry the file once. The report must name all victims that fail and no other receiver."""
@@ -134,12 +132,13 @@ def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
 
 
 def watched(  # noqa: PLR0913 - those of struck_transfer
-    tool: Blast, run: Run, limit_seconds: float, strike: Strike, *, victims: set[int], failing: set[int]
+    tool: Blast, run: Run, limit_seconds: float, strike: Strike | None, *, victims: set[int], failing: set[int]
 ) -> Struck:
     """Carry the file once to receivers that listen. Raises RunFailed."""
     started = run.begin(limit_seconds)
     sender = tool.start_sender(run)
-    strike(tool, run)
+    if strike is not None:
+        strike(tool, run)
     try:
         ended = _received(tool, run, [receiver for receiver in run.receivers if receiver not in victims])
     except RunFailed as failure:
@@ -196,19 +195,7 @@ def _failed_in(report: dict[str, Any]) -> set[str]:
     return {one["name"] for one in report.get("receivers", ()) if not one["complete"]}
 
 
-@dataclass
-class _SomeRun(Run):
-    """A run to some of the receivers only."""
-
-    some: Sequence[int] = ()
-
-    @property
-    def receivers(self) -> Sequence[int]:
-        """The hosts that receive."""
-        return self.some
-
-
-class Standing:
+class Standing(SetUp):
     """Receivers that stay up for several transfers of `source` by `tool`; those that fail are restarted.
 
     Raises RunFailed, HostError.
@@ -216,26 +203,19 @@ class Standing:
 
     def __init__(self, tool: Blast, bed: Bed, source: Path) -> None:
         self._tool, self._bed, self._source = tool, bed, source
-        self._undo = ExitStack()
 
-    def __enter__(self) -> Standing:
-        with ExitStack() as undo:
-            package = Path(blast_transport.__file__).parent
-            undo.enter_context(compiled_once(package, self._source.parent / "bytecode"))
-            self._run = undo.enter_context(opened(self._bed, self._source))
-            self._allow(len(self._run.receivers))
-            self._tool.prepare(self._run)
-            self._warm(self._run.receivers)
-            self._undo = undo.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._undo.close()
+    def _set_up(self, undo: ExitStack) -> None:
+        package = Path(blast_transport.__file__).parent
+        undo.enter_context(compiled_once(package, self._source.parent / "bytecode"))
+        self._run = undo.enter_context(opened(self._bed, self._source))
+        self._allow(len(self._run.receivers))
+        self._tool.prepare(self._run)
+        self._warm(self._run.receivers)
 
     def carry(self, limit_seconds: float, mode: FailureMode | None = None, moments: Moments = ()) -> Struck:
         """Carry the file once while receivers fail, then restore them. Raises RunFailed."""
         victims = {victim for _, some in moments for victim in some}
-        strike = nothing if mode is None else at_moments(moments, mode.strike)
+        strike = None if mode is None else at_moments(moments, mode.strike)
         try:
             struck = watched(self._tool, self._run, limit_seconds, strike, victims=victims, failing=victims)
         except RunFailed as failure:
@@ -271,7 +251,7 @@ class Standing:
         for start in range(0, len(receivers), _WARM_AT_ONCE):
             some = receivers[start : start + _WARM_AT_ONCE]
             self._allow(len(some))
-            run = _SomeRun(self._bed, small, self._run.folder, self._run.folder, self._run.deadline, some=some)
+            run = replace(self._run, source=small, receivers=some, programs=[])
             sender = self._tool.start_sender(run)
             try:
                 for receiver in some:

@@ -15,37 +15,32 @@ from pathlib import Path
 
 from child import Child
 from control_plane_rig import CONTROLLER, FIRST_OPTICAL_PORT, START_SECONDS, await_devices, tors_command
+from set_up import SetUp
 from transport_bed.bed import SENDER, Bed
 
+from blast_client import Client
 from mininet_topos.namespace import run_in_network_of
 
 
-class Granting:
+class Granting(SetUp):
     """The controller of a bed with shaped links, ended on exit. Raises ChildFailed, TimeoutError."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
-        self._undo = ExitStack()
         self.thrift = ""
         """Its address on the sender's host."""
 
-    def __enter__(self) -> Granting:
-        with ExitStack() as undo:
-            folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="blast-granting-")))
-            tl1 = self._start(undo, folder, "optical switch", self._switch_command())["tl1"]
-            config = folder / "blast.toml"
-            config.write_text(self._config(folder, tl1))
-            command = [*CONTROLLER, "controller", "run", "--config", str(config)]
-            ready = self._start(undo, folder, "controller", command)
-            self.thrift = ready["thrift"]
-            tors = tors_command(ready["openflow"], len(self._bed.plan.hosts), str(FIRST_OPTICAL_PORT))
-            self._start(undo, folder, "ToRs", tors)
-            run_in_network_of(self._bed.pid(SENDER), lambda: await_devices(self.thrift))
-            self._undo = undo.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._undo.close()
+    def _set_up(self, undo: ExitStack) -> None:
+        folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="blast-granting-")))
+        tl1 = self._start(undo, folder, "optical switch", self._switch_command())["tl1"]
+        config = folder / "blast.toml"
+        config.write_text(self._config(folder, tl1))
+        command = [*CONTROLLER, "controller", "run", "--config", str(config)]
+        ready = self._start(undo, folder, "controller", command)
+        self.thrift = ready["thrift"]
+        tors = tors_command(ready["openflow"], len(self._bed.plan.hosts), str(FIRST_OPTICAL_PORT))
+        self._start(undo, folder, "ToRs", tors)
+        run_in_network_of(self._bed.pid(SENDER), lambda: await_devices(Client(self.thrift)))
 
     def _start(self, undo: ExitStack, folder: Path, name: str, command: list[str]) -> dict[str, str]:
         child = Child(name, self._bed.on(SENDER, command), folder / "log")

@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 
 from transport_bed.bed import PACKETS, SENDER, Bed
 from transport_bed.failures import RunFailed
-from transport_bed.measured import Idle
+from transport_bed.measured import IDLE, ProcessorTimes
 from transport_bed.program import Program
 from transport_bed.run import Run, opened
 from transport_bed.tools.blast import BlastOptical, secret_file
+from transport_bed.tools.tool import derive
 
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
 
@@ -91,12 +92,12 @@ def pushed(way: Way, bed: Bed, source: Path, limit_seconds: float) -> Pushed:
         try:
             way.prepare(run)
             way.push(run, SMALL)
-            sent, idle = bed.sent_bytes(SENDER), Idle()
+            sent, times = bed.sent_bytes(SENDER), ProcessorTimes()
             run.begin(limit_seconds)
             push = way.push(run, WEIGHTS)
         except RunFailed as error:
             return Pushed(limit_seconds, 0.0, 0.0, str(error))
-        share, copies = idle.share, (bed.sent_bytes(SENDER) - sent) / run.size
+        share, copies = times.share(IDLE), (bed.sent_bytes(SENDER) - sent) / run.size
         wrong = set(push.digests) != {zlib.crc32(source.read_bytes())} or len(push.digests) != len(run.receivers)
         failure = f"the receivers' checksums are {push.digests}, not those of what was sent" if wrong else ""
         return Pushed(max(push.held) - push.began, copies, share, failure)
@@ -149,14 +150,6 @@ class ByLight(_Ordered):
         return done
 
 
-class ByPipeline(ByLight):
-    """The same without a controller."""
-
-    name = "pipeline"
-    title = "Blast along a pipeline"
-    carrier = PIPELINE
-
-
 class Gloo(_Ordered):
     """`torch.distributed.broadcast` with gloo over packets, all weights in one call; the group is joined before."""
 
@@ -181,14 +174,6 @@ class Gloo(_Ordered):
         ranks = [run.start(host, "rank", [*words, str(host), self.split], environment) for host in hosts]
         self._sender, *self._receivers = ranks
         self._await_ready(run)
-
-
-class GlooByLayers(Gloo):
-    """A call for each layer: its tree can overlap them."""
-
-    name = "gloo-layers"
-    title = "gloo's broadcast, layer by layer"
-    split = "layers"
 
 
 class Ray(Way):
@@ -250,5 +235,8 @@ def _runs(python: Path, program: str) -> bool:
         return False
 
 
+ByPipeline = derive(ByLight, "pipeline", "Blast along a pipeline", carrier=PIPELINE)
+# Its tree can overlap the layers.
+GlooByLayers = derive(Gloo, "gloo-layers", "gloo's broadcast, layer by layer", split="layers")
 WAYS: dict[str, type[Way]] = {way.name: way for way in (ByLight, ByPipeline, Gloo, GlooByLayers, Ray)}
 """By name, in the order of tables."""

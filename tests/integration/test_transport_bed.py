@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,11 @@ from mininet_topos import cleanup
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("cc") is None, reason="needs root and a C compiler"),
+    pytest.mark.usefixtures("benchmarks_on_path"),
 ]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZE = 2_000_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 def test_tools_are_run_and_checked_on_a_bed_that_goes():
@@ -97,7 +90,7 @@ def test_light_goes_one_way_and_dark_when_it_is_withdrawn():
 
         assert heard(SENDER) == [0, 1042, 1042]
         assert heard(1) == [0, 0, 0]
-        bed.withdraw_light()
+        bed._fabric.apply([(1, bed.switch.splitter.input)], [])
         assert heard(SENDER) == [0, 0, 0]
         bed.grant_light()
         assert heard(SENDER) == [0, 1042, 1042]

@@ -7,8 +7,6 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,14 +16,7 @@ from mininet_topos.errors import HostError
 from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
+pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
 
 
 def row(tool: str, rate: float | None, receivers: int, gbps: float) -> dict[str, object]:
@@ -69,10 +60,10 @@ class BedThatStays:
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_results_are_printed_although_the_bed_is_not_removed(monkeypatch, capsys, form):
     import transport
-    from transport_bed import comparison
+    from transport_bed import comparison, script
     from transport_bed.run import Outcome
 
-    monkeypatch.setattr(comparison, "Bed", BedThatStays)
+    monkeypatch.setattr(script, "Bed", BedThatStays)
     monkeypatch.setattr(comparison, "transfer", lambda *_: Outcome(0.5, "", {}))
     words = ["--cells", "unshaped:1 unshaped:2", "--tools", "floor", "--megabytes", "1", "--repeats", "1"]
     monkeypatch.setattr(sys, "argv", ["transport.py", *words, *form])

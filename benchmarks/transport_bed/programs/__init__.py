@@ -10,14 +10,9 @@ from pathlib import Path
 from transport_bed.failures import CannotRun
 
 HERE = Path(__file__).resolve().parent
-_HOW = {
-    "floor": ("cc",),
-    "naive_tcp": ("cc",),
-    "mpi_broadcast": ("mpicc",),
-    "rsh": ("cc",),
-    "lossy": ("cc", "-shared", "-fPIC"),
-    "slow_store": ("cc", "-shared", "-fPIC"),
-}
+_PLAIN, _SHARED = ("cc",), ("cc", "-shared", "-fPIC")
+_HOW = {"mpi_broadcast": ("mpicc",), "lossy": _SHARED, "slow_store": _SHARED}
+"""The compiler and its options, if not `_PLAIN`."""
 _CRATES = ("verifying",)
 """Those in Rust, which are crates of the workspace."""
 _BUILD = ("build", "--quiet", "--release", "-p")
@@ -31,7 +26,7 @@ def compile_into(folder: Path, program: str) -> Path:
         _compile(program, [str(_CHECKOUT / "scripts" / "cargo"), *_BUILD, program])
         shutil.copy(_CHECKOUT / "target" / "release" / program, compiled)
     else:
-        _compile(program, [*_HOW[program], "-O2", "-Wall", "-o", str(compiled), str(HERE / f"{program}.c")])
+        _compile(program, [*_HOW.get(program, _PLAIN), "-O2", "-Wall", "-o", str(compiled), str(HERE / f"{program}.c")])
     return compiled
 
 

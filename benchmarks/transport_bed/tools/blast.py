@@ -5,16 +5,15 @@ Receivers do not sync their files, as those of the peers do not; agents that `--
 
 from __future__ import annotations
 
-import secrets
 import sys
-import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mininet_topos.agents import BLAST, write_new_secret
 from transport_bed.bed import SENDER
 from transport_bed.program import Program, await_exits, await_received
 from transport_bed.tools.peers import Served, as_ssh
-from transport_bed.tools.tool import Sent, Tool
+from transport_bed.tools.tool import Sent, Tool, derive
 
 if TYPE_CHECKING:
     from transport_bed.run import Run
@@ -29,10 +28,7 @@ _UNSHAPED_MBPS = 100_000
 def secret_file(run: Run) -> Path:
     """Return the file with the secret of a run."""
     path = run.folder / "secret"
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_hex(32))
-    return path
+    return path if path.exists() else write_new_secret(path)
 
 
 class Blast(Tool):
@@ -105,36 +101,10 @@ class BlastOptical(Blast):
         return [*super().carrier_options(run), *group]
 
 
-class BlastPipeline(Blast):
-    """From host to host, over packets."""
-
-    name = "pipeline"
-    title = "Blast, pipeline"
-    carrier = "pipeline"
-
-
-class OpticalByPython(BlastOptical):
-    """By light, without the compiled engine."""
-
-    name = "optical-python"
-    title = "Blast, optical, Python's engine"
-    engine = "python"
-
-
-class PipelineByPython(BlastPipeline):
-    """From host to host, without the compiled engine."""
-
-    name = "pipeline-python"
-    title = "Blast, pipeline, Python's engine"
-    engine = "python"
-
-
-class BlastUnicast(Blast):
-    """One copy for each receiver, over packets."""
-
-    name = "unicast"
-    title = "Blast, one copy for each"
-    carrier = "unicast"
+BlastPipeline = derive(Blast, "pipeline", "Blast, pipeline", carrier="pipeline")
+BlastUnicast = derive(Blast, "unicast", "Blast, one copy for each", carrier="unicast")
+OpticalByPython = derive(BlastOptical, "optical-python", "Blast, optical, Python's engine", engine="python")
+PipelineByPython = derive(BlastPipeline, "pipeline-python", "Blast, pipeline, Python's engine", engine="python")
 
 
 class BlastSend(Served):
@@ -153,9 +123,8 @@ class BlastSend(Served):
 
     def send(self, run: Run) -> Sent:
         """Wait for the copies, which are named when verified."""
-        blast = str(Path(sysconfig.get_path("scripts")) / "blast")
         words = ["--ssh", "--ssh-folder", str(self._folders / "{host}"), "--order", "given", "--via", "pipeline"]
-        command = [blast, "send", str(run.source), "--to", ",".join(self.addresses(run)), *words]
+        command = [BLAST, "send", str(run.source), "--to", ",".join(self.addresses(run)), *words]
         sender = run.start(SENDER, "blast", command, as_ssh(run))
         ended = run.await_outputs(sender)
         await_exits([sender], run.deadline)

@@ -21,7 +21,7 @@ from transport_bed.bed import PACKETS, SENDER
 from transport_bed.failures import RunFailed
 from transport_bed.program import Program, await_exits, await_received
 from transport_bed.programs import HERE
-from transport_bed.tools.tool import Sent, Tool
+from transport_bed.tools.tool import Sent, Tool, derive
 
 if TYPE_CHECKING:
     from transport_bed.run import Run
@@ -44,7 +44,7 @@ class Floor(Tool):
     def prepare(self, run: Run) -> None:
         """Start them; they wait for a line."""
         program = str(run.programs_folder / "floor")
-        self._writers = run.start_receivers(self.name, [program, str(run.size)], ready="ready")
+        self._writers = run.start_receivers(self.name, [program, str(run.size)])
 
     def send(self, run: Run) -> Sent:
         """Let them go."""
@@ -66,7 +66,7 @@ class NaiveTcp(Tool):
     def prepare(self, run: Run) -> None:
         """Let the receivers listen."""
         command = [str(run.programs_folder / self.receives), "receive", _NAIVE_PORT]
-        self.receivers = run.start_receivers(self.name, command, ready="ready")
+        self.receivers = run.start_receivers(self.name, command)
 
     def send(self, run: Run) -> Sent:
         """Wait for the copies, which are named when complete."""
@@ -98,28 +98,25 @@ class VerifyingTcp(NaiveTcp):
         return ended, {"since_first_byte": ended - began}
 
 
-class VerifyingFloor(Tool):
+class VerifyingFloor(Floor):
     """N processes that digest and write pieces of 64,064 bytes from the cache, and one that digests."""
 
     name = "verifying_floor"
     title = "floor: N processes digest and write, one more digests"
     programs = ("verifying",)
-    carries = False
 
     def prepare(self, run: Run) -> None:
         """Start them; they wait for a line."""
         program, size = str(run.programs_folder / "verifying"), str(run.size)
         digesting = run.start_sender(self.name, [program, "digest", size])
-        self._all = [*run.start_receivers(self.name, [program, "floor", size], ready="ready"), digesting]
+        self._writers = [*run.start_receivers(self.name, [program, "floor", size]), digesting]
         digesting.await_line("ready", run.deadline)
 
     def send(self, run: Run) -> Sent:
         """Let them go."""
-        for one in self._all:
-            one.tell("go")
-        began, ended = await_received(self._all, run.deadline)
-        await_exits(self._all, run.deadline)
-        return time.monotonic(), {"since_first_byte": ended - began}
+        finished, _ = super().send(run)
+        began, ended = await_received(self._writers, run.deadline)
+        return finished, {"since_first_byte": ended - began}
 
 
 _UDPCAST = ("--interface", PACKETS, "--nokbd", "--no-progress")
@@ -221,8 +218,7 @@ class Served(Tool):
 
     programs: ClassVar[tuple[str, ...]] = ("rsh",)
 
-    def __init__(self) -> None:
-        self.order: Sequence[int] = ()
+    order: Sequence[int] = ()
 
     def prepare(self, run: Run) -> None:
         """Serve remote shells, each in the folder of its receiver, on hosts with names of their own."""
@@ -314,20 +310,8 @@ class TakTuk(Served):
         return time.monotonic(), {}
 
 
-class TakTukChain(TakTuk):
-    """Arity 1."""
-
-    name = "taktuk-chain"
-    title = "TakTuk, chain"
-    arity = 1
-
-
-class TakTukTree(TakTuk):
-    """Arity 2."""
-
-    name = "taktuk-tree"
-    title = "TakTuk, binary tree"
-    arity = 2
+TakTukChain = derive(TakTuk, "taktuk-chain", "TakTuk, chain", arity=1)
+TakTukTree = derive(TakTuk, "taktuk-tree", "TakTuk, binary tree", arity=2)
 
 
 def below(addresses: Sequence[str], arity: int) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 if TYPE_CHECKING:
     from transport_bed.run import Run
 
+Kind = TypeVar("Kind")
 Sent = tuple[float, dict[str, Any]]
 """The time (time.monotonic) when every receiver had the whole file, and what else the tool reported."""
 
@@ -39,3 +40,8 @@ class Tool(ABC):
     @abstractmethod
     def send(self, run: Run) -> Sent:
         """Start the sender and wait until every receiver has the whole file. Raises RunFailed."""
+
+
+def derive(base: type[Kind], name: str, title: str, **attributes: object) -> type[Kind]:
+    """Return a subclass with another name, title, and other class attributes."""
+    return cast("type[Kind]", type(name, (base,), {"name": name, "title": title, **attributes}))
