@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from mininet_topos.netdev import batch, query
 from mininet_topos.optical_fabric import OpticalFabric
 from mininet_topos.plan import LabPlan
 from tests.support.waiting import at_rest, eventually
+from tests.unit.conftest import benchmarks_on_path  # noqa: F401 - the fixture
 
 if TYPE_CHECKING:
     from mininet_topos.lab import Lab
@@ -86,3 +88,11 @@ def emit(interface: str, frames: int) -> None:
         for _ in range(frames):
             sender.send(frame)
         eventually(lambda: interface_traffic(interface).sent_packets >= before + frames, "the transmitter to send")
+
+
+@pytest.fixture
+def file(tmp_path: Path, content: bytes) -> Path:
+    """A file with the module's `content`."""
+    path = tmp_path / "content.bin"
+    path.write_bytes(content)
+    return path

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,57 @@ from blast_transport.remote.start import StartedAgents, StartOptions, started_ag
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from tests.support.ssh_server import SshServer, lacks
+from tests.support.ssh_server import Sshd, lacks
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")
+
+
+class SshServer(Sshd):
+    """Hosts that agents are started on (addresses of 127.0.0.0/8); `faults` are Match blocks for some of them."""
+
+    def __init__(self, folder: Path, hosts: list[str], faults: Mapping[str, str]) -> None:
+        lines = [
+            "PermitRootLogin prohibit-password",
+            "PasswordAuthentication no",
+            f"SetEnv PATH={Path(sys.executable).parent}:/usr/bin:/bin TMPDIR={folder}/tmp HOME={folder}",
+        ]
+        for host, block in faults.items():
+            lines += [f"Match LocalAddress {host}", *(f"  {line}" for line in block.format(folder=folder).splitlines())]
+        (folder / "none").touch()
+        (folder / "tmp").mkdir()
+        super().__init__(folder, hosts, *lines)
+
+    @property
+    def ssh_options(self) -> str:
+        """What makes ssh a client of this server and of nothing else."""
+        folder = self.folder
+        return (
+            f"-F none -i {folder}/user_key -oIdentitiesOnly=yes -oUserKnownHostsFile={folder}/known_hosts "
+            "-oGlobalKnownHostsFile=/dev/null -oStrictHostKeyChecking=yes"
+        )
+
+    @property
+    def left(self) -> list[Path]:
+        """What is in the hosts' temporary folder."""
+        return sorted((self.folder / "tmp").iterdir())
+
+    @contextmanager
+    def running(self) -> Iterator[SshServer]:
+        """Serve; the server's children end with it."""
+        process = self.start()
+        try:
+            yield self
+        finally:
+            process.terminate()
+            process.wait(30)
+
+    def forget(self, host: str) -> None:
+        """The client does not know the key of this host."""
+        path = self.folder / "known_hosts"
+        kept = [line for line in path.read_text().splitlines() if not line.startswith(f"[{host}]:")]
+        path.write_text("\n".join(kept) + "\n")
+
 
 GOOD = [f"127.0.0.{number}" for number in range(2, 5)]
 NOBODY = "127.0.0.40"
@@ -70,20 +118,14 @@ def incoming(tmp_path: Path) -> Path:
     return folder
 
 
-def own_descendants() -> set[int]:
+def own_descendants(pid: int | str = "self") -> set[int]:
     """Processes that come from this one, however far."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found, grown = {os.getpid()}, True
-    while grown:
-        new = {pid for pid, parent in parents.items() if parent in found} - found
-        found, grown = found | new, bool(new)
-    return found - {os.getpid()}
+    found: set[int] = set()
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        # A process, or a thread, may have ended meanwhile.
+        with suppress(OSError):
+            found.update(map(int, children.read_text().split()))
+    return found.union(*map(own_descendants, found))
 
 
 def reached(agents: StartedAgents) -> set[str]:

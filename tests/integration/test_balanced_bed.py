@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from mininet_topos import cleanup
 from mininet_topos.sites import presets
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("benchmarks_on_path")]
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZE = 1_500_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 def test_a_transfer_is_timed_by_its_sender_and_its_copies_are_compared():

@@ -250,20 +250,6 @@ def test_second_controller_on_same_journal_does_not_start(manager):
     assert "journal" in done.stderr and f"in use by process {manager.process.pid}" in done.stderr
 
 
-def test_draining_is_asked_about_without_being_changed(manager):
-    """`drain status` leaves the argument `on` out of the call, which must not count as off."""
-    thrift = manager.start()
-
-    def drain(what: str) -> dict[str, object]:
-        command = [BLAST, "drain", what, "--controller", thrift, "--json"]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout)
-
-    assert drain("status") == {"draining": False, "active": 0, "pending": 0}
-    assert drain("on")["draining"] is True
-    assert drain("status")["draining"] is True
-    assert drain("off")["draining"] is False
-
-
 def test_no_secret_is_logged(manager, tmp_path):
     secret = tmp_path / "password"
     secret.write_text("open-sesame-7\n")

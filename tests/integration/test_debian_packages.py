@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.bare, pytest.mark.test_all, pytest.mark.timeout(3600)]
 
 def test_packages_and_guides_install_upgrade_and_remove_on_a_bare_system() -> None:
     """Of the last commit, as bare-debian takes it."""
-    words = ["scripts/bare-debian", "python3", "tests/support/bare_installation.py"]
+    words = ["scripts/bare-debian", "python3", "-m", "tests.support.bare_installation"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     told = [line for line in done.stdout.splitlines() if line.startswith("held: ")]
     assert (done.returncode, len(told)) == (0, STEPS), f"{done.stdout}{done.stderr[-4000:]}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -13,19 +12,11 @@ from mininet_topos import cleanup
 from mininet_topos.netdev import query
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("benchmarks_on_path")]
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZE = 2_000_000
 VICTIMS = {"killed": 2, "frozen": 4, "vanished": 5}
 LIMIT = 240.0
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 def every_mode() -> Any:

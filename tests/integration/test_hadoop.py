@@ -22,7 +22,8 @@ from tests.integration.test_java_client import (  # noqa: F401 - one is the fixt
     jar,
     maven,
 )
-from tests.support.spark_cluster import BLAST, configured_agent
+from tests.support.spark_cluster import BLAST
+from tests.support.transport_hosts import agent_process
 
 pytestmark = [pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(BUILD_SECONDS + 600)]
 
@@ -117,8 +118,8 @@ def agent(folder: Path, secret: Path) -> Iterator[int]:
         f'[agent]\nlisten = "127.0.0.1:0"\ndurable = false\nfile_mode = "0644"\n'
         f'[[folder]]\nname = "{FOLDER}"\npath = "{folder}"\n[access]\nsecret_file = "{secret}"\n'
     )
-    with configured_agent(config) as port:
-        yield port
+    with agent_process(config) as running:
+        yield running.port
 
 
 def _class_path() -> str:

@@ -81,11 +81,6 @@ def test_a_file_and_a_folder_go_by_light_with_nothing_but_names(room, file: Path
         assert seen(room[1].folder(host) / "folder") == seen(folder)
 
 
-def test_a_host_that_is_misspelt_is_told_the_nearest(room, file: Path) -> None:
-    said = room[0].host("r1h1").cmd(f"blast send {file} --to r2h2")
-    assert "did you mean r2h1 where it says r2h2?" in said
-
-
 def test_what_was_rebooted_serves_again(room, prompt: LabPrompt, file: Path, capsys) -> None:
     for thing in ("r2", "ocs1", "controller", "r2h1"):
         prompt.onecmd(f"reboot {thing}")

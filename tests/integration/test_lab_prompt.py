@@ -55,12 +55,7 @@ class Terminal:
         os.close(self._master)
 
 
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """A lab of two racks without a controller. Its home is empty: no history of somebody else's prompt."""
-    blast = str(Path(sys.executable).with_name("blast"))
-    up = [blast, "lab", "up", "--racks", "2", "--no-controller", "--no-agents"]
-    terminal = Terminal(up, {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}, tmp_path)
+def ended_with_its_labs(terminal: Terminal) -> Iterator[Terminal]:
     try:
         yield terminal
     finally:
@@ -68,6 +63,15 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         terminal.close()
         for lab in labs:
             down(lab)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """A lab of two racks without a controller. Its home is empty: no history of somebody else's prompt."""
+    blast = str(Path(sys.executable).with_name("blast"))
+    up = [blast, "lab", "up", "--racks", "2", "--no-controller", "--no-agents"]
+    terminal = Terminal(up, {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}, tmp_path)
+    yield from ended_with_its_labs(terminal)
 
 
 SAID = {

@@ -17,7 +17,8 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.measuring.flows import HERE, SHORT, measure_flows
 from tests.support.interrupted import ended, members, started
-from tests.support.measured_hosts import BLAST, Process, host_process
+from tests.support.measured_hosts import host_process
+from tests.support.transport_hosts import BLAST, Process
 from tests.support.waiting import HANGING, eventually
 
 QUICK = ("--root", "here", "--bytes", "1MiB")
@@ -31,7 +32,7 @@ def blast(*words: object, given: str = "") -> tuple[int, str, str]:
 
 
 def named(*hosts: Process) -> str:
-    return ",".join(one.written for one in hosts)
+    return ",".join(f"{one.name}=127.0.0.1:{one.port}" for one in hosts)
 
 
 def write_secret(path: Path, secret: str) -> Path:

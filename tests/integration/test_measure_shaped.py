@@ -1,59 +1,47 @@
-"""Rates that are measured do not exceed those that interfaces were shaped to, in network namespaces."""
+"""Rates that are measured do not exceed those that links were shaped to, between emulated sites."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.support.measured_hosts import BLAST, host_process
-from tests.support.shaped_hosts import Plant, Shape, plant
+from mininet_topos.agents import BLAST, PORT
+from mininet_topos.sites import plan
+from mininet_topos.sites.agents import agents_on
+from mininet_topos.sites.plan import SitesPlan
+from mininet_topos.sites.sites import Sites
 
 pytestmark = pytest.mark.lab
 
-SECRET = "0123456789abcdef" * 2
-DATA = 1448 / 1514
-"""Of what is on the wire, with TCP's time stamps and without what Ethernet adds around its frames."""
 NEAR = 0.15
 """A machine that does something else measures less than there is, and never more."""
-
-STARVED = (3, 2)
+STARVED = ("h3", "h2")
 """A link over which next to nothing comes in time, nor what acknowledges the other direction."""
-SHAPE = Shape(
-    links={(0, 1): 100, (0, 2): 40, (0, 3): 60, (1, 2): 20, (1, 3): 80, (2, 1): 90, (2, 3): 30, (3, 1): 70}
-    | {STARVED: 0.008},
-    out={0: 120, 1: 200, 2: 60, 3: 200},
-    into={1: 110, 2: 200, 3: 90},
-)
+STARVED_BPS = 8e3
+MBPS = {"h0": {"h1": 100, "h2": 40, "h3": 60}, "h1": {"h2": 20, "h3": 80}, "h2": {"h1": 90, "h3": 30}, "h3": {"h1": 70}}
+LINKS = {(start, end): mbps * 1e6 for start, ends in MBPS.items() for end, mbps in ends.items()}
+OUT = {"h0": 120e6, "h1": 200e6, "h2": 60e6, "h3": 200e6}
+INTO = {"h1": 110e6, "h2": 200e6, "h3": 90e6}
 
 
-@contextmanager
-def measuring(folder: Path) -> Iterator[Plant]:
-    """Hosts of which all but number 0, the root, have an agent."""
-    (folder / "secret").touch(mode=0o600)
-    (folder / "secret").write_text(SECRET)
-    with plant(4, SHAPE) as made, ExitStack() as stack:
-        for number in range(1, made.count):
-            listen = f'[agent]\nlisten = "{made.address(number)}:9095"\n[access]\nsecret_file = "{folder}/secret"'
-            stack.enter_context(host_process(folder, f"h{number}", listen, made.inside(number)))
-        yield made
-
-
-def test_measured_rates_do_not_exceed_those_of_the_links(tmp_path):
-    with measuring(tmp_path) as made:
-        to = ",".join(f"h{number}={made.address(number)}" for number in range(1, made.count))
-        words = ["measure", "--hosts", to, "--root", "h0", "--secret-file", str(tmp_path / "secret"), "--json"]
-        done = subprocess.run(made.inside(0, *BLAST, *words), capture_output=True, text=True, check=False)
+def test_measured_rates_do_not_exceed_those_of_the_links(monkeypatch):
+    """The root h0 measures; what the others send it, which nobody measures, has no limit of its own."""
+    # The emulation is for links that TCP can use.
+    monkeypatch.setattr(plan, "LEAST_BPS", STARVED_BPS)
+    back = {(host, "h0"): 200e6 for host in INTO}
+    shape = SitesPlan(tuple(OUT), {**LINKS, **back, STARVED: STARVED_BPS}, OUT, INTO)
+    with Sites(shape) as sites, agents_on(sites) as agents:
+        to = ",".join(f"{host}={sites.address(host)}:{PORT}" for host in INTO)
+        secret = str(agents.places.secret)
+        words = [BLAST, "measure", "--hosts", to, "--root", "h0", "--secret-file", secret, "--json"]
+        done = subprocess.run(sites.on("h0", words), capture_output=True, text=True, check=False)
     found = json.loads(done.stdout)
-    rates = {(int(start[1:]), int(end[1:])): rate for start, end, rate in found["links"]}
-    assert rates.keys() == SHAPE.links.keys()
+    rates = {(start, end): rate for start, end, rate in found["links"]}
     assert rates.pop(STARVED) < 100_000
+    assert rates.keys() == LINKS.keys()
     for (start, end), rate in rates.items():
-        planned = min(SHAPE.links[start, end], SHAPE.out[start], SHAPE.into[end])
-        assert 0 < rate <= (1 + NEAR) * planned * 1e6 * DATA
-    for way, shaped in (("out", SHAPE.out), ("in", SHAPE.into)):
-        assert all(0 < found[way][f"h{host}"] <= (1 + NEAR) * rate * 1e6 * DATA for host, rate in shaped.items())
+        assert 0 < rate <= (1 + NEAR) * min(LINKS[start, end], OUT[start], INTO[end])
+    for way, shaped in (("out", OUT), ("in", INTO)):
+        assert all(0 < found[way][host] <= (1 + NEAR) * rate for host, rate in shaped.items())

@@ -143,12 +143,6 @@ def test_client_without_a_valid_certificate_is_refused_with_one_line(
     assert len(_failures(process)) == before + 1, "one line"
 
 
-def test_switch_does_not_talk_to_a_controller_that_it_cannot_check(process: ControllerProcess, papers: Papers) -> None:
-    strict = ssl.create_default_context(cafile=str(papers.strange.cert))
-    with pytest.raises(ssl.SSLCertVerificationError):
-        FakeSwitch(process.port, 1, tls=strict)
-
-
 @pytest.mark.lab
 def test_a_real_switch_connects_by_ssl_and_forwards(papers: Papers, tmp_path: Path) -> None:
     datapath = new_datapath()

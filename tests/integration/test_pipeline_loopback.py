@@ -1,4 +1,7 @@
-"""Nodes as threads on real sockets: files, memory, commands, streams, TLS, legs in pieces; and what ends them."""
+"""Nodes as threads on real sockets: files, memory, commands, streams, TLS, legs in pieces; and what ends them.
+
+A listener for each node does what an agent does with whoever joins.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ import secrets
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from blast_transport.agent.permissions import AllowedCommand
 from blast_transport.base.engines import PYTHON
 from blast_transport.blocks.layout import Layout
 from blast_transport.carriers.pipeline.connections import copy_pump
@@ -25,36 +30,171 @@ from blast_transport.carriers.pipeline.protocol.leg import (
     Lost,
     Member,
     Outcome,
+    PipelineEvent,
+    PipelineLeg,
     PipelineTimings,
     Progress,
+    Reported,
 )
+from blast_transport.carriers.pipeline.protocol.messages import Decoder
 from blast_transport.carriers.pipeline.source import PipelineSource
+from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.block_store import BlockStore
+from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import Source, StreamSource, opened_file
+from blast_transport.store.store import Store
+from blast_transport.store.target import Buffer
+from blast_transport.wire.joining import Join
+from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER
 from tests.support.certificates import Authority
-from tests.support.engines import BOTH, asking_for
+from tests.support.engines import BOTH, asked_engine, asking_for
 from tests.support.pipeline_chain import (
     SEGMENT,
-    Chain,
-    command_store,
+    SUITE,
     content_of,
     digests_of,
     file_store,
     finish,
     memory_store,
-    nothing_leaks,
+    open_descriptors,
 )
 from tests.support.store_faults import before_writes
-from tests.support.waiting import HANGING, eventually
+from tests.support.waiting import HANGING, at_rest, eventually
 
 BLOCK = Layout(None, SEGMENT).block_size
 
 
+def read_join(sock: socket.socket) -> Join:
+    """What an agent reads before it hands a socket over."""
+    decoder = Decoder()
+    while True:
+        data = sock.recv(decoder.wanted)
+        if not data:
+            raise ConnectionError("closed before Join")
+        message = decoder.feed(data)
+        if message is not None:
+            assert isinstance(message, Join)
+            return message
+
+
+class Door:
+    """A listener that hands whoever joins to `admit`."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.admit: Callable[[socket.socket, str], None] | None = None
+        self.wrap: Callable[[socket.socket], socket.socket] = lambda sock: sock
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                sock.settimeout(30)
+                sock = self.wrap(sock)
+                name = read_join(sock).name
+            except OSError:
+                sock.close()
+                continue
+            if self.admit is None:
+                sock.close()
+            else:
+                self.admit(sock, name)
+
+
+class Events(list[PipelineEvent]):
+    """What a node tells its session."""
+
+    __call__ = list.append
+
+    @property
+    def ended(self) -> Ended | None:
+        return next((event for event in self if isinstance(event, Ended)), None)
+
+    @property
+    def failed(self) -> dict[str, str] | None:
+        return next((event.failed for event in self if isinstance(event, Reported)), None)
+
+
+class Chain:
+    """The doors of `nodes` receivers and a source, n0 being the source; a context manager."""
+
+    def __init__(self, nodes: int, timings: PipelineTimings | None = None) -> None:
+        self.doors = [Door() for _ in range(nodes + 1)]
+        self.members = tuple(Member(f"n{place}", "127.0.0.1", door.port) for place, door in enumerate(self.doors))
+        # A machine that does much else may keep a thread waiting for seconds.
+        self.timings = timings or PipelineTimings(silence=HANGING, answer=HANGING)
+        self.events = [Events() for _ in self.doors]
+        self.running: list[PipelineNode | PipelineSource] = []
+        self.connect: Dialer = dial
+        self.buffer = 0
+        self._token = secrets.token_bytes(16)
+
+    def __enter__(self) -> Chain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for runner in self.running:
+            runner.stop("the test is over")
+        for runner in self.running:
+            assert runner.join(30), "a thread does not end"
+        for door in self.doors:
+            door.close()
+
+    def leg(self, place: int, first_block: int = 0) -> PipelineLeg:
+        return PipelineLeg(7, 1, self._token, first_block, self.members, place, self.timings, buffer=self.buffer)
+
+    def node(self, place: int, store: Store, first_block: int = 0) -> PipelineNode:
+        return self._start(PipelineNode(self.leg(place, first_block), store, self.events[place], self.connect))
+
+    def source(self, source: Source) -> PipelineSource:
+        engine = asked_engine()
+        return self._start(PipelineSource(self.leg(0), source, BLOCK, self.events[0], self.connect, engine=engine))
+
+    def _start(self, running: Any) -> Any:
+        self.doors[running.leg.index].admit = running.accept
+        self.running.append(running)
+        running.start()
+        return running
+
+    def all(self, stores: Sequence[BlockStore], source: Source) -> PipelineSource:
+        """A node for each of these stores, and the source."""
+        for place, store in enumerate(stores, 1):
+            self.node(place, store)
+        return self.source(source)
+
+    def wait(self, seconds: float = HANGING) -> None:
+        for runner in self.running:
+            assert runner.join(seconds), f"{runner.leg.index} has not ended"
+
+
+def command_store(size: int | None, *arguments: str) -> Store:
+    command = AllowedCommand("command", arguments, os.environ, Path("/tmp"))
+    return Store(Layout(size, SEGMENT), SUITE, CommandTarget(command))
+
+
 @pytest.fixture(autouse=True)
 def _nothing_leaks() -> Iterator[None]:
-    with nothing_leaks():
-        yield
+    """Every descriptor and thread that begins ends; what was there before may end, too."""
+    descriptors, threads = open_descriptors(), set(threading.enumerate())
+    yield
+    eventually(lambda: open_descriptors() <= descriptors, what="the end of every descriptor")
+    eventually(lambda: set(threading.enumerate()) <= threads, what="the end of every thread")
 
 
 @contextmanager
@@ -96,7 +236,7 @@ def test_every_node_holds_the_same_bytes(tmp_path: Path, size: int, kind: str, e
         chain.wait()
         assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
         assert chain.events[0].failed == chain.events[3].failed == {}
-        assert all(Drained(size) in events.all for events in chain.events)
+        assert all(Drained(size) in events for events in chain.events)
     for place, store in enumerate(stores, 1):
         assert finish(store, content)
         if kind == "file":
@@ -132,7 +272,7 @@ def test_a_leg_from_the_middle_to_the_middle(tmp_path: Path, engine: str) -> Non
         running.stop_at(20)
         running.start()
         chain.wait()
-        assert all(Drained(20 * BLOCK) in events.all for events in chain.events)
+        assert all(Drained(20 * BLOCK) in events for events in chain.events)
     for store in stores:
         assert list(store.held.ranges()) == [(5, 15)]
         for block in [*range(5), *range(20, 51)]:
@@ -151,7 +291,7 @@ def test_draining_ends_soon_and_at_a_block() -> None:
         running.stop_at(0)
         os.write(writer, bytes(5 * BLOCK))
         chain.wait()
-        (stop,) = (event.position for event in chain.events[0].all if isinstance(event, Drained))
+        (stop,) = (event.position for event in chain.events[0] if isinstance(event, Drained))
         assert stop % BLOCK == 0
         assert 3 * BLOCK < stop < 10 * BLOCK
     for store in stores:
@@ -211,7 +351,7 @@ def test_the_user_interrupts() -> None:
         running = chain.all([memory_store(None) for _ in range(3)], stream)
         stream.wake = running.wake
         os.write(writer, bytes(60_000))
-        eventually(lambda: any(isinstance(event, Progress) for event in chain.events[3].all))
+        eventually(lambda: any(isinstance(event, Progress) for event in chain.events[3]))
         running.quit("interrupted by the user")
         chain.wait()
         assert [events.ended for events in chain.events] == [Ended(Outcome.QUIT, "interrupted by the user")] * 4
@@ -304,7 +444,7 @@ def test_stopping_a_node_in_the_middle() -> None:
         chain.wait()
         assert chain.events[2].ended == Ended(Outcome.STOPPED, "no more time")
         assert chain.events[0].failed == {"n2": "no more time"}
-        assert Lost("n2", "no more time") in chain.events[1].all
+        assert Lost("n2", "no more time") in chain.events[1]
     assert all(finish(store, content) for place, store in enumerate(stores, 1) if place != 2)
 
 
@@ -326,7 +466,7 @@ def test_nobody_is_there(tmp_path: Path) -> None:
         chain.source(source)
         chain.wait()
         assert chain.events[0].ended == Ended(Outcome.FAILED, "no node of the chain is left")
-        assert [event.name for event in chain.events[0].all if isinstance(event, Lost)] == ["n1", "n2"]
+        assert [event.name for event in chain.events[0] if isinstance(event, Lost)] == ["n1", "n2"]
 
 
 def test_strangers_and_garbage_are_turned_away(tmp_path: Path) -> None:
@@ -355,3 +495,36 @@ def stranger(runner: PipelineNode | PipelineSource, name: str, says: bytes = b""
     runner.accept(theirs, name)
     ours.sendall(says)
     return ours
+
+
+@pytest.mark.parametrize("buffer", [0, LARGEST_BUFFER])
+def test_a_node_runs_as_far_ahead_as_its_buffer_lets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffer: int
+) -> None:
+    """The second one's store takes nothing, so that the first one stops a quarter of its buffer ahead of it."""
+    monkeypatch.setattr(copy_pump, "_MOST_WAITING", 1 << 16)
+    mb = 1 << 20
+    size = 40 * mb
+    with (tmp_path / "file").open("wb") as sparse:
+        sparse.truncate(size)
+    go, write = threading.Event(), MemoryTarget.write
+    first, second = memory_store(size), memory_store(size)
+
+    def stuck(target: MemoryTarget, offset: int, *pieces: Buffer) -> None:
+        if target is second.target:
+            go.wait(60)
+        write(target, offset, *pieces)
+
+    monkeypatch.setattr(MemoryTarget, "write", stuck)
+    patient = PipelineTimings(silence=60.0, answer=60.0, slow=60.0)
+    with Chain(2, patient) as chain, opened_file(tmp_path / "file") as file:
+        chain.buffer = buffer
+        last, intake = chain.node(2, second)._intake, chain.node(1, first)._intake
+        chain.source(file)
+        eventually(lambda: intake.position > mb)
+        ahead = at_rest(lambda: intake.position - last.position, seconds=1.0)
+        go.set()
+        eventually(lambda: intake.position == size)
+        kept = intake.replay.end - intake.replay.lowest
+    assert ahead == pytest.approx(buffer / 4 or 8 * mb, abs=mb)
+    assert kept == pytest.approx(min(size, buffer or 32 * mb), abs=mb)

@@ -6,26 +6,16 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("cc") is None, reason="needs root and a C compiler"),
+    pytest.mark.usefixtures("benchmarks_on_path"),
 ]
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZE = 2_000_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 def test_every_installed_tool_starts_itself_and_brings_the_file_in_any_order():

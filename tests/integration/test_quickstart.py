@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import registry
-from mininet_topos.cleanup import down
-from tests.integration.test_lab_prompt import PROMPT, Terminal
+from tests.integration.test_lab_prompt import PROMPT, Terminal, ended_with_its_labs
 
 pytestmark = pytest.mark.lab
 
@@ -34,13 +32,7 @@ def blocks(tmp_path: Path) -> list[str]:
 def terminal(tmp_path: Path, blocks: list[str]) -> Iterator[Terminal]:
     (up,) = blocks[0].splitlines()
     terminal = Terminal(up.replace("blast", str(BLAST), 1).split(), {**os.environ, "HOME": str(tmp_path)}, ROOT)
-    try:
-        yield terminal
-    finally:
-        labs = registry.labs_built_by(terminal.process.pid)
-        terminal.close()
-        for lab in labs:
-            down(lab)
+    yield from ended_with_its_labs(terminal)
 
 
 def test_a_file_goes_by_light_by_hand(terminal: Terminal, blocks: list[str], tmp_path: Path) -> None:

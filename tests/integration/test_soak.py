@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,6 @@ from tests.support.waiting import eventually
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from tests.support.fabric_truth import tl1
 
 if TYPE_CHECKING:
     from soak_bed.room import Room
@@ -30,17 +27,10 @@ if TYPE_CHECKING:
     from mininet_topos.agents import Agents
 
 # Guards against hanging only; a lab of ten racks takes its time on a slow machine.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900), pytest.mark.usefixtures("benchmarks_on_path")]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOAK = [sys.executable, str(BENCHMARKS / "soak.py")]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 @pytest.fixture(scope="module")
@@ -95,49 +85,6 @@ def test_a_leaked_flow_is_found(room: Room) -> None:
     finally:
         query(["ovs-ofctl", "-O", "OpenFlow13", "--strict", "del-flows", bridge, f"priority=40000,{match}"])
     assert found(room) == []
-
-
-def test_a_leaked_cross_connect_is_found(room: Room) -> None:
-    unused = unused_circuit()
-    tl1(room.lab, "connect", unused)
-    try:
-        assert differences_now(room) == [
-            "the optical switch has the cross-connect {}-{}, and the journal does not".format(*unused)
-        ]
-    finally:
-        tl1(room.lab, "disconnect", unused)
-    assert found(room) == []
-
-
-def unused_circuit() -> tuple[int, int]:
-    """Between the racks of the hostile tenant, which is not there."""
-    from soak_bed.scenario import HOSTILE, PLAN
-
-    transmits, receives = (PLAN.rack_plans[rack - 1].optical_ports[0].ocs for rack in HOSTILE)
-    return transmits, receives
-
-
-def test_a_row_of_the_journal_without_devices_is_found(room: Room) -> None:
-    with row_without_devices(room.journal):
-        faults = differences_now(room)
-    assert any("which the journal does not know" in fault for fault in faults)
-    assert any("the journal has the rule" in fault and "the ToR does not" in fault for fault in faults)
-    assert found(room) == []
-
-
-@contextmanager
-def row_without_devices(journal: Path) -> Iterator[None]:
-    """A reservation that is lit in the journal, for a group that no switch has heard of."""
-    with closing(sqlite3.connect(journal, isolation_level=None, timeout=30.0)) as connection:
-        ((body,),) = connection.execute("SELECT body FROM state WHERE kind = 'reservation' LIMIT 1").fetchall()
-        changed = json.loads(body) | {"request": ["physics", "nobody's"]}
-        text = json.dumps(changed).replace("239.77.", "239.77.2")
-        row = (1 << 40, "reservation", "4000", text)
-        connection.execute("INSERT INTO state (first, kind, key, body) VALUES (?, ?, ?, ?)", row)
-        try:
-            yield
-        finally:
-            connection.execute("DELETE FROM state WHERE first = ?", (1 << 40,))
 
 
 def test_wrong_copy_is_found_although_sender_reports_success(room: Room, agents: Agents) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.spark_cluster import agent_process, program
+from tests.support.spark_cluster import PYTHON, ROOT, agent_process, in_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.test_all]
 
@@ -28,7 +28,8 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
             "address": stack.enter_context(agent_process(folder / "agent")),
             "local": str(folder / "local"),
         }
-        process = stack.enter_context(program("spark_program", given, folder))
+        command = [PYTHON, str(ROOT / "tests" / "support" / "spark_program.py"), json.dumps(given)]
+        process = stack.enter_context(in_spark(command, folder))
         output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, (folder / "spark.log").read_text()[-4000:]
         yield {scene.pop("scene"): scene for scene in map(json.loads, output.splitlines())}

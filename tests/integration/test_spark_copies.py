@@ -1,3 +1,4 @@
+# ruff: noqa: N802, N815 - the names of methods are those of Spark
 """`blast_broadcast` with real agents on several hosts of a Spark that is not there: who gets a copy, and from whom.
 
 An executor is what it is given, unpickled: what really runs in a worker of Spark is in test_spark_broadcast.py.
@@ -19,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,12 +44,86 @@ from blast_client.spark import (
 from blast_client.spark.application import application_of
 from blast_client.spark.asking import Answer, Place, Unanswered, Want, ask, fetch
 from blast_client.spark.parcel import Form, Kind, Parcel
-from tests.support import fake_spark
-from tests.support.fake_spark import FakeContext
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import HANGING, eventually
+
+DRIVER = "127.0.0.1:1"
+
+
+class FakeBroadcast:
+    """What `FakeContext.broadcast` gives: it pickles to a copy of the value, as Spark's does in effect."""
+
+    def __init__(self, value: object) -> None:
+        self.value = pickle.loads(pickle.dumps(value))
+        self.calls: list[str] = []
+        self._jbroadcast = object()
+
+    def unpersist(self, blocking: bool = False) -> None:
+        self.calls.append("unpersist")
+
+    def destroy(self, blocking: bool = False) -> None:
+        self.calls.append("destroy")
+
+
+class FakeContext:
+    """As much of a SparkContext as `blast_client.spark` asks of one, without a JVM.
+
+    `executors` are the block managers of executors, as HOST:PORT.
+    """
+
+    def __init__(self, application: str, *executors: str, local: bool = False, **conf: str) -> None:
+        self.applicationId = application
+        self.executors = set(executors)
+        self.conf = {"spark.driver.host": "127.0.0.1"} | {key.replace("_", "."): text for key, text in conf.items()}
+        self.broadcasts: list[FakeBroadcast] = []
+        self._jsc: Any = _Jsc(self, local)
+
+    def getConf(self) -> dict[str, str]:
+        return self.conf
+
+    def broadcast(self, value: object) -> FakeBroadcast:
+        self.broadcasts.append(FakeBroadcast(value))
+        return self.broadcasts[-1]
+
+    def stop(self) -> None:
+        self._jsc = None
+
+
+class _Jsc:
+    """The JVM's objects, all in one."""
+
+    def __init__(self, context: FakeContext, local: bool) -> None:
+        self._context, self._local = context, local
+
+    def isLocal(self) -> bool:
+        return self._local
+
+    def hostPort(self) -> str:
+        return DRIVER
+
+    def mkString(self, between: str) -> str:
+        return between.join([DRIVER, *sorted(self._context.executors)])
+
+    def executorSummary(self, executor: str) -> _Jsc:
+        assert executor == "driver"
+        return self
+
+    def _itself(self) -> _Jsc:
+        return self
+
+    sc = statusStore = getExecutorMemoryStatus = keySet = _itself
+
+
+def install_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `pyspark` and `py4j` modules of which these are the classes."""
+    pyspark, py4j, protocol = ModuleType("pyspark"), ModuleType("py4j"), ModuleType("py4j.protocol")
+    pyspark.SparkContext = FakeContext  # type: ignore[attr-defined]
+    protocol.Py4JError = type("Py4JError", (Exception,), {})  # type: ignore[attr-defined]
+    for module in (pyspark, py4j, protocol):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
 
 ALONG_A_CHAIN = RoundSettings(controller=None)
 VALUE = np.arange(100_000.0)
@@ -81,7 +157,7 @@ class Hosts:
 
 @pytest.fixture
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
-    fake_spark.install(monkeypatch)
+    install_spark(monkeypatch)
     context = FakeContext(f"app-{tmp_path.name}")
     with ExitStack() as stack:
         made = {name: stack.enter_context(agent(tmp_path / f"r{name}")) for name in ("h1", "h2", "h3")}
@@ -316,7 +392,7 @@ def test_without_any_executor_the_first_job_decides(hosts: Hosts, executor: Call
     ],
 )
 def test_where_spark_must_do_it(monkeypatch: pytest.MonkeyPatch, context: dict[str, Any]) -> None:
-    fake_spark.install(monkeypatch)
+    install_spark(monkeypatch)
     broadcast = blast_broadcast(FakeContext("app-x", "h1:2", **context), VALUE)
     assert broadcast.reason is (Reason.LOCAL if "local" in context else Reason.ENCRYPTED)
     assert (pickle.loads(pickle.dumps(broadcast)).value == VALUE).all()
@@ -340,7 +416,7 @@ def test_what_the_jvm_wants_is_sparks_own(hosts: Hosts) -> None:
 
 
 def test_only_a_context_that_runs_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_spark.install(monkeypatch)
+    install_spark(monkeypatch)
     stopped = FakeContext("app-x")
     stopped.stop()
     connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()

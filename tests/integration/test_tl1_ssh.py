@@ -21,18 +21,131 @@ import pytest
 from blast_client import Client
 from blast_controller.core.model.commands import CircuitChange
 from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
-from tests.support import ssh_server, ssh_switch
-from tests.support.executor_contract import SwitchThread, bench, circuits, unused_port
-from tests.support.ssh_switch import PASSWORD, SETTLED, USER, SshSwitch
-from tests.support.tl1 import scripted
+from tests.support import ssh_server, tl1
+from tests.support.executor_contract import SwitchThread, bench, circuits
+from tests.support.needs import ROOT
+from tests.support.ssh_server import Sshd, free_port, run
+from tests.support.tl1 import Lab, scripted
 from tests.support.waiting import eventually, eventually_async
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
-from tl1_driver.dialects import DIALECTS
+from tl1_driver.dialects import DIALECTS, Dialect
 from tl1_driver.errors import HostKeyRefused, LoginRefused, SessionLost, SwitchUnreachable
 from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
-pytestmark = pytest.mark.skipif(ssh_switch.lacks() is not None, reason=ssh_switch.lacks() or "")
+USER, PASSWORD = "tl1", "open sesame;"
+SETTLED = 60.0
+"""Seconds for an SSH session to be opened; no test is about it."""
+_PROGRAM = ROOT / "tests" / "support" / "ssh_switch_program.py"
+_OWN_USERS = 'mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/shadow" /etc/shadow && exec "$@"'
+
+
+def lacks() -> str | None:
+    """Why no such sshd can be run here."""
+    if (why := ssh_server.lacks()) is not None:
+        return why
+    tried = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    return "needs mount namespaces" if tried.returncode else None
+
+
+pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")
+
+
+class SshSwitch(Sshd):
+    """A real sshd on loopback with a user and keys of its own; its folder has also the file `password`.
+
+    The user `tl1` exists for this sshd only: it sees files of its own in place of /etc/passwd and /etc/shadow.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "password").write_text(f"{PASSWORD}\n")
+        (folder / "password").chmod(0o600)
+        hashed = run("openssl", "passwd", "-6", "-salt", "salt", PASSWORD).strip()
+        (folder / "passwd").write_text(
+            f"root:x:0:0::/root:/bin/sh\nsshd:x:101:65534::/run/sshd:/bin/false\n{USER}:x:0:0::{folder}:/bin/sh\n"
+        )
+        (folder / "shadow").write_text(f"root:*:20000::::::\nsshd:*:20000::::::\n{USER}:{hashed}:20000::::::\n")
+        super().__init__(
+            folder,
+            ["127.0.0.1"],
+            "PermitRootLogin yes",
+            f"AllowUsers {USER}",
+            "PasswordAuthentication yes",
+            "Subsystem tl1 bridge",
+            f"ForceCommand {sys.executable} -I -S {_PROGRAM} {folder}",
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[SshSwitch]:
+        """Serve; nothing that it has started stays."""
+        self.resume()
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def resume(self) -> None:
+        """Serve, for the first time or again."""
+        self._process = self.start("unshare", "--mount", "sh", "-c", _OWN_USERS, str(self.folder))
+
+    def stop(self) -> None:
+        """The server and its sessions; new ones are refused from then on."""
+        if (process := self._process) is not None:
+            process.terminate()
+            process.wait(30)
+            self._process = None
+        self.kill_sessions()
+
+    def kill_sessions(self) -> None:
+        """End every session in the middle of a word, as when a switch crashes."""
+        for pid in self.sessions() + self.programs():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def sessions(self) -> list[int]:
+        """The processes of this sshd that serve connections."""
+        if self._process is None:
+            return []
+        pid = self._process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def programs(self) -> list[int]:
+        """What is run for those who have logged in."""
+        needle, found = f"{_PROGRAM}\0{self.folder}\0".encode(), []
+        for command in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                found += [int(command.parent.name)] if needle in command.read_bytes() else []
+        return found
+
+    def at_rest(self) -> bool:
+        """Nothing runs for anybody."""
+        return not self.programs() and not self.sessions()
+
+
+@contextlib.asynccontextmanager
+async def emulated(server: SshSwitch, way: object, spoken: Dialect, **options) -> AsyncIterator[Lab]:
+    """As `tl1.emulated`, with clients that come by SSH; `way` opens what bridges to the emulated switch."""
+    async with tl1.emulated(spoken, **options) as lab, contextlib.AsyncExitStack() as stack:
+
+        class Arriving(SwitchClient):
+            async def open(self) -> None:
+                """Until the emulated switch knows: sshd lets in before that."""
+                before = set(lab.switch._connections)
+                await super().open()
+                await eventually_async(lambda: lab.switch._connections - before, "the session to reach the switch")
+
+        leads_here = replace(way, command=f"bridge {lab.port}", seconds=SETTLED)
+
+        def client(dialect: Dialect = spoken, **settings) -> SwitchClient:
+            settings = {"timeout": 2.0, "way": leads_here, **settings}
+            made = Arriving("127.0.0.1", server.port, dialect, **settings)
+            stack.push_async_callback(made.close)
+            return made
+
+        yield replace(lab, client=client)
+
+
 GLIMMERGLASS = DIALECTS["glimmerglass"]
 IGNORE = b"\0\0\0\x0c" + b"\6" + b"\2" + b"\0\0\0\0" + b"\0" * 6
 """Length, length of the padding, "to be ignored", what is to be ignored, padding."""
@@ -87,7 +200,7 @@ async def listening(behave) -> AsyncIterator[int]:
 @pytest.mark.parametrize("started", [{}, {"subsystem": "tl1"}, {"command": "bridge"}, {"terminal": True}], ids=str)
 async def test_login_by_password_and_every_kind_of_channel(server, by_password, started) -> None:
     heard: list[bytes] = []
-    async with ssh_switch.emulated(server, by_password, GLIMMERGLASS, **CREDENTIALS) as lab:
+    async with emulated(server, by_password, GLIMMERGLASS, **CREDENTIALS) as lab:
         (server.folder / "port").write_text(str(lab.port))
         client = client_of(
             server,
@@ -108,7 +221,7 @@ async def test_login_by_password_and_every_kind_of_channel(server, by_password, 
 
 
 async def test_logout_reaches_the_switch_before_the_channel_is_closed(server, by_key) -> None:
-    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS, **CREDENTIALS) as lab:
+    async with emulated(server, by_key, GLIMMERGLASS, **CREDENTIALS) as lab:
         client = await lab.opened(**CREDENTIALS)
         [connection] = lab.switch._connections
         assert connection.logged_in
@@ -280,7 +393,7 @@ async def test_a_flood_of_packets_after_the_login(server, by_key, what) -> None:
 
 
 async def test_a_switch_that_vanishes_in_a_change_leaves_its_outcome_open(server, by_key) -> None:
-    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS) as lab:
+    async with emulated(server, by_key, GLIMMERGLASS) as lab:
         client = await lab.opened(timeout=SETTLED)
         lab.switch.faults.lose_answer = True
         change = asyncio.create_task(client.connect([Circuit(1, 2)]))
@@ -294,7 +407,7 @@ async def test_a_switch_that_vanishes_in_a_change_leaves_its_outcome_open(server
 
 
 async def test_a_program_that_ends_ends_the_session(server, by_key) -> None:
-    async with ssh_switch.emulated(server, by_key, GLIMMERGLASS) as lab:
+    async with emulated(server, by_key, GLIMMERGLASS) as lab:
         client = await lab.opened()
         lab.switch.cut()
         assert await client.wait_closed() == "the switch closed the connection"
@@ -371,7 +484,7 @@ CONFIG = dedent("""
 
 @pytest.fixture
 def switch(server: SshSwitch) -> Iterator[SwitchThread]:
-    switch = SwitchThread(unused_port())
+    switch = SwitchThread(free_port())
     (server.folder / "port").write_text(str(switch.port))
     try:
         yield switch

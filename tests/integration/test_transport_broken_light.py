@@ -2,24 +2,80 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 import random
 import re
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from blast_transport.base.errors import LightPathError
 from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.carriers.optical import sender as optical_sender
+from blast_transport.carriers.optical.interface import open_sender_socket
 from blast_transport.session import light_retry, transfer
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
-from tests.support.transport_hosts import PATIENT, BreakingLight, FaultyLight, agents, light, sender_to, sending
+from tests.support.transport_hosts import LOOPBACK, PATIENT, FaultyLight, agents, light, sender_to, sending
 from tests.support.waiting import eventually
+
+
+class BreakingLight:
+    """Opens sender's sockets of which the kernel refuses everything after the first `calls`, all of them together.
+
+    After `refusals` of them it takes everything again. `opened` are counted.
+    """
+
+    def __init__(self, calls: int, refusals: float = math.inf) -> None:
+        self.calls, self.refusals, self.opened = calls, refusals, 0
+
+    def refuses(self) -> bool:
+        """Whether this call is refused."""
+        if self.calls > 0 or self.refusals <= 0:
+            return False
+        self.refusals -= 1
+        return True
+
+    def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
+        if self.refuses():
+            raise LightPathError(f"cannot send to {group}:{port} by {interface_address}: {os.strerror(errno.ENODEV)}")
+        self.opened += 1
+        sock = _BreakingSocket(fileno=open_sender_socket(interface_address, group, port).detach())
+        sock.breaking, sock.dead = self, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.dead.connect((LOOPBACK, 1))
+        sock.dead.shutdown(socket.SHUT_WR)
+        return sock
+
+
+class _BreakingSocket(socket.socket):
+    breaking: BreakingLight
+    dead: socket.socket
+    """Of this one the kernel itself refuses everything."""
+
+    def sendmsg(self, *arguments: Any) -> int:
+        if self.breaking.refuses():
+            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+        self.breaking.calls -= 1
+        return super().sendmsg(*arguments)
+
+    def fileno(self) -> int:
+        """By which the compiled engine sends, in one call as much as may leave."""
+        if self.breaking.refuses():
+            return self.dead.fileno()
+        self.breaking.calls -= 1
+        return super().fileno()
+
+    def close(self) -> None:
+        self.dead.close()
+        super().close()
+
 
 SIZE = 4 << 20
 BLOCK_BYTES = 44 * 1456

@@ -42,13 +42,6 @@ def content() -> bytes:
     return random.Random(79).randbytes(SIZE)
 
 
-@pytest.fixture
-def file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(content)
-    return path
-
-
 def partial(directory: Path, name: str) -> Path | None:
     return next((path for path in directory.glob(f".blast-*-{name}")), None)
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 import secrets
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +25,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.wire.messages import COMMAND
 from tests.support.certificates import Authority
+from tests.support.measured_hosts import host_process
 from tests.support.transport_hosts import agent, sending
 from tests.support.waiting import eventually
 
@@ -77,21 +74,6 @@ def collect(gate: str = ".") -> dict[str, tuple[str, ...]]:
     return {"collect": ("/bin/sh", "-c", script)}
 
 
-@contextmanager
-def agent_process(folder: Path, access: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """An agent in a process of its own, and its port."""
-    folder.mkdir()
-    config = folder / "agent.toml"
-    config.write_text(f'[agent]\nlisten = "127.0.0.1:0"\n[access]\n{access}{TO_NOTHING}')
-    command = [sys.executable, "-m", "blast_client.command", "agent", "run", "--config", str(config), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield int(json.loads(process.stdout.readline())["port"]), process
-        finally:
-            process.kill()
-
-
 def narrowed(sock: socket.socket) -> socket.socket:
     """Takes little before it is read."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
@@ -119,15 +101,15 @@ def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
     ours, _ = credentials_of("head")
     with (
         agent(tmp_path / "h1", credentials=credentials_of("h1")[0], clients=CLIENTS, commands=collect()) as first,
-        agent_process(tmp_path / "h2", credentials_of("h2")[1]) as (port, process),
+        host_process(tmp_path, "h2", f"[access]\n{credentials_of('h2')[1]}{TO_NOTHING}") as middle,
         agent(tmp_path / "h3", credentials=credentials_of("h3")[0], clients=CLIENTS, commands=collect(GATE)) as last,
     ):
         settings = SenderSettings(dialer=dialer(ours), credentials=ours)
-        with Sender([first.address, ("h2", "127.0.0.1", port), last.address], settings) as sender:
+        with Sender([first.address, middle.address, last.address], settings) as sender:
             with sending(sender, file, Route(Chain()), TO_COMMAND) as results:
                 eventually((first.directory / "collected").exists)
                 eventually(lambda: (first.directory / "collected").stat().st_size > SIZE // 2)
-                process.kill()
+                middle.process.kill()
                 (last.directory / GATE).touch()
             (result,) = results
         outcomes = {outcome.name: outcome for outcome in result.receivers}

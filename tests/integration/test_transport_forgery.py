@@ -51,13 +51,6 @@ def forged(content: bytes) -> bytes:
     return bytes(result)
 
 
-@pytest.fixture
-def file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(content)
-    return path
-
-
 def test_a_neighbour_in_the_chain_cannot_bring_its_blocks(
     tmp_path: Path, file: Path, content: bytes, forged: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,11 +26,27 @@ from tests.support.transport_hosts import (
     agent,
     agents,
     datagram,
-    deceived,
     light,
     receiver_process,
     sender_to,
 )
+
+
+def deceived(interface_address: str, group: str, port: int) -> socket.socket:
+    """Opens group sockets to which everything seems to come from the sender: others forge its address, and its port."""
+    return _DeceivedSocket(fileno=open_group_socket(interface_address, group, port).detach())
+
+
+class _DeceivedSocket(socket.socket):
+    source: object = None
+
+    def connect(self, address: object) -> None:  # type: ignore[override]
+        self.source = address
+
+    def recvmsg_into(self, buffers: Sequence[memoryview], *_: int) -> tuple[int, list[object], int, object]:  # type: ignore[override]
+        length, _ancillary, flags, _source = super().recvmsg_into(buffers)
+        return length, [], flags, self.source
+
 
 SIZE = 2 << 20
 SEGMENT = 1456

@@ -20,7 +20,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.source import StreamSource
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
-from blast_transport.wire.messages import Alive, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
+from blast_transport.wire.messages import Alive, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Ready, Repair
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -37,13 +37,6 @@ SIZE = 2 << 20
 @pytest.fixture(scope="module")
 def content() -> bytes:
     return random.Random(77).randbytes(SIZE)
-
-
-@pytest.fixture
-def file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(content)
-    return path
 
 
 def ways() -> list[CarrierChoice]:
@@ -67,15 +60,6 @@ def hear(control: socket.socket) -> Message:
 def hello(**more: object) -> Hello:
     fields = {"session": 5, "size": 1000, "segment_size": 100, "block_segments": 4, "suite": "blake3"}
     return Hello(**{**fields, "kind": "file", "name": "half", **more})  # type: ignore[arg-type]
-
-
-def test_a_sender_that_would_prove_its_blocks_by_xxh3_is_refused(tmp_path: Path) -> None:
-    """A downgrade: what earlier versions believed can be forged."""
-    with agent(tmp_path / "r") as there:
-        control, answer = talk(there.address, hello(suite="xxh3"))
-        assert isinstance(answer, Quit) and "xxh3 can be forged" in answer.reason
-        control.close()
-        assert there.files() == {}
 
 
 def test_a_sender_of_another_version_hears_nothing_and_is_counted(tmp_path: Path) -> None:

@@ -11,16 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.test_extras import INSTANCE
+
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-pytestmark = [pytest.mark.network, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.network, pytest.mark.ryu, pytest.mark.timeout(1800)]
 
-INSTANCE = {
-    "racks": 4,
-    "ports_per_rack": 1,
-    "splitters": [{"ways": 4, "count": 1}],
-    "requests": [{"id": "a", "sender": 0, "receivers": [1, 2], "weight": 9}],
-}
 CHECK = "blast controller example-config > c.toml && blast controller check --config c.toml"
 WHAT_FOR = {
     "": "blast --help && blast agent example-config && blast tl1 --help",
@@ -88,13 +84,19 @@ def test_every_extra_is_tried() -> None:
 @pytest.mark.parametrize("extra", WHAT_FOR, ids=lambda extra: extra or "no extra")
 def test_the_wheel_works_with(tmp_path: Path, wheel: Path, extra: str) -> None:
     (tmp_path / "instance.json").write_text(json.dumps(INSTANCE))
-    run("python3.11 -m venv venv", tmp_path)
     constraints = f"-c {ROOT}/requirements/constraints.txt"
     if extra == "ryu":
-        # It builds only with an old setuptools, which pip can be told from 25.3 on.
+        # It builds only with an old setuptools.
         (tmp_path / "build.txt").write_text("setuptools<68\n")
-        run("pip install --quiet 'pip>=25.3'", tmp_path)
         constraints = "--build-constraint build.txt"
-    run(f"pip install --quiet {constraints} '{wheel}{f'[{extra}]' if extra else ''}'", tmp_path)
-    run("pip check", tmp_path)
+    if extra:
+        # uv installs in a tenth of pip's processor time.
+        pip = f"{ROOT}/.venv-ryu/bin/uv pip"
+        run("python3.11 -m venv --without-pip venv", tmp_path)
+    else:
+        pip = "pip"
+        run("python3.11 -m venv venv", tmp_path)
+    variables = {"VIRTUAL_ENV": f"{tmp_path}/venv", "UV_SYSTEM_CERTS": "1"}
+    run(f"{pip} install --quiet {constraints} '{wheel}{f'[{extra}]' if extra else ''}'", tmp_path, **variables)
+    run(f"{pip} check", tmp_path, **variables)
     run(WHAT_FOR[extra], tmp_path)

@@ -2,15 +2,85 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.light.layout import NOTHING, Holding, Step, both, everything, step_between
+from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
 from blast_controller.core.light.light_tree import build, good_legs, grow, prune, rehang
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
 from tests.support.core import World, make_fabric
-from tests.support.layouts import FABRIC, GROUP, SENDER, Devices, changes, holdings, layouts
+from tests.support.layouts import FABRIC, GROUP, SENDER, changes, layout, members, trees
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    """A group that has light, or stays within its rack."""
+    tree = draw(st.none() | trees())
+    racks = [leaf.port.rack for leaf in tree.leaves] if tree else []
+    receivers = draw(members(racks)) if tree else ["r1h2"]
+    return layout(tree, receivers)
+
+
+@st.composite
+def holdings(draw: st.DrawFn) -> Holding:
+    """Whatever devices can hold at once: no input, no output and no match twice."""
+    circuits = [
+        CrossConnect(switch, i, o)
+        for switch in ("ocs1", "ocs2")
+        for i, o in zip(
+            draw(st.lists(st.integers(1, 4), max_size=3, unique=True)), draw(st.permutations(range(1, 5))), strict=False
+        )
+    ]
+    outputs = st.sets(st.integers(1, 4), max_size=3).map(lambda ports: tuple(sorted(ports)))
+    forwards = st.lists(
+        st.builds(Forward, st.integers(1, 3), st.sampled_from(["10.0.0.1", "10.0.0.2"]), st.just(GROUP), outputs),
+        max_size=3,
+        unique_by=lambda forward: forward.key,
+    ).map(tuple)
+    return Holding(tuple(circuits), draw(st.dictionaries(st.integers(1, 3), forwards, max_size=3)))
+
+
+@dataclass
+class Devices:
+    """All switches and ToRs of a fabric, together: a switch refuses to use an input or an output twice."""
+
+    circuits: dict[tuple[str, int], int] = field(default_factory=dict)
+    rules: dict[tuple[int, tuple[int, str, str]], Forward] = field(default_factory=dict)
+
+    @classmethod
+    def holding(cls, holding: Holding) -> Devices:
+        """Devices that hold just this."""
+        devices = cls()
+        devices.do(Step((), holding.circuits, {}, holding.forwards))
+        return devices
+
+    def do(self, step: Step) -> None:
+        """Disconnect, then connect; remove rules, then add them."""
+        for c in step.disconnect:
+            self.disconnect(c)
+        for c in step.connect:
+            self.connect(c)
+        for datapath, found in step.remove.items():
+            for forward in found:
+                self.rules.pop((datapath, forward.key), None)
+        for datapath, found in step.add.items():
+            for forward in found:
+                self.rules[datapath, forward.key] = forward
+
+    def connect(self, c: CrossConnect) -> None:
+        """Raises AssertionError where the input or the output is in use."""
+        assert (c.switch, c.input) not in self.circuits, f"the input of {c} is in use"
+        taken = {(switch, output) for (switch, _), output in self.circuits.items()}
+        assert (c.switch, c.output) not in taken, f"the output of {c} is in use"
+        self.circuits[c.switch, c.input] = c.output
+
+    def disconnect(self, c: CrossConnect) -> None:
+        """What is not there need not go."""
+        if self.circuits.get((c.switch, c.input)) == c.output:
+            del self.circuits[c.switch, c.input]
 
 
 def served(holding):

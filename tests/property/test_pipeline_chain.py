@@ -14,7 +14,7 @@ from blast_transport.carriers.pipeline.protocol.core import SourceCore
 from blast_transport.carriers.pipeline.protocol.events import FromSuccessor, Probe, Started
 from blast_transport.carriers.pipeline.protocol.leg import Member, Outcome, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Get
-from tests.support.pipeline_world import Faults, World
+from tests.property.pipeline_world import Faults, World
 
 contents = st.integers(0, 300_000).map(lambda length: random.Random(length).randbytes(length))
 times = st.floats(0, 2.5)

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from blast_sim.fabric.simulator import program
-from blast_sim.fabric.trace import Kind
-from tests.support.rack_fabric_port import port
-from tests.support.rack_fabric_port.port import (
+from blast_sim.fabric.trace import Kind, read_trace
+from tests.property.rack_fabric_port import port
+from tests.property.rack_fabric_port.port import (
     Cache,
     Disagreement,
     Event,
@@ -27,10 +27,9 @@ from tests.support.rack_fabric_port.port import (
     Port,
     SyncCam,
     Voq,
-    events_of,
     follow,
 )
-from tests.support.rack_fabric_port.scenario import Constants, constants_of
+from tests.property.rack_fabric_port.scenario import Constants, constants_of
 
 pytestmark = pytest.mark.rust
 
@@ -47,7 +46,7 @@ def trace_of(scenario: Scenario) -> list[Event]:
         path = Path(directory) / "trace"
         command = [str(program()), "run", "-", "--trace", str(path)]
         subprocess.run(command, input=json.dumps(scenario), capture_output=True, text=True, check=True)
-        return list(events_of(path))
+        return [Event._make(record) for records in read_trace(path) for record in records.tolist()]
 
 
 # Random scenarios

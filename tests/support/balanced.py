@@ -98,29 +98,13 @@ def all_trees(size: int, root: int = 0) -> np.ndarray:
 def brute_force(network: Network) -> float:
     """The highest rate over all trees, by the paper's linear programme with one variable for each of them."""
     rows = resources(network)
-    uses = [rows.use(tree) for tree in living_trees(network)]
-    places = np.concatenate([use.rows for use in uses])
-    used = np.unique(places)
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    count, starts = len(uses), np.cumsum([0, *(len(use.rows) for use in uses)])
-    solver.passModel(
-        count,
-        len(used),
-        int(starts[-1]),
-        int(highspy.MatrixFormat.kColwise),
-        int(highspy.ObjSense.kMaximize),
-        0.0,
-        np.ones(count),
-        np.zeros(count),
-        np.full(count, np.inf),
-        np.full(len(used), -np.inf),
-        rows.limits[used],
-        starts.astype(np.int32),
-        np.searchsorted(used, places).astype(np.int32),
-        np.concatenate([use.amounts for use in uses]),
-        np.zeros(count, np.int32),
-    )
+    for limit in rows.limits:
+        solver.addRow(-math.inf, limit, 0, [], [])
+    for use in map(rows.use, living_trees(network)):
+        solver.addCol(1.0, 0.0, math.inf, len(use.rows), use.rows, use.amounts)
+    solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
     solver.run()
     assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return solver.getInfo().objective_function_value * rows.unit

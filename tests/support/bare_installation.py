@@ -1,8 +1,9 @@
 """What an administrator does with Blast's packages and guides, on a bare Debian 12 of which nothing else is asked.
 
-A program for that system's own Python and for root, run by `scripts/bare-debian` in a clone of the project. It prints a
-line for each thing that held, and ends at the first that does not. Services run under systemd, which is the first
-process of namespaces of its own over the same files, on a network that nobody shares.
+A program for that system's own Python and for root, run by `scripts/bare-debian` in a clone of the project, as
+`python3 -m tests.support.bare_installation`. It prints a line for each thing that held, and ends at the first that does
+not. Services run under systemd, which is the first process of namespaces of its own over the same files, on a network
+that nobody shares.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+
+from tests.support.waiting import eventually
 
 CONTROLLER, AGENT = Path("/etc/blast/blast.toml"), Path("/etc/blast/agent.toml")
 STATE = {"blast": Path("/var/lib/blast"), "blast-agent": Path("/var/lib/blast-agent")}
 LIBRARIES = Path("/usr/lib/blast")
-T = TypeVar("T")
 PACKAGES = ("blast-common", "blast-agent", "blast-controller", "blast-carrier")
 COMPILER = ("cargo-web", "gcc", "libc6-dev")
 SERVICES = ("blast-controller", "blast-agent")
@@ -60,16 +61,11 @@ def packages(folder: Path) -> list[str]:
     return found
 
 
-def installed(name: str) -> str:
-    """Version and state of a package."""
-    return run("dpkg-query", "-W", "-f", "${Version} ${db:Status-Status}", name)
-
-
 class System:
     """What an administrator types where systemd runs."""
 
-    def __init__(self, pid: int) -> None:
-        self._into = ("nsenter", "--target", str(pid), *SPACES)
+    def __init__(self, pid: str) -> None:
+        self._into = ("nsenter", "--target", pid, *SPACES)
 
     def run(self, *words: str) -> str:
         """Standard output of a command that must end well."""
@@ -99,35 +95,14 @@ def booted() -> Iterator[System]:
         words = ["unshare", *SPACES, "--fork", "--kill-child", "--mount-proc", "bash", "-ec", BOOT]
         boot = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        first = eventually(lambda: child_of(boot.pid), "the first process")
+        children = Path(f"/proc/{boot.pid}/task/{boot.pid}/children")
+        (first,) = eventually(lambda: children.read_text().split(), "the first process", PATIENCE)
         system = System(first)
-        eventually(system.is_booted, "systemd")
+        eventually(system.is_booted, "systemd", PATIENCE)
         yield system
     finally:
         boot.kill()
         boot.wait()
-
-
-def eventually(look: Callable[[], T | None], what: str) -> T:
-    """What there is when there is something."""
-    end = time.monotonic() + PATIENCE
-    while not (found := look()):
-        if time.monotonic() > end:
-            raise SystemExit(f"waited in vain for {what}")
-        time.sleep(0.1)  # neither a process nor systemd says when it is there
-    return found
-
-
-def child_of(parent: int) -> int | None:
-    """A process that this one has started."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            if f"PPid:\t{parent}\n" in status.read_text():
-                return int(status.parent.name)
-        except OSError:
-            # It has ended meanwhile.
-            continue
-    return None
 
 
 def services_work(system: System) -> None:
@@ -157,7 +132,7 @@ def live_and_die(system: System) -> None:
         states = [system.shown(service, "ActiveState") for service in SERVICES]
         return states == ["active"] * 2 and [system.shown(service, "NRestarts") for service in SERVICES] == ["1"] * 2
 
-    eventually(are_back, "the services that were killed")
+    eventually(are_back, "the services that were killed", PATIENCE)
     assert not set(before) & {system.shown(service, "MainPID") for service in SERVICES}
     services_work(system)
     held("killed, both are started again")
@@ -201,7 +176,7 @@ def upgrade(system: System, later: list[str]) -> None:
     journal = STATE["blast"] / "journal.sqlite"
     inode = journal.stat().st_ino
     system.run("apt-get", "install", "-y", "-o", "Dpkg::Options::=--force-confold", *later)
-    assert all(installed(name).split()[0].endswith("-2") for name in PACKAGES)
+    assert all(run("dpkg-query", "-W", "-f", "${Version}", name).endswith("-2") for name in PACKAGES)
     assert MINE in CONTROLLER.read_text() and NEXT not in CONTROLLER.read_text()
     assert NEXT in CONTROLLER.with_suffix(".toml.dpkg-dist").read_text()
     assert NEXT in AGENT.read_text()

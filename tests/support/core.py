@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -56,6 +56,7 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.memory import MemoryStore
 from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
 
+T = TypeVar("T")
 LIGHT_RATE = 10e9
 TENANT = "default"
 MOST_ROUNDS = 300
@@ -230,28 +231,21 @@ class World:
                 self.published.append(deed)
                 self.on_publish(deed)
             case SetCircuits() | SetForwarding():
-                self._send(deed)
+                self.on_command(deed)
+                self._send(_target(deed), deed)
             case ReadDevice():
-                self._send_read(deed.device)
+                self._send(deed.device, deed)
             case Optimise():
                 self.questions.append(deed)
             case Announce():
                 self.announced[deed.topic] = deed.content
 
-    def _send(self, command: SetCircuits | SetForwarding) -> None:
-        self.on_command(command)
-        name = _target(command)
-        device = self.device(name)
-        if device.up:
-            device.queue.append(command)
-        else:
+    def _send(self, name: Device, command: SetCircuits | SetForwarding | ReadDevice) -> None:
+        """A device answers a reading after the work it has already been given, and none while it is away."""
+        if self.device(name).up:
+            self.device(name).queue.append(command)
+        elif not isinstance(command, ReadDevice):
             self._fail(name, command, "not connected")
-
-    def _send_read(self, name: Device) -> None:
-        """A device answers a reading after the work it has already been given."""
-        device = self.device(name)
-        if device.up:
-            device.queue.append(ReadDevice(name))
 
     def read(self, name: Device) -> None:
         """Let a device answer what it holds now."""
@@ -605,18 +599,26 @@ def _target(command: SetCircuits | SetForwarding) -> Device:
     return command.switch if isinstance(command, SetCircuits) else command.datapath
 
 
-@lru_cache(maxsize=4096)
-def _reached_in(fabric_id: int, circuits: frozenset[CrossConnect], source: OpticalPort) -> frozenset[tuple[str, int]]:
-    return frozenset(reached_ports(_FABRICS[fabric_id], circuits, source))
+def remembered(function: Callable[..., T]) -> Callable[..., T]:
+    """Remember what a function of a fabric, which cannot be hashed, and of other arguments gives."""
+    fabrics: dict[int, Fabric] = {}
+
+    @lru_cache(maxsize=20_000)
+    def of_known(known: int, *arguments: Hashable) -> T:
+        return function(fabrics[known], *arguments)
+
+    @wraps(function)
+    def of(fabric: Fabric, *arguments: Hashable) -> T:
+        fabrics[id(fabric)] = fabric  # kept, so that the id stays its own
+        return of_known(id(fabric), *arguments)
+
+    return of
 
 
-_FABRICS: dict[int, Fabric] = {}
-
-
+@remembered
 def reached_by(fabric: Fabric, circuits: frozenset[CrossConnect], source: OpticalPort) -> frozenset[tuple[str, int]]:
     """The (rack, port) pairs that see light from `source` with these circuits."""
-    _FABRICS[id(fabric)] = fabric  # kept, so that the id stays its own
-    return _reached_in(id(fabric), circuits, source)
+    return frozenset(reached_ports(fabric, circuits, source))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.journal.bodies import request_key
 from blast_controller.core.model.commands import CircuitChange, ReadDevice
 from blast_controller.core.model.events import LightAlarm, Tick, VerifyAsked
-from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.fabric import CrossConnect, OpticalPort
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.rollout.reservation import ChangePhase, Reservation
@@ -99,15 +99,7 @@ class Faults(Invariants):
         if isinstance(command, ReadDevice) or trouble == "none":
             self.world.work(name)
             return
-        faults = {
-            "denied": "denied",
-            "partial": "partly denied",
-            "cut": "session cut in a command",
-            "lost": "reply lost after the effect",
-            "late": "answer late",
-            "twice": "answer duplicated",
-        }
-        self.note_command(faults[trouble], command)
+        self.note_command(f"command {trouble}", command)
         positions = range(len(command.changes))
         if trouble == "denied":
             self.world.work(name, positions)
@@ -120,25 +112,23 @@ class Faults(Invariants):
 
     def late_answers(self, dice: Dice) -> None:
         """What was answered too late, or comes a second time, reaches the core."""
-        for _ in range(dice.number(1, 3)):
-            if self.world.late:
-                self.world.post(self.world.late.popleft())
+        for _ in range(min(dice.number(1, 3), len(self.world.late))):
+            self.world.post(self.world.late.popleft())
 
     def late_writes(self, dice: Dice) -> None:
         """What an ended session, maybe of a controller of an older epoch, had sent arrives at a device."""
         names = [name for name in self.world.devices if self.world.device(name).in_flight]
-        if names:
-            passing = [n for n in names if any(map(is_passing, self.of(self.world.device(n).in_flight[0][1])))]
-            if not passing and dice.number(0, 2):
-                return
-            name = dice.pick(passing or names)
-            epoch, command = self.world.device(name).in_flight[0]
-            self.note_command("late write" if epoch == self.world.epoch else "write of an older epoch", command)
-            self.world.write_late(name)
+        passing = [n for n in names if any(map(is_passing, self.of(self.world.device(n).in_flight[0][1])))]
+        if not passing and dice.number(0, 2):
+            return
+        name = dice.pick(passing or names)
+        epoch, command = self.world.device(name).in_flight[0]
+        self.note_command("late write" if epoch == self.world.epoch else "write of an older epoch", command)
+        self.world.write_late(name)
 
     def lose(self, dice: Dice) -> None:
-        up = [name for name in self.world.devices if self.world.device(name).up]
-        if up and dice.number(0, 1):
+        up = self.devices(up=True)
+        if dice.number(0, 1):
             at_work = [name for name in up if self.world.device(name).queue]
             concerned = [name for name in at_work if self.in_transition_on(name)]
             name = dice.pick(up if dice.rarely() else concerned or at_work or up)
@@ -146,20 +136,21 @@ class Faults(Invariants):
             self.world.lose(name)
 
     def come_back(self, dice: Dice) -> None:
-        away = [name for name in self.world.devices if not self.world.device(name).up]
-        if not away or not self.world.running:
-            return
-        self.bring_back(dice.pick(away), dice)
+        self.bring_back(dice.pick(self.devices(up=False)), dice)
 
     def reboot(self, dice: Dice) -> None:
         """A device is away for so short a time that it is back before the core hears of anything."""
-        up = [name for name in self.world.devices if self.world.device(name).up]
-        if up and self.world.running:
+        up = self.devices(up=True)
+        if up:
             concerned = [name for name in up if self.in_transition_on(name)]
             name = dice.pick(concerned or up)
             self.note_device("session lost", name)
             self.world.lose(name)
             self.bring_back(name, dice)
+
+    def devices(self, up: bool) -> list[Device]:
+        """Those that are connected, or those that are not."""
+        return [name for name in self.world.devices if self.world.device(name).up == up]
 
     def in_transition_on(self, name: Device) -> bool:
         """Whether anything on a device is in a phase that soon passes."""
@@ -169,9 +160,8 @@ class Faults(Invariants):
     def bring_back(self, name: Device, dice: Dice) -> None:
         """A device connects, with all, some or none of what it held."""
         memory = dice.pick(["everything", "everything", "nothing", "a part", "its past"])
-        faults = {"nothing": "rebooted empty", "a part": "lost a part", "its past": "rebooted into its past"}
-        if memory in faults:
-            self.note_device(faults[memory], name)
+        if memory != "everything":
+            self.note_device(f"back with {memory}", name)
         salt = dice.number(0, 9)
         forgets: dict[str, Callable[[object], bool]] = {
             "nothing": lambda _: True,
@@ -193,11 +183,10 @@ class Faults(Invariants):
         self.go_on(dice)
 
     def reconnect(self) -> None:
-        for name in self.world.devices:
-            if self.world.running and not self.world.device(name).up:
-                self.silent.discard(name)
-                self.unheard[name] += 1
-                self.disturb(name, lambda name=name: self.world.come_back(name))
+        for name in self.devices(up=False):
+            self.silent.discard(name)
+            self.unheard[name] += 1
+            self.disturb(name, lambda name=name: self.world.come_back(name))
 
     def disturb(self, name: Device, change: Callable[[], None]) -> None:
         """Let a device change by itself, and remember whom that harms."""
@@ -241,8 +230,8 @@ class Faults(Invariants):
         concerned = [name for name in self.world.devices if self.in_transition_on(name)]
         name = dice.pick(self.world.devices if dice.rarely() else concerned or self.world.devices)
         device = self.world.device(name)
+        deeds: dict[str, Callable[[], None]]
         if isinstance(device, FakeSwitch):
-            how = dice.pick(["foreign on free ports", "foreign on ours", "ours deleted", "foreign gone"])
             deeds = {
                 "foreign on free ports": lambda: self.connect_by_hand(device, dice, ours=False),
                 "foreign on ours": lambda: self.connect_by_hand(device, dice, ours=True),
@@ -250,11 +239,11 @@ class Faults(Invariants):
                 "foreign gone": lambda: self.clear_foreign(device),
             }
         else:
-            how = dice.pick(["foreign rules", "rule deleted"])
             deeds = {
                 "foreign rules": lambda: setattr(device, "foreign_rules", dice.number(0, 3)),
                 "rule deleted": lambda: self.delete_rule(device, dice),
             }
+        how = dice.pick(list(deeds))
         self.note_device(how, name)
         self.silent.add(name)
         self.disturb(name, deeds[how])
@@ -272,7 +261,7 @@ class Faults(Invariants):
             return
         circuit = CrossConnect(switch.name, dice.pick(inputs), dice.pick(outputs))
         mine = {c for r in self.reservations() for x in r.layouts for c in x.circuits}
-        if circuit in mine | self.journal.probe_circuits() | self.journal.late_circuits():
+        if circuit in mine | self.journal.unreserved_circuits():
             return
         rivals = {c for c in switch.held if c.input == circuit.input or c.output == circuit.output}
         if rivals & switch.foreign:
@@ -302,11 +291,10 @@ class Faults(Invariants):
 
     def arm(self, dice: Dice) -> None:
         """The controller will die before one of its next deeds: a commit, a command, a message."""
-        if self.world.running:
-            self.world.crash_after = dice.number(0, 15)
+        self.world.crash_after = dice.number(0, 15)
 
     def crash(self, dice: Dice) -> None:
-        if self.world.running and dice.rarely():
+        if dice.rarely():
             self.world.crash()
 
     def crashed(self) -> None:
@@ -328,8 +316,6 @@ class Faults(Invariants):
 
     def start(self, dice: Dice) -> None:
         """A new process: a later epoch, a steady clock that begins anew."""
-        if self.world.running:
-            return
         self.note("restart", self.journal.reservations())
         self.begin_anew(dice.pick([0.0, self.world.now, 1e6]))
 
@@ -398,26 +384,28 @@ class Faults(Invariants):
         if not self.world.measures:
             return
         ports = [port for rack in self.world.fabric.racks.values() for port in rack.optical_ports]
-        leaves = [leaf.port for r in self.reservations() for x in r.layouts if x.tree for leaf in x.tree.leaves]
+        leaves = [port for _, port in self.leaves()]
         port = dice.pick(leaves if leaves and not dice.rarely() else ports)
         if port.switch and self.world.switches[port.switch].up:
-            where = (self.world.fabric.racks[port.rack].datapath, port.port)
-            self.note("light alarm", self.ending_at(where))
+            self.note("light alarm", self.ending_at(self.place_of(port)))
             self.world.post(LightAlarm(port.switch, port.output, "loss of light"))
         self.go_on(dice)
 
     def some_place(self, dice: Dice) -> Place:
         """Mostly a port that a light tree ends at."""
-        racks = self.world.fabric.racks
-        leaves = [leaf.port for r in self.reservations() for x in r.layouts if x.tree for leaf in x.tree.leaves]
-        used = sorted({(racks[port.rack].datapath, port.port) for port in leaves})
+        used = sorted({self.place_of(port) for _, port in self.leaves()})
         return dice.pick(used if used and not dice.rarely() else sorted(self.world.places))
 
     def ending_at(self, place: Place) -> list[Reservation]:
         """The reservations that have a leaf at this port."""
-        racks = self.world.fabric.racks
-        leaves = ((r, leaf.port) for r in self.reservations() for x in r.layouts if x.tree for leaf in x.tree.leaves)
-        return list({r.id: r for r, port in leaves if (racks[port.rack].datapath, port.port) == place}.values())
+        return list({r.id: r for r, port in self.leaves() if self.place_of(port) == place}.values())
+
+    def leaves(self) -> list[tuple[Reservation, OpticalPort]]:
+        """The leaves of all light trees, with their reservations."""
+        return [(r, leaf.port) for r in self.reservations() for x in r.layouts if x.tree for leaf in x.tree.leaves]
+
+    def place_of(self, port: OpticalPort) -> Place:
+        return self.world.fabric.racks[port.rack].datapath, port.port
 
     # ----------------------------------------------------------------------------------- checks of the map
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.journal.bodies import event_body, request_body, request_key, reservation_body
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.commands import CircuitChange, Forward, ForwardingChange, SetCircuits, SetForwarding
-from blast_controller.core.model.fabric import CrossConnect, Host, OpticalPort
+from blast_controller.core.model.fabric import CrossConnect, Fabric, Host, OpticalPort
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestEvent, RequestKey
@@ -39,8 +40,7 @@ from tests.support.core_checks import (
 )
 from tests.support.core_light import LightWorld
 from tests.support.core_power import is_lit_well
-from tests.support.fabric_pieces import pieces_on, touched_by
-from tests.support.fake_devices import FakeSwitch
+from tests.support.fake_devices import FakeSwitch, FakeTor
 from tests.support.journal import Journal
 from tests.support.published import published_anew
 
@@ -109,8 +109,7 @@ class Invariants:
 
     def own_what_is_journalled(self) -> None:
         """A switch knows no owners: a stranger's circuit between the very ports of a journalled one is ours by that."""
-        ours = {c for reservation in self.journal.reservations() for x in reservation.layouts for c in x.circuits}
-        ours |= self.journal.probe_circuits() | self.journal.late_circuits()
+        ours = self.journal.circuits()
         for switch in self.world.switches.values():
             switch.foreign -= ours
 
@@ -222,15 +221,9 @@ class Invariants:
         for tor in self.world.tors.values():
             for number, forward in tor.held - self.stale.get(tor.datapath, frozenset()):
                 assert number in live, f"{forward} of {number} outlives its reservation"
-                allowed = [
-                    f.outputs
-                    for layout in live[number].layouts
-                    for f in layout.forwards.get(tor.datapath, ())
-                    if f.key == forward.key
-                ]
-                assert set(forward.outputs) <= {port for some in allowed for port in some}
-        ours = {c for reservation in live.values() for x in reservation.layouts for c in x.circuits}
-        ours |= self.journal.probe_circuits() | self.journal.late_circuits()
+                forwards = [f for x in live[number].layouts for f in x.forwards.get(tor.datapath, ())]
+                assert set(forward.outputs) <= {port for f in forwards if f.key == forward.key for port in f.outputs}
+        ours = self.journal.circuits()
         for switch in self.world.switches.values():
             assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
 
@@ -254,11 +247,9 @@ class Invariants:
         copy.store._holdings = deepcopy(self.world.store._holdings)
         copy.running = False
         for name, switch in self.world.switches.items():
-            copy.switches[name].circuits = dict(switch.circuits)
-            copy.switches[name].foreign = set(switch.foreign)
+            copy.switches[name] = FakeSwitch(name, dict(switch.circuits), set(switch.foreign))
         for name, tor in self.world.tors.items():
-            copy.tors[name].rules = dict(tor.rules)
-            copy.tors[name].foreign_rules = tor.foreign_rules
+            copy.tors[name] = FakeTor(name, dict(tor.rules), tor.foreign_rules)
         return copy
 
     def _check_convergence(self, copy: World) -> None:
@@ -510,6 +501,24 @@ def racks_being_moved(reservation: Reservation) -> set[str]:
     old, new = (layout.tree for layout in (reservation.layouts[0], reservation.layouts[-1]))
     feeds = {leaf.port: leaf.feed for leaf in old.leaves} if old else {}
     return {leaf.port.rack for leaf in (new.leaves if new else ()) if feeds.get(leaf.port, leaf.feed) != leaf.feed}
+
+
+def pieces_on(fabric: Fabric, switch: str) -> set[str]:
+    """The ports and splitters of an optical switch, by name."""
+    splitters = {splitter.element for splitter in fabric.splitters.values() if splitter.switch == switch}
+    return splitters | {port.element for port in fabric.ports_on(switch)}
+
+
+def touched_by(fabric: Fabric, circuits: Collection[CrossConnect]) -> set[str]:
+    """Those at which any of these circuits begins or ends."""
+    inputs, outputs = {(c.switch, c.input) for c in circuits}, {(c.switch, c.output) for c in circuits}
+    ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
+    touched = {p.element for p in ports if (p.switch, p.input) in inputs or (p.switch, p.output) in outputs}
+    for splitter in fabric.splitters.values():
+        legs = {(splitter.switch, leg) for leg in splitter.outputs}
+        if (splitter.switch, splitter.input) in outputs or legs & inputs:
+            touched.add(splitter.element)
+    return touched
 
 
 @lru_cache(maxsize=10_000)

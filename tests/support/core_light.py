@@ -56,20 +56,20 @@ class Wiring:
         inputs: defaultdict[End, list[int]] = defaultdict(list)
         for number, end in self.at_input.items():
             inputs[end].append(number)
-        return {(sender, end) for sender in senders for end in self._ends(sender, inputs, joined)}
+        ends = ((sender, self.at_output.get(o)) for sender in senders for o in self.lit(inputs[sender], joined))
+        return {(sender, end) for sender, end in ends if isinstance(end, OpticalPort)}
 
-    def _ends(self, sender: End, inputs: dict[End, list[int]], joined: dict[int, int]) -> set[OpticalPort]:
-        reached: set[OpticalPort] = set()
-        waiting, been = list(inputs[sender]), set(inputs[sender])
+    def lit(self, inputs: list[int], joined: dict[int, int]) -> set[int]:
+        """The outputs at which light that enters by these inputs comes out; splitters may be joined in a loop."""
+        lit: set[int] = set()
+        waiting = list(inputs)
         while waiting:
-            end = self.at_output.get(joined.get(waiting.pop(), 0))
-            if isinstance(end, OpticalPort):
-                reached.add(end)
-            elif end is not None:
-                fresh = [i for i in inputs[end] if i not in been]
-                been.update(fresh)
-                waiting += fresh
-        return reached
+            output = joined.get(waiting.pop())
+            if output is not None and output not in lit:
+                lit.add(output)
+                end = self.at_output.get(output)
+                waiting += [number for number, one in self.at_input.items() if isinstance(end, str) and one == end]
+        return lit
 
 
 class Played:
@@ -274,8 +274,8 @@ class LightWorld(FibreWorld):
     def _lit_outputs(self, switch: str) -> set[int]:
         """The outputs of a switch at which any transmitter's light comes out."""
         wiring, held = self.wirings[switch], self.switches[switch].circuits
-        feeds = {o: i for i, o in held.items() if not {("in", i), ("out", o)} & self.dead}
-        return {output for output in feeds if _shines(wiring, feeds, output)}
+        joined = {i: o for i, o in held.items() if not {("in", i), ("out", o)} & self.dead}
+        return wiring.lit([number for number, end in wiring.at_input.items() if isinstance(end, OpticalPort)], joined)
 
     # ---------------------------------------------------------------------------------------------- links
 
@@ -292,7 +292,7 @@ class LightWorld(FibreWorld):
         if not self.sees_links:
             return []
         ends = (self.wirings[switch].at_output.get(output) for output in self._lit_outputs(switch))
-        return [end for end in ends if end is not None and not isinstance(end, str)]
+        return [end for end in ends if isinstance(end, OpticalPort)]
 
     def tell_link(self, place: Place, up: bool) -> None:
         """A ToR tells that a port has, or has lost, its link."""
@@ -343,18 +343,6 @@ class LightWorld(FibreWorld):
     def static_places(self, tree: StaticTree) -> list[Place]:
         """The ToR ports that a static tree ends at."""
         return [(self.fabric.racks[rack].datapath, port) for rack, port in tree.leaf_ports.items()]
-
-
-def _shines(wiring: Wiring, feeds: dict[int, int], output: int) -> bool:
-    """Whether light of a port, which always transmits, comes out at an output; splitters may be joined in a loop."""
-    been: set[int] = set()
-    while output in feeds and output not in been:
-        been.add(output)
-        end = wiring.at_input.get(feeds[output])
-        if not isinstance(end, str):
-            return end is not None
-        output = next((number for number, fed in wiring.at_output.items() if fed == end), 0)
-    return False
 
 
 def _places(fabric: Fabric) -> dict[Place, str | None]:

@@ -16,6 +16,7 @@ from blast_controller.core.model.optics import Optics
 
 LEG_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2, 10.6), 16: Loss(12.1, 13.4, 13.9)}
 PASS_LOSS = Loss(0.5, 1.0, 1.5)
+LAUNCH = Light(0.0, 1.0, 2.0)
 Supply = tuple[tuple[Piece, int], ...]
 """How many pieces of each kind there are."""
 
@@ -25,7 +26,6 @@ def with_optics(
     fibres: Mapping[str, float] | None = None,
     sensitivity: float = -14.0,
     overload: Mapping[str, float] | None = None,
-    launch: tuple[float, float, float] = (0.0, 1.0, 2.0),
 ) -> Fabric:
     """The fabric with losses everywhere: `fibres` to some racks' receivers lose more than 0.3 dB.
 
@@ -36,7 +36,7 @@ def with_optics(
 
     def transceiver(port: OpticalPort) -> Transceiver:
         most, fibre = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
-        return Transceiver(port.element, Light(*launch), sensitivity, most, exactly(0.3), fibre)
+        return Transceiver(port.element, LAUNCH, sensitivity, most, exactly(0.3), fibre)
 
     pieces = (Piece(s.element, s.ways, LEG_LOSS[s.ways], price=10.0 * s.ways**0.5) for s in fabric.splitters.values())
     passes = {name: Passive(f"switch:{name}", PASS_LOSS) for name in fabric.switches}

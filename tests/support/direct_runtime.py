@@ -47,21 +47,18 @@ class DirectRuntime:
     def handle(self, event: Event) -> None:
         self.world.handle(event)
 
-    def take(self, event: Event) -> None:
-        self.world.handle(event)
-
-    def when_published(self, answer) -> Future:
-        """What is decided is published."""
-        return self.when_decided(answer)
+    take = handle
 
     def when_decided(self, answer) -> Future:
-        """At once: here every event is decided on when it comes."""
+        """At once: here every event is decided on, and published, when it comes."""
         future = Future()
         try:
             future.set_result(answer())
         except RequestError as error:
             future.set_exception(error)
         return future
+
+    when_published = when_decided
 
     def call(self, work) -> Future:
         outer = Future()

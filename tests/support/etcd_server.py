@@ -41,10 +41,12 @@ TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200", "--bcrypt-co
 
 
 class EtcdServer:
-    """etcd in `folder`, whose database may grow to `quota` bytes (0: etcd's default)."""
+    """etcd in `folder`, whose database may grow to `quota` bytes (0: etcd's default) from the next start on."""
 
-    def __init__(self, folder: Path, quota: int = 0, members: int = 1) -> None:
-        self.folder, self.quota = folder, quota
+    quota = 0
+
+    def __init__(self, folder: Path, members: int = 1) -> None:
+        self.folder = folder
         self.authority = Authority(folder / "certificates", "ca")
         self._server = self.authority.issue("/CN=etcd", "IP:127.0.0.1")
         # Without a common name, which would be taken for the user; the gateway refuses such.

@@ -8,7 +8,7 @@ import queue
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from blast_controller.core.model.commands import CircuitChange, SetCircuits
@@ -44,43 +44,38 @@ class NotingSwitch(EmulatedSwitch):
 class SwitchThread:
     """An emulated switch 16 x 16 in a thread; `commands` are the changes it was sent."""
 
-    def __init__(self, port: int, connect_seconds: float = 0.0) -> None:
+    def __init__(self, port: int) -> None:
         self.loop = asyncio.new_event_loop()
-        self.switch = NotingSwitch(16, 16, apply=self._apply, connect_seconds=connect_seconds)
+        self.switch = NotingSwitch(16, 16, apply=self._apply, connect_seconds=0.0)
         self.commands = self.switch.commands
         self.lit: set[Circuit] = set()
-        self._listening = socket.create_server(("127.0.0.1", port), reuse_port=True)
-        self.port = self._listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._ready = threading.Event()
+        listening = socket.create_server(("127.0.0.1", port), reuse_port=True)
+        self.port = listening.getsockname()[1]
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
-        assert self._ready.wait(PATIENCE)
+        self._server = self._await(self.switch.serve(listening))
 
     async def _apply(self, removed, added) -> None:
         self.lit = self.lit - set(removed) | set(added)
 
-    def _run(self) -> None:
-        self.loop.run_until_complete(self._serve())
-        self.loop.close()
-
-    async def _serve(self) -> None:
-        self._stop = asyncio.Event()
-        server = await self.switch.serve(self._listening)
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        self.switch.cut()
+    def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
 
     def do(self, function: Callable[[], object]) -> None:
         """Do something on the switch's own thread."""
-        done = threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (function(), done.set()))
-        assert done.wait(PATIENCE)
+
+        async def call() -> None:
+            function()
+
+        self._await(call())
 
     def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self._stop.set)
+        self.do(self._server.close)
+        self.do(self.switch.cut)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
+        self.loop.close()
 
 
 class Bench:
@@ -114,11 +109,6 @@ class Bench:
 
     def quiet(self) -> None:
         for_a_while(self.events.empty, "silence of the executor")
-
-
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from blast_client import Client
 from mininet_topos.lab import Lab
@@ -14,6 +16,7 @@ from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
 
+T = TypeVar("T")
 OURS = "cookie=0xb1a5000000000000/0xffff000000000000"
 _COUNTERS = re.compile(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ")
 _COOKIE = re.compile(r"cookie=0xb1a5([0-9a-f]{4})([0-9a-f]{8})")
@@ -31,48 +34,30 @@ class SteeringRule:
 
 def tl1(lab: Lab, what: str, *circuits: tuple[int, int]) -> None:
     """Connect or disconnect circuits by another TL1 session, as an operator's hand would."""
-
-    async def go() -> None:
-        client = await _session(lab)
-        try:
-            await getattr(client, what)([Circuit(*circuit) for circuit in circuits])
-        finally:
-            await client.close()
-
-    asyncio.run(go())
+    _by_session(lab, lambda client: getattr(client, what)([Circuit(*circuit) for circuit in circuits]))
 
 
 def held_circuits(lab: Lab) -> set[tuple[int, int]]:
     """The cross-connects that the optical switch lists."""
-
-    async def read() -> set[tuple[int, int]]:
-        client = await _session(lab)
-        try:
-            return {(state.input, state.output) for state in await client.circuits()}
-        finally:
-            await client.close()
-
-    return asyncio.run(read())
+    return {(state.input, state.output) for state in _by_session(lab, SwitchClient.circuits)}
 
 
 def powers(lab: Lab) -> dict[tuple[str, int], float]:
     """What the monitors of the optical switch show in dBm, by side ("in" or "out") and number."""
+    return {(port.side, port.number): power for port, power in _by_session(lab, SwitchClient.powers).items()}
 
-    async def read() -> dict[tuple[str, int], float]:
-        client = await _session(lab)
+
+def _by_session(lab: Lab, ask: Callable[[SwitchClient], Awaitable[T]]) -> T:
+    async def go() -> T:
+        host, port = lab.tl1.split(":")
+        client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])
+        await client.open()
         try:
-            return {(port.side, port.number): power for port, power in (await client.powers()).items()}
+            return await ask(client)
         finally:
             await client.close()
 
-    return asyncio.run(read())
-
-
-async def _session(lab: Lab) -> SwitchClient:
-    host, port = lab.tl1.split(":")
-    client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])
-    await client.open()
-    return client
+    return asyncio.run(go())
 
 
 def dump_flows(lab: Lab, datapath: int, match: str = OURS) -> list[str]:

@@ -67,7 +67,7 @@ def fair_problems(flows: int, links: int, longest: int) -> st.SearchStrategy[Fai
     return problems()
 
 
-def check_bottlenecks(problem: FairProblem, rates: Numbers, tolerance: float = 1e-9) -> None:
+def check_bottlenecks(problem: FairProblem, rates: Numbers) -> None:
     """Rates are max-min fair if and only if they fit and every flow is at its cap or has a bottleneck.
 
     That is a saturated link at which no flow has more rate for its weight.
@@ -77,7 +77,7 @@ def check_bottlenecks(problem: FairProblem, rates: Numbers, tolerance: float = 1
     for path, rate, multiplicity in zip(problem.paths, rates, problem.multiplicity, strict=True):
         for link in path:
             on_links[link] += rate * multiplicity
-    scale = tolerance * max(1.0, capacities.max())
+    scale = 1e-9 * max(1.0, capacities.max())
     assert (rates >= 0).all()
     assert (on_links <= capacities + scale).all()
     levels = rates / np.array(problem.weights)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from blast_controller.core.model.commands import Forward, ReadDevice, SetCircuits, SetForwarding
 from blast_controller.core.model.fabric import CrossConnect
@@ -111,17 +112,9 @@ def operations(device: FakeSwitch | FakeTor, command: Change) -> Operations:
     coming: Operations = []
     for position, change in enumerate(command.changes):
         if isinstance(device, FakeSwitch):
-            going += [(position, _deed(device.disconnect, c)) for c in change.disconnect]
-            coming += [(position, _deed(device.connect, c)) for c in change.connect]
+            going += [(position, partial(device.disconnect, c)) for c in change.disconnect]
+            coming += [(position, partial(device.connect, c)) for c in change.connect]
         else:
-            going += [(position, _deed(device.remove, f, change.reservation)) for f in change.remove]
-            going += [(position, _deed(device.add, f, change.reservation)) for f in change.add]
+            going += [(position, partial(device.remove, f, change.reservation)) for f in change.remove]
+            going += [(position, partial(device.add, f, change.reservation)) for f in change.add]
     return going + coming
-
-
-def _deed(function: Callable[..., object], *arguments: object) -> Callable[[], str | None]:
-    def do() -> str | None:
-        result = function(*arguments)
-        return result if isinstance(result, str) else None
-
-    return do

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,15 +41,15 @@ def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[
     return process.returncode, out, err
 
 
-def members(group: int) -> list[int]:
-    """The processes of a group that are not over."""
+def members(group: int, group_of: Callable[[int], int] = os.getpgid) -> list[int]:
+    """The processes of a group, or with `os.getsid` of a session, that are not over."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if group_of(int(entry.name)) == group and state not in "ZX":
+                    found.append(int(entry.name))
             except OSError:
                 continue
-            if int(fields[2]) == group and fields[0] not in "ZX":
-                found.append(int(entry.name))
     return found

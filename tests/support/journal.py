@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 
 from blast_controller.core.journal.bodies import load_reservation
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.records import Record
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.store.memory import MemoryStore
+from tests.support.core import remembered
 
 
 class Journal:
@@ -34,7 +34,7 @@ class Journal:
 
     def reservations(self) -> list[Reservation]:
         """The live reservations."""
-        return [_reservation(_known(self._fabric), text) for text in self.rows("reservation").values()]
+        return [_reservation(self._fabric, text) for text in self.rows("reservation").values()]
 
     def quarantined(self) -> dict[str, str]:
         """The elements that are out of use, and why."""
@@ -48,20 +48,19 @@ class Journal:
         """What may still come late to a switch, and is then taken away."""
         return self._circuits("late")
 
+    def unreserved_circuits(self) -> set[CrossConnect]:
+        """What is ours and belongs to no reservation."""
+        return self.probe_circuits() | self.late_circuits()
+
+    def circuits(self) -> set[CrossConnect]:
+        """All that may be ours on switches."""
+        return {c for r in self.reservations() for x in r.layouts for c in x.circuits} | self.unreserved_circuits()
+
     def _circuits(self, kind: str) -> set[CrossConnect]:
         rows = self.rows(kind)
         return {CrossConnect(switch, *pair) for switch, text in rows.items() for pair in json.loads(text)["circuits"]}
 
 
-_FABRICS: dict[int, Fabric] = {}
-
-
-def _known(fabric: Fabric) -> int:
-    """A name for a fabric that cannot be hashed."""
-    _FABRICS[id(fabric)] = fabric  # kept, so that the id stays its own
-    return id(fabric)
-
-
-@lru_cache(maxsize=20_000)
-def _reservation(fabric: int, text: str) -> Reservation:
-    return load_reservation(json.loads(text), _FABRICS[fabric])
+@remembered
+def _reservation(fabric: Fabric, text: str) -> Reservation:
+    return load_reservation(json.loads(text), fabric)

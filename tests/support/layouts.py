@@ -1,16 +1,13 @@
-"""Layouts as Hypothesis strategies, and a device that enforces what real ones do, for tests of steps between them."""
+"""Layouts, and pairs of them, as Hypothesis strategies."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
 from blast_controller.core.light.forwarding import forwards_for
-from blast_controller.core.light.layout import Holding, Layout, Step
+from blast_controller.core.light.layout import Layout
 from blast_controller.core.light.light_tree import LightTree, build, good_legs, grow, prune, rehang
-from blast_controller.core.model.commands import Forward
-from blast_controller.core.model.fabric import CrossConnect, Fabric
+from blast_controller.core.model.fabric import Fabric
 from tests.support.core import make_fabric
 
 FABRIC: Fabric = make_fabric(8, [4, 4, 2, 2])
@@ -46,15 +43,6 @@ def trees(draw: st.DrawFn) -> LightTree:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> Layout:
-    """A group that has light, or stays within its rack."""
-    tree = draw(st.none() | trees())
-    racks = [leaf.port.rack for leaf in tree.leaves] if tree else []
-    receivers = draw(members(racks)) if tree else ["r1h2"]
-    return layout(tree, receivers)
-
-
-@st.composite
 def changes(draw: st.DrawFn) -> tuple[Layout, Layout]:
     """A layout that has light, and what becomes of it: grown, pruned, with leaves on other legs, or other members."""
     old = draw(trees())
@@ -84,62 +72,3 @@ def _rehung(draw: st.DrawFn, tree: LightTree) -> LightTree:
     outputs = draw(st.lists(st.sampled_from(sorted(tree.leaf_outputs)), max_size=2, unique=True))
     bad = draw(st.lists(st.sampled_from(good_legs(tree, [])), max_size=1)) if tree.open_legs else []
     return rehang(tree, outputs, bad) or tree
-
-
-@st.composite
-def holdings(draw: st.DrawFn) -> Holding:
-    """Whatever devices can hold at once: no input, no output and no match twice."""
-    circuits = [
-        CrossConnect(switch, i, o)
-        for switch in ("ocs1", "ocs2")
-        for i, o in zip(
-            draw(st.lists(st.integers(1, 4), max_size=3, unique=True)), draw(st.permutations(range(1, 5))), strict=False
-        )
-    ]
-    outputs = st.sets(st.integers(1, 4), max_size=3).map(lambda ports: tuple(sorted(ports)))
-    forwards = st.lists(
-        st.builds(Forward, st.integers(1, 3), st.sampled_from(["10.0.0.1", "10.0.0.2"]), st.just(GROUP), outputs),
-        max_size=3,
-        unique_by=lambda forward: forward.key,
-    ).map(tuple)
-    return Holding(tuple(circuits), draw(st.dictionaries(st.integers(1, 3), forwards, max_size=3)))
-
-
-@dataclass
-class Devices:
-    """All switches and ToRs of a fabric, together: a switch refuses to use an input or an output twice."""
-
-    circuits: dict[tuple[str, int], int] = field(default_factory=dict)
-    rules: dict[tuple[int, tuple[int, str, str]], Forward] = field(default_factory=dict)
-
-    @classmethod
-    def holding(cls, holding: Holding) -> Devices:
-        """Devices that hold just this."""
-        devices = cls()
-        devices.do(Step((), holding.circuits, {}, holding.forwards))
-        return devices
-
-    def do(self, step: Step) -> None:
-        """Disconnect, then connect; remove rules, then add them."""
-        for c in step.disconnect:
-            self.disconnect(c)
-        for c in step.connect:
-            self.connect(c)
-        for datapath, found in step.remove.items():
-            for forward in found:
-                self.rules.pop((datapath, forward.key), None)
-        for datapath, found in step.add.items():
-            for forward in found:
-                self.rules[datapath, forward.key] = forward
-
-    def connect(self, c: CrossConnect) -> None:
-        """Raises AssertionError where the input or the output is in use."""
-        assert (c.switch, c.input) not in self.circuits, f"the input of {c} is in use"
-        taken = {(switch, output) for (switch, _), output in self.circuits.items()}
-        assert (c.switch, c.output) not in taken, f"the output of {c} is in use"
-        self.circuits[c.switch, c.input] = c.output
-
-    def disconnect(self, c: CrossConnect) -> None:
-        """What is not there need not go."""
-        if self.circuits.get((c.switch, c.input)) == c.output:
-            del self.circuits[c.switch, c.input]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -26,21 +23,9 @@ from blast_controller.recording.recorder import Recorder
 from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
-from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving.tls import TlsSettings
-from blast_controller.store.details import read_page
 from tests.support.runtime import PATIENCE, Running, running
-
-
-class Event:
-    """A server-sent event."""
-
-    def __init__(self, kind: str, data: dict[str, Any]) -> None:
-        self.kind, self.data = kind, data
-
-    def __repr__(self) -> str:
-        return f"<{self.kind} {sorted(self.data)}>"
 
 
 class BackdatedRecorder(Recorder):
@@ -68,7 +53,7 @@ class LiveServer:
 
     def __init__(self, lab: Running, watchers: Watchers, recorder: BackdatedRecorder, gate: Gate, more: More) -> None:
         self.lab, self.watchers, self.recorder, self.gate = lab, watchers, recorder, gate
-        self.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), self.gate)
+        self.handler = lab.make_handler(self.gate)
         self.epoch = 7
         told = Told(lambda: self.epoch, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
         self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, told, more.recording)
@@ -99,26 +84,6 @@ class LiveServer:
         answer = self.client.post("/session", json={"token": token})
         assert answer.status_code == 200, answer.text
         return str(answer.json()["csrf"])
-
-    @contextlib.contextmanager
-    def stream(self, **headers: str) -> Iterator[Iterator[Event]]:
-        """What a page is sent, event by event."""
-        with self.client.stream("GET", "/stream", headers=headers) as answer:
-            assert answer.status_code == 200, answer.read()
-            yield events(answer.iter_lines())
-
-
-def events(lines: Iterable[str]) -> Iterator[Event]:
-    """Server-sent events from their lines."""
-    kind, data = "", ""
-    for line in lines:
-        if line.startswith("event: "):
-            kind = line[7:]
-        elif line.startswith("data: "):
-            data = line[6:]
-        elif not line and kind:
-            yield Event(kind, json.loads(data))
-            kind = ""
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from blast_api.ttypes import Grant
@@ -68,10 +69,7 @@ class LiveTransfer:
     def hears(self, host: str, seconds: float) -> bool:
         """Whether a datagram that is sent from now on reaches `host` in time."""
         start = self.sent
-        try:
-            return eventually(lambda: max(self._heard[host], default=-1) > start, within=seconds)
-        except AssertionError:
-            return False
+        return _is_soon(lambda: max(self._heard[host], default=-1) > start, seconds)
 
     def hears_again(self, host: str, start: int, seconds: float) -> bool:
         """Whether `host` misses something that is sent from `start` on, and hears what is sent after that, in time.
@@ -83,10 +81,7 @@ class LiveTransfer:
             since = {number for number in self._heard[host].copy() if number >= start}
             return bool(since) and max(since) - start >= len(since)
 
-        try:
-            return eventually(heard_more, within=seconds)
-        except AssertionError:
-            return False
+        return _is_soon(heard_more, seconds)
 
     def goes_on(self, datagrams: int = 100) -> None:
         """Wait until so many more have been sent."""
@@ -111,3 +106,10 @@ class LiveTransfer:
                 frame, source = ear.recvfrom(2048)
                 if source[2] != _OUTGOING and frame[_DESTINATION] == wanted:
                     self._heard[self._ears[ear]].add(struct.unpack("!I", frame[_NUMBER])[0])
+
+
+def _is_soon(condition: Callable[[], bool], seconds: float) -> bool:
+    try:
+        return eventually(condition, within=seconds)
+    except AssertionError:
+        return False

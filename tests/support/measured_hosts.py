@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from json import loads
 from pathlib import Path
 
 from blast_transport.agent.process import make_server
@@ -20,9 +15,8 @@ from blast_transport.base.endpoint import Endpoint
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address
 from blast_transport.measuring.sink import Sink
-from tests.support.waiting import HANGING, eventually
-
-BLAST = [str(Path(sys.executable).with_name("blast"))]
+from tests.support.transport_hosts import Process, agent_process, serving
+from tests.support.waiting import eventually
 
 
 @dataclass(frozen=True)
@@ -35,11 +29,6 @@ class Host:
     @property
     def address(self) -> Address:
         return (self.name, *self.server.endpoint)
-
-    @property
-    def written(self) -> str:
-        """As on a command line."""
-        return f"{self.name}={self.server.endpoint}"
 
     def at_rest(self) -> None:
         """Wait until nobody has anything measured here any more."""
@@ -69,55 +58,12 @@ def host(
         access=AccessSection(client=tuple(clients)),
     )
     server = make_server(settings, credentials, Reporter())
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
+    with serving(server):
         yield Host(name, server)
-    finally:
-        server.stop("the test is over")
-        thread.join(HANGING)
-        assert not thread.is_alive()
 
 
-@dataclass(frozen=True)
-class Process:
-    """An agent in a process of its own."""
-
-    name: str
-    process: subprocess.Popen[str]
-    port: int
-
-    @property
-    def address(self) -> Address:
-        return (self.name, "127.0.0.1", self.port)
-
-    @property
-    def written(self) -> str:
-        return f"{self.name}=127.0.0.1:{self.port}"
-
-    def freeze(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-
-
-@contextmanager
-def host_process(
-    folder: Path, name: str, more: str = "", before: Sequence[str] = (), limits: str = ""
-) -> Iterator[Process]:
-    """`blast agent run`, killed at the end; `more` and `limits` go into its configuration.
-
-    `before`: words that run it elsewhere.
-    """
+def host_process(folder: Path, name: str, more: str = "", limits: str = "") -> AbstractContextManager[Process]:
+    """`blast agent run`, killed at the end; `more` and `limits` go into its configuration."""
     config = folder / f"{name}.toml"
-    listen = "" if "listen" in more else '[agent]\nlisten = "127.0.0.1:0"\n'
-    config.write_text(f"{listen}{more}\n[limits]\nmemory_bytes = 1\n{limits}\n")
-    command = [*before, *BLAST, "agent", "run", "--config", str(config), "--json", "--log-level", "error"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield Process(name, process, int(loads(process.stdout.readline())["port"]))
-        finally:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
+    config.write_text(f'[agent]\nlisten = "127.0.0.1:0"\n{more}\n[limits]\nmemory_bytes = 1\n{limits}\n')
+    return agent_process(config)

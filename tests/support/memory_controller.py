@@ -1,4 +1,4 @@
-# ruff: noqa: N802, N803 - the method and argument names are those of the interface
+# ruff: noqa: N802, N803, N815 - the method and argument names are those of the interface
 """A small controller in memory behind the real Thrift server: for tests of clients, commands and other languages.
 
 It knows a fabric of racks with two hosts each and lights `splitters` groups at a time; there are no devices.
@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from blast_api import BlastOperator
 from blast_api.ttypes import (
     CrossConnectStatus,
-    Denied,
-    DrainStatus,
     ElementStatus,
     Ended,
     Event,
@@ -43,22 +41,21 @@ from blast_controller.rpc.connections.connection import settle, settle_with_erro
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
 
 LIGHT_RATE = 100_000_000
+RACKS = range(1, 5)
 FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
 
 
 class MemoryController:
     """The public interface, thread-safe; requests are granted in order of arrival while a splitter is free."""
 
-    def __init__(self, racks: int = 4, splitters: int = 2) -> None:
-        self.hosts = {f"h{rack}{index}": f"rack{rack}" for rack in range(1, racks + 1) for index in (1, 2)}
-        self.racks, self.splitters = racks, splitters
+    def __init__(self, splitters: int = 2) -> None:
+        self.hosts = {f"h{rack}{index}": f"rack{rack}" for rack in RACKS for index in (1, 2)}
+        self.splitters = splitters
         self.requests: dict[str, _Request] = {}
         self.unusable: dict[str, str] = {}
         self.calls: list[str] = []
         self.disconnects: list[int] = []
         self._lock = threading.RLock()
-
-    # -------------------------------------------------------------- applications
 
     def submit(self, connection, request):
         with self._lock:
@@ -75,7 +72,8 @@ class MemoryController:
 
     def request(self, connection, request, timeoutMs):
         self.submit(connection, request)
-        return _map(self.awaitEvent(connection, request.key, 0, timeoutMs), lambda event: event.grant)
+        with self._lock:
+            return self._find(request.key).wait(0, timeoutMs / 1000, lambda event: event.grant)
 
     def awaitEvent(self, connection, key, afterSequence, timeoutMs):
         with self._lock:
@@ -128,7 +126,7 @@ class MemoryController:
             trees = [r.tree() for r in self.requests.values() if r.state == PartState.ACTIVE]
             splitter_owner = {name: tree.reservation for tree in trees for name in tree.splitters}
             return FabricStatus(
-                [self._rack(number) for number in range(1, self.racks + 1)],
+                [self._rack(number) for number in RACKS],
                 [
                     SplitterStatus(
                         f"s{n}", 4, "ocs", 100 + n, [100 + 4 * n + k for k in range(4)], splitter_owner.get(f"s{n}"),
@@ -149,44 +147,16 @@ class MemoryController:
     def ping(self, connection):
         self.calls.append("ping")
 
-    def login(self, connection, token):
-        raise Denied("no tokens here")
-
-    # -------------------------------------------------------------- operators
-
-    def drain(self, connection, on):
-        return DrainStatus(on, 0)
-
-    def reconcile(self, connection, dryRun):
-        raise Unsupported("reconcile", "this server has no devices")
-
-    def verifyFabric(self, connection):
-        raise Unsupported("verify", "this server has no devices")
-
     def elements(self, connection):
         return [ElementStatus(f"splitter:s{n}", "free") for n in range(1, self.splitters + 1)]
 
-    def quarantine(self, connection, element, reason):
-        if element not in {f"splitter:s{n}" for n in range(1, self.splitters + 1)}:
-            raise Rejected("unknown_element", f"no element is named {element}")
-        self.unusable[element] = reason
+    def _unsupported(self, connection, *arguments):
+        raise Unsupported("operators", "this server only grants requests")
 
-    def releaseElement(self, connection, element):
-        self.unusable.pop(element, None)
-
-    def resume(self, connection):
-        raise Rejected("not_holding", "this controller decides")
-
-    def standDown(self, connection):
-        raise Rejected("no_standby", "nobody stands by")
-
-    def journal(self, connection, afterSequence, limit):
-        raise Unsupported("journal", "this server forgets")
+    login = drain = reconcile = verifyFabric = quarantine = releaseElement = resume = standDown = journal = _unsupported
 
     def disconnected(self, connection):
         self.disconnects.append(connection.id)
-
-    # -------------------------------------------------------------- inside
 
     def _admit(self, request):
         unknown = [host for host in (request.sender, *request.receivers) if host not in self.hosts]
@@ -196,9 +166,6 @@ class MemoryController:
             raise Rejected("no_receivers", "the request names no receivers")
         if request.bytes <= 0:
             raise Rejected("bad_bytes", "bytes must be positive")
-        racks = {self.hosts[host] for host in (request.sender, *request.receivers)}
-        if len(racks) > 5:
-            raise Rejected("group_too_wide", f"{len(racks)} racks are more than one tree can serve", 5)
         if request.deadlineMs is not None:
             raise Unsupported("deadlines", "this server knows no deadlines")
 
@@ -245,20 +212,20 @@ class _Request:
     def event(self, kind, **fields):
         self.events.append(Event(len(self.events) + 1, kind, 0, **fields))
         waits, self.waits = self.waits, []
-        for after, future, timer in waits:
-            timer.cancel()
-            settle(future, next(e for e in self.events if e.sequence > after))
+        for after, future, read in waits:
+            settle(future, read(next(e for e in self.events if e.sequence > after)))
 
-    def wait(self, after, seconds):
+    def wait(self, after, seconds, read=lambda event: event):
+        """What `read` finds in the first event after this one, now or in future."""
         ready = next((event for event in self.events if event.sequence > after), None)
         if ready:
-            return ready
+            return read(ready)
         if self.state in FINAL:
             raise Ended(self.state, self.reason)
-        future: Future[Event] = Future()
+        future: Future[object] = Future()
         timer = threading.Timer(seconds, self._give_up, [future])
         timer.daemon = True
-        self.waits.append((after, future, timer))
+        self.waits.append((after, future, read))
         future.add_done_callback(lambda _: timer.cancel())
         timer.start()
         return future
@@ -294,28 +261,6 @@ class _Request:
             self.number, self.content.key, 0, "lit", f"239.1.0.{self.number + 1}", root, leaves,
             [f"s{self.splitter}"], circuits,
         )  # fmt: skip
-
-
-def _map(waited, function):
-    if not isinstance(waited, Future):
-        return function(waited)
-    mapped: Future[Grant] = Future()
-
-    def done(event):
-        if event.cancelled():
-            mapped.cancel()
-        elif event.exception():
-            settle_with_error(mapped, event.exception())
-        else:
-            settle(mapped, function(event.result()))
-
-    def abandoned(future):
-        if future.cancelled():
-            waited.cancel()
-
-    waited.add_done_callback(done)
-    mapped.add_done_callback(abandoned)
-    return mapped
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.access import Patience
@@ -23,40 +23,23 @@ _PATIENT = Patience()
 # --------------------------------------------------------------------------------------------------------------- keys
 
 
-@dataclass(slots=True)
-class _Past:
-    """What a key was, from each of these revisions on."""
-
-    revisions: list[int] = field(default_factory=list)
-    values: list[api.KeyValue | None] = field(default_factory=list)
-
-    def at(self, revision: int) -> api.KeyValue | None:
-        found = bisect.bisect_right(self.revisions, revision)
-        return self.values[found - 1] if found else None
-
-    def write(self, revision: int, value: api.KeyValue | None) -> None:
-        if self.revisions and self.revisions[-1] == revision:
-            self.values[-1] = value
-        else:
-            self.revisions.append(revision)
-            self.values.append(value)
-
-
 class Keys:
-    """`lease_of` knows which leases there are, and which keys go with each."""
+    """`lease_of` knows which leases there are, and which keys go with each.
+
+    `_past` is what each key was, from each of these revisions on.
+    """
 
     def __init__(self, revision: int = 1) -> None:
         self.revision = revision
         self.compacted = 0
         self.lease_of: dict[int, set[bytes]] = {}
         self._now: dict[bytes, api.KeyValue] = {}
-        self._past: dict[bytes, _Past] = {}
+        self._past: defaultdict[bytes, dict[int, api.KeyValue | None]] = defaultdict(dict)
         self._is_changed = False
 
     def last_change(self, key: bytes) -> int:
         """The latest revision at which a key was written or went; 0: never."""
-        past = self._past.get(key)
-        return past.revisions[-1] if past else 0
+        return max(self._past.get(key, ()), default=0)
 
     # ------------------------------------------------------------------------------------------------------ reading
 
@@ -79,7 +62,9 @@ class Keys:
             yield from map(self._now.__getitem__, self._within(request.key, request.range_end))
             return
         for key in sorted(key for key in self._past if _contains(request.key, request.range_end, key)):
-            if (value := self._past[key].at(request.revision)) is not None:
+            past = self._past[key]
+            at = max((revision for revision in past if revision <= request.revision), default=0)
+            if (value := past.get(at)) is not None:
                 yield value
 
     def _within(self, key: bytes, end: bytes) -> list[bytes]:
@@ -134,9 +119,10 @@ class Keys:
             raise RevisionGone
         self.compacted = revision
         for key, past in list(self._past.items()):
-            kept = max(0, bisect.bisect_right(past.revisions, revision) - 1)
-            del past.revisions[:kept], past.values[:kept]
-            if past.values == [None] and past.revisions[0] < revision:
+            latest = max((one for one in past if one <= revision), default=0)
+            is_gone = past.get(latest) is None and latest < revision
+            self._past[key] = {at: value for at, value in past.items() if at >= latest + is_gone}
+            if not self._past[key]:
                 del self._past[key]
 
     def _check_leases(self, request: api.TxnRequest) -> None:
@@ -179,7 +165,7 @@ class Keys:
             self.lease_of[before.lease].discard(key)
         if value is not None:
             self._now[key] = value
-        self._past.setdefault(key, _Past()).write(revision, value)
+        self._past[key][revision] = value
         self._is_changed = True
 
 
@@ -252,15 +238,12 @@ class ModelledEtcd:
     a key; who waits for a lease to run out looks again by `run_out` at `next_end`.
     """
 
-    def __init__(
-        self, clock: Callable[[], float], lag: Callable[[], float] = lambda: 0.0, revision: int = 1, least_ttl: int = 1
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], lag: Callable[[], float] = lambda: 0.0, revision: int = 1) -> None:
         self.keys = Keys(revision)
         self.is_full = False
         self.on_change: Callable[[], None] = lambda: None
         self._clock = clock
         self._lag = lag
-        self._least_ttl = least_ttl
         self._leases: dict[int, _Lease] = {}
         self._numbers = itertools.count(7_000_000)
 
@@ -304,7 +287,7 @@ class ModelledEtcd:
         self.on_change()
 
     def _grant(self, request: api.LeaseGrantRequest) -> api.LeaseGrantResponse:
-        number, ttl = next(self._numbers), max(request.TTL, self._least_ttl)
+        number, ttl = next(self._numbers), max(request.TTL, 1)
         self._leases[number] = self._lease(ttl)
         self.keys.lease_of[number] = set()
         return api.LeaseGrantResponse(header=self._header(), ID=number, TTL=ttl)
@@ -362,44 +345,36 @@ class Unanswered(Exception):
         self.is_surely_not_done = is_surely_not_done
 
 
-class Network(Protocol):
-    """What lies between a client and etcd, and the time that passes there."""
+class InstantNetwork:
+    """What lies between a client and etcd, and the time that passes there: here none, so there is nothing to wait for.
+
+    Others override all of it.
+    """
 
     def now(self) -> float:
         """Seconds of the clock that the client waits by."""
-
-    def pause(self, seconds: float) -> None:
-        """Let time pass."""
+        return 0.0
 
     def carry(self, act: Callable[[], Any], seconds: float) -> Any:
         """Have `act` done there, now, later, twice or never, and bring back what it gives or raises.
 
         Raises Unanswered after `seconds` at the latest.
         """
+        return act()
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        raise AssertionError("there is nothing to wait for")
 
     def wait_for_change(self, until: float) -> None:
         """Until something at the server may have changed, or until then."""
-
-
-class InstantNetwork:
-    """A network on which nothing takes any time, so that there is nothing to wait for."""
-
-    def now(self) -> float:
-        return 0.0
-
-    def pause(self, seconds: float) -> None:
-        raise AssertionError("there is nothing to wait for")
-
-    def carry(self, act: Callable[[], Any], seconds: float) -> Any:
-        return act()
-
-    wait_for_change = pause
+        self.pause(until)
 
 
 class ModelledConnection:
     """As `Connection`. Answers cannot be told from those of the other kind, but for the words of faults."""
 
-    def __init__(self, etcd: ModelledEtcd, network: Network, patience: Patience = _PATIENT) -> None:
+    def __init__(self, etcd: ModelledEtcd, network: InstantNetwork, patience: Patience = _PATIENT) -> None:
         self.patience = patience
         self.is_closed = False
         self._etcd = etcd

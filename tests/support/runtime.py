@@ -13,7 +13,12 @@ from blast_controller.core.model.events import DeviceUp, StepConfirmed, StepFail
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.observer import Observer
-from blast_controller.runtime.runtime import Runtime, Turn
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
+from blast_controller.runtime.runtime import Runtime
+from blast_controller.store.details import read_page
 from blast_controller.store.memory import MemoryStore
 
 PATIENCE = 60.0
@@ -21,7 +26,10 @@ PATIENCE = 60.0
 
 
 class InstantDevices:
-    """Both drivers: confirms every step at once; while `held`, keeps commands until `release`."""
+    """Both drivers: confirms every step at once; while `held`, keeps commands until `release`.
+
+    What devices hold is not asked for in these tests: a call of `look` or `read` fails.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -35,14 +43,6 @@ class InstantDevices:
             self.held.append(command)
         else:
             self._answer(command)
-
-    def look(self, device: int) -> None:
-        """Nobody asks in these tests."""
-        raise AssertionError(f"{device} was looked at")
-
-    def read(self, device: str | int) -> None:
-        """Nobody asks in these tests."""
-        raise AssertionError(f"{device} was read")
 
     def release(self) -> None:
         held, self.held = self.held or [], None
@@ -72,6 +72,11 @@ class Running:
             self.runtime.post(DeviceUp(device))
         self.settle()
 
+    def make_handler(self, gate: Gate | None = None) -> BlastHandler:
+        """Return the controller's interface; everybody may use it unless a gate says otherwise."""
+        gate = gate or Gate(OPEN_POLICY, ROLES)
+        return BlastHandler(self.runtime, "os-ken", partial(read_page, self.store.journal), gate)
+
     def settle(self) -> None:
         """Wait until everything posted so far, and what it caused twice over, is handled."""
         for _ in range(6):
@@ -97,6 +102,3 @@ def running(
     finally:
         lab.runtime.stop()
     assert lab.failures == []
-
-
-__all__ = ["PATIENCE", "InstantDevices", "Running", "Turn", "running"]

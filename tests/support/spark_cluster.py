@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,6 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tests.support import transport_hosts
+from tests.support.interrupted import members
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = str(ROOT / ".venv-spark" / "bin" / "python")
@@ -25,28 +27,8 @@ def agent_process(folder: Path) -> Iterator[str]:
         f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
         f'[[folder]]\nname = "spark"\npath = "{folder}"\nclaimed = true\n'
     )
-    with configured_agent(config) as port:
-        yield f"127.0.0.1:{port}"
-
-
-@contextmanager
-def configured_agent(config: Path) -> Iterator[int]:
-    """A running agent with this configuration: its port."""
-    command = [BLAST, "agent", "run", "--config", str(config), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["port"]
-        finally:
-            process.terminate()
-
-
-@contextmanager
-def program(name: str, given: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The driver, `tests/support/NAME.py`, told what is `given`; `folder / "spark.log"` has its words."""
-    command = [PYTHON, str(ROOT / "tests" / "support" / f"{name}.py"), json.dumps(given)]
-    with in_spark(command, folder) as process:
-        yield process
+    with transport_hosts.agent_process(config) as agent:
+        yield f"127.0.0.1:{agent.port}"
 
 
 @contextmanager
@@ -81,7 +63,7 @@ def in_spark(
         finally:
             process.kill()
             # The JVMs of executors are in the session of whoever started them.
-            for number in session_of(process.pid):
+            for number in members(process.pid, os.getsid):
                 with suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
             process.communicate()
@@ -94,15 +76,3 @@ def make_spark_home(folder: Path, environment: Path) -> None:
     for path in installed.iterdir():
         if path.name != "work":
             (folder / path.name).symlink_to(path)
-
-
-def session_of(leader: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == leader and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found

@@ -6,9 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.waiting import eventually
@@ -58,52 +56,6 @@ class Sshd:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         await_port(self.hosts[0], self.port, process)
         return process
-
-
-class SshServer(Sshd):
-    """Hosts that agents are started on (addresses of 127.0.0.0/8); `faults` are Match blocks for some of them."""
-
-    def __init__(self, folder: Path, hosts: list[str], faults: Mapping[str, str]) -> None:
-        lines = [
-            "PermitRootLogin prohibit-password",
-            "PasswordAuthentication no",
-            f"SetEnv PATH={Path(sys.executable).parent}:/usr/bin:/bin TMPDIR={folder}/tmp HOME={folder}",
-        ]
-        for host, block in faults.items():
-            lines += [f"Match LocalAddress {host}", *(f"  {line}" for line in block.format(folder=folder).splitlines())]
-        (folder / "none").touch()
-        (folder / "tmp").mkdir()
-        super().__init__(folder, hosts, *lines)
-
-    @property
-    def ssh_options(self) -> str:
-        """What makes ssh a client of this server and of nothing else."""
-        folder = self.folder
-        return (
-            f"-F none -i {folder}/user_key -oIdentitiesOnly=yes -oUserKnownHostsFile={folder}/known_hosts "
-            "-oGlobalKnownHostsFile=/dev/null -oStrictHostKeyChecking=yes"
-        )
-
-    @property
-    def left(self) -> list[Path]:
-        """What is in the hosts' temporary folder."""
-        return sorted((self.folder / "tmp").iterdir())
-
-    @contextmanager
-    def running(self) -> Iterator[SshServer]:
-        """Serve; the server's children end with it."""
-        process = self.start()
-        try:
-            yield self
-        finally:
-            process.terminate()
-            process.wait(30)
-
-    def forget(self, host: str) -> None:
-        """The client does not know the key of this host."""
-        path = self.folder / "known_hosts"
-        kept = [line for line in path.read_text().splitlines() if not line.startswith(f"[{host}]:")]
-        path.write_text("\n".join(kept) + "\n")
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""What the sshd of `ssh_switch` runs for whoever logs in; the asked-for command, or what its subsystem is, says what.
+"""What the sshd of test_tl1_ssh.py runs for who logs in; the asked-for command, or what its subsystem is, says what.
 
 `bridge [PORT]` joins standard input and output to TCP, `flood` and `errors` fill standard output or standard error with
 nonsense, `deaf` takes nothing and says nothing, `leave STATUS` ends. Without a PORT it is the one in the file `port`.

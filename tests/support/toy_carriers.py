@@ -101,7 +101,8 @@ class Children:
             try:
                 sock.sendall(HEAD.pack(*head) + bytes(data))
             except OSError:
-                self._lose(place)
+                self._sockets.pop(place).close()
+                self.lost += self._plan.branch(place)
 
     def close(self) -> None:
         """No more."""
@@ -117,10 +118,6 @@ class Children:
             self.lost += self._plan.branch(place)
         else:
             self._sockets[place] = sock
-
-    def _lose(self, place: int) -> None:
-        self._sockets.pop(place).close()
-        self.lost += self._plan.branch(place)
 
 
 class RelaySender(SendingCarrier):
@@ -234,10 +231,11 @@ class RelayReceiver(ReceivingCarrier):
     def _run(self, sock: socket.socket) -> None:
         children = Children(self._leg, self._plan, self._around.dial)
         with sock, suppress(OSError, EOFError):
-            while (head := read_head(sock))[0] != END:
-                data = read_bytes(sock, head[1])
+            while (head := HEAD.unpack(read_bytes(sock, HEAD.size)))[0] != END:
+                block, length = head
+                data = read_bytes(sock, length)
                 try:
-                    self._keep(head[0], data)
+                    self._keep(block, data)
                 except StoreError as error:
                     self._happened.put(StoreLost(str(error)))
                     break
@@ -313,12 +311,6 @@ def first_word(leg: Leg, name: str) -> bytes:
     """What brings a connection to the session of a leg."""
     body = encode_join(Join(leg.session, leg.number, leg.token, name))
     return FRAME.pack(len(body), JOIN_TYPE, VERSION) + body
-
-
-def read_head(sock: socket.socket) -> tuple[int, int]:
-    """Number and length of what comes. Raises EOFError, OSError."""
-    block, length = HEAD.unpack(read_bytes(sock, HEAD.size))
-    return block, length
 
 
 def read_bytes(sock: socket.socket, size: int) -> memoryview:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import math
 import os
 import queue
 import random
@@ -15,10 +13,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
@@ -34,10 +31,9 @@ from blast_transport.agent.settings import (
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.engines import AUTO
-from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import Failed, Progress, Received, ReceiverEvent, TransferResult
 from blast_transport.carriers.choices import Light
-from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.carriers.optical.interface import open_group_socket
 from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
@@ -59,6 +55,7 @@ from tests.support.waiting import HANGING, eventually
 LOOPBACK = "127.0.0.1"
 MTU = 1500
 PATIENCE = 30.0
+BLAST = [str(Path(sys.executable).with_name("blast"))]
 
 
 def light(rate: float = 400e6, **more: float) -> Light:
@@ -109,72 +106,6 @@ class _FaultySocket(socket.socket):
             self.again = kept if twice and kept else None
             if kept:
                 return _scatter(kept, buffers), [], flags, self.source
-
-
-def deceived(interface_address: str, group: str, port: int) -> socket.socket:
-    """Opens group sockets to which everything seems to come from the sender: others forge its address, and its port."""
-    return _DeceivedSocket(fileno=open_group_socket(interface_address, group, port).detach())
-
-
-class _DeceivedSocket(socket.socket):
-    source: object = None
-
-    def connect(self, address: object) -> None:  # type: ignore[override]
-        self.source = address
-
-    def recvmsg_into(self, buffers: Sequence[memoryview], *_: int) -> tuple[int, list[object], int, object]:  # type: ignore[override]
-        length, _ancillary, flags, _source = super().recvmsg_into(buffers)
-        return length, [], flags, self.source
-
-
-class BreakingLight:
-    """Opens sender's sockets of which the kernel refuses everything after the first `calls`, all of them together.
-
-    After `refusals` of them it takes everything again. `opened` are counted.
-    """
-
-    def __init__(self, calls: int, refusals: float = math.inf) -> None:
-        self.calls, self.refusals, self.opened = calls, refusals, 0
-
-    def refuses(self) -> bool:
-        """Whether this call is refused."""
-        if self.calls > 0 or self.refusals <= 0:
-            return False
-        self.refusals -= 1
-        return True
-
-    def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
-        if self.refuses():
-            raise LightPathError(f"cannot send to {group}:{port} by {interface_address}: {os.strerror(errno.ENODEV)}")
-        self.opened += 1
-        sock = _BreakingSocket(fileno=open_sender_socket(interface_address, group, port).detach())
-        sock.breaking, sock.dead = self, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sock.dead.connect((LOOPBACK, 1))
-        sock.dead.shutdown(socket.SHUT_WR)
-        return sock
-
-
-class _BreakingSocket(socket.socket):
-    breaking: BreakingLight
-    dead: socket.socket
-    """Of this one the kernel itself refuses everything."""
-
-    def sendmsg(self, *arguments: Any) -> int:
-        if self.breaking.refuses():
-            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
-        self.breaking.calls -= 1
-        return super().sendmsg(*arguments)
-
-    def fileno(self) -> int:
-        """By which the compiled engine sends, in one call as much as may leave."""
-        if self.breaking.refuses():
-            return self.dead.fileno()
-        self.breaking.calls -= 1
-        return super().fileno()
-
-    def close(self) -> None:
-        self.dead.close()
-        super().close()
 
 
 def _scatter(datagrams: Sequence[bytes], buffers: Sequence[memoryview]) -> int:
@@ -230,7 +161,6 @@ def agent(
     *,
     timings: ReceiverTimings | None = None,
     commands: dict[str, tuple[str, ...]] | None = None,
-    memory_bytes: int = 1 << 30,
     file_bytes: int | None = None,
     credentials: Credentials = None,
     clients: Sequence[ClientSection] = (),
@@ -243,7 +173,7 @@ def agent(
         AgentSection(Endpoint(LOOPBACK, 0), LOOPBACK),
         folder=(FolderSection("files", directory),),
         command=tuple(CommandSection(name, run, directory) for name, run in (commands or {}).items()),
-        limits=LimitsSection(memory_bytes=memory_bytes),
+        limits=LimitsSection(memory_bytes=1 << 30),
     )
     targets_of = Targets(Permissions(settings), FileRules(file_bytes))
     events: queue.Queue[ReceiverEvent] = queue.Queue()
@@ -270,10 +200,17 @@ def agent(
     )
     server = AgentServer(settings, admission, session_factory(surroundings), Reporter(), dialer(credentials))
     running = Agent(directory.name, directory, server, events, note)
+    with serving(server):
+        yield running
+
+
+@contextmanager
+def serving(server: AgentServer) -> Iterator[None]:
+    """Run an agent's server in a thread until the end of the block."""
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        yield running
+        yield
     finally:
         server.stop("the test is over")
         thread.join(PATIENCE)
@@ -290,22 +227,46 @@ def agents(directory: Path, number: int, **options: object) -> Iterator[list[Age
 
 @dataclass
 class Process:
-    """A receiver in a process of its own."""
+    """A receiver or an agent in a process of its own."""
 
     name: str
     directory: Path
     process: subprocess.Popen[str]
-    port: int
+    port: int = 0
 
     @property
     def address(self) -> tuple[str, str, int]:
         return (self.name, LOOPBACK, self.port)
 
-    def said(self) -> dict[str, object]:
+    def said(self) -> dict:
         """Its next line."""
         assert self.process.stdout is not None
-        found: dict[str, object] = json.loads(self.process.stdout.readline())
-        return found
+        return json.loads(self.process.stdout.readline())
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def started(name: str, directory: Path, command: Sequence[str]) -> Iterator[Process]:
+    """Run a command whose first line tells its port, and kill it at the end, also when it is frozen."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        running = Process(name, directory, process)
+        try:
+            running.port = running.said()["port"]
+            yield running
+        finally:
+            running.thaw()
+            process.kill()
+
+
+def agent_process(config: Path) -> AbstractContextManager[Process]:
+    """`blast agent run` with this configuration, whose name is the agent's."""
+    words = ["agent", "run", "--config", str(config), "--json", "--log-level", "error"]
+    return started(config.stem, config.parent, [*BLAST, *words])
 
 
 @contextmanager
@@ -314,16 +275,8 @@ def receiver_process(directory: Path, port: int = 0, program: str = "blast_trans
     directory.mkdir(exist_ok=True)
     command = [sys.executable, "-m", program, "receive", "--listen", f"{LOOPBACK}:{port}"]
     command += ["--interface-address", LOOPBACK, "--directory", str(directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            running = Process(directory.name, directory, process, 0)
-            listening = running.said()
-            assert isinstance(listening["port"], int)
-            running.port = listening["port"]
-            yield running
-        finally:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
+    with started(directory.name, directory, command) as running:
+        yield running
 
 
 PATIENT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stall=30, freeze=30, hold_up=30, late=30))

@@ -118,7 +118,7 @@ class Chain:
     members: dict[str, int]
     broken_at: float
     brought: int
-    stop: int | None = None
+    stop: int
     over: bool = False
 
 
@@ -159,9 +159,9 @@ class World:
         self._settled = False
         for host in hosts:
             for start, stop in host.up:
-                self._at(start, lambda host=host: self._rise(host))
+                self.at(start, lambda host=host: self._rise(host))
                 if stop < FOREVER:
-                    self._at(stop, lambda host=host: self._fall(host))
+                    self.at(stop, lambda host=host: self._fall(host))
             if not any(start <= 0 for start, _ in host.up):
                 self.sender.gone(host.name, "nobody is there", 0.0)
 
@@ -183,14 +183,15 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ the clock
 
-    def _at(self, when: float, action: Callable[[], None]) -> None:
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do something at this time."""
         if when < FOREVER:
             heapq.heappush(self._events, (max(when, self.now), next(self._numbers), action))
 
     def _advance(self) -> None:
         waits = [self._events[0][0]] if self._events else []
         if not self.sender.over:
-            waits += [self._send_at] if self._light_is_due() else []
+            waits += [self._send_at] if self._carrier == OPTICAL and self.sender.sending else []
             deadline = self.sender.deadline()
             assert deadline is not None
             waits.append(deadline)
@@ -225,7 +226,8 @@ class World:
             self._carry()
         self._count()
         if not sender.ended:
-            self.most_demoted = max(self.most_demoted, self._demoted_for_being_slow())
+            slow = sum("slower" in peer.demoted for peer in sender.peers.values() if not peer.over)
+            self.most_demoted = max(self.most_demoted, slow)
         for name in self.hosts:
             while repair := sender.take_repair(name, self.now):
                 self._repair(name, repair)
@@ -243,16 +245,13 @@ class World:
         untold = {name for name, peer in peers.items() if sender.ended and peer.state is PeerState.READY}
         assert set(sender.owed) == untold | {name for name, peer in peers.items() if peer.retransmits}
 
-    def _demoted_for_being_slow(self) -> int:
-        return sum("slower" in peer.demoted for peer in self.sender.peers.values() if not peer.over)
-
     def _see_nobody(self) -> None:
         if not self.sender.nobody or self.sender.over:
             self._nobody_since = None
             return
         if self._nobody_since is None:
             self._nobody_since = self.now
-            self._at(self.now + CONNECT_SECONDS, lambda: None)
+            self.at(self.now + CONNECT_SECONDS, lambda: None)
         elif self.now >= self._nobody_since + CONNECT_SECONDS:
             for name, peer in self.sender.peers.items():
                 self.sender.lose(name, peer.reason)
@@ -297,20 +296,18 @@ class World:
             return
         members = [name for name, peer in sender.peers.items() if peer.active]
         breaks = self._chains_break.popleft() if self._chains_break else FOREVER
-        chain = Chain(leg.first, {name: self.hosts[name].life for name in members}, breaks, leg.first)
+        lives = {name: self.hosts[name].life for name in members}
+        chain = Chain(leg.first, lives, breaks, leg.first, self.data.blocks)
         self._chains.append(chain)
         forms = {name: replace(leg, parameters={"position": place}) for place, name in enumerate(members, 1)}
         sender.begin_leg(leg, forms.get, self.now)
-        self._at(self.now + SPACING, lambda: self._bring(chain))
+        self.at(self.now + SPACING, lambda: self._bring(chain))
 
     def _digest(self, stop: int) -> None:
         sender = self.sender
         for block in range(sender.digests, min(stop, self.data.blocks)):
             sender.digest(SUITE.block(self.data.block(block)))
         sender.tell_digests()
-
-    def _light_is_due(self) -> bool:
-        return self._carrier == OPTICAL and self.sender.sending
 
     def _shine(self) -> bool:
         """A block by light, if it is time; whether there is none left."""
@@ -341,10 +338,8 @@ class World:
         mask &= layout.all_segments(block)
         self.light_segments += mask.bit_count()
         for host in self.hosts.values():
-            here = 0
-            for index in range(layout.block_segments):
-                if mask >> index & 1 and self.random.random() >= host.faults.loss:
-                    here |= 1 << index
+            sent = [index for index in range(layout.block_segments) if mask >> index & 1]
+            here = sum(1 << index for index in sent if self.random.random() >= host.faults.loss)
             for first, number in runs(here):
                 self._fly(host, block, first, number)
 
@@ -362,11 +357,7 @@ class World:
     def datagrams(self, host: Host, segment: int, number: int, payload: bytes, delay: float = 0.0) -> None:
         """Datagrams reach a host by light, from whomever."""
         life = host.life
-        self._at(self.now + delay, lambda: self._light_arrives(host, life, (segment, number, payload)))
-
-    def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do something at this time."""
-        self._at(when, action)
+        self.at(self.now + delay, lambda: self._light_arrives(host, life, (segment, number, payload)))
 
     def _repair(self, name: str, runs: list[tuple[int, int]]) -> None:
         size, pieces = self.data.layout.segment_size, []
@@ -381,19 +372,17 @@ class World:
         """The chain goes on by a block."""
         if chain.over:
             return
-        stop = self.data.blocks if chain.stop is None else chain.stop
-        if chain.brought >= stop or chain.brought >= chain.broken_at:
-            self._at(self.now + HOP_DELAY * len(chain.members), lambda: self._end_chain(chain))
+        if chain.brought >= chain.stop or chain.brought >= chain.broken_at:
+            self.at(self.now + HOP_DELAY * len(chain.members), lambda: self._end_chain(chain))
             return
         block = chain.brought
         chain.brought += 1
         self._digest(max(block + 1, self.sender.digests))
-        if chain.stop is None:
-            self.sender.next_block = max(self.sender.next_block, block)
+        self.sender.next_block = max(self.sender.next_block, block)
         for place, (name, life) in enumerate(chain.members.items()):
             arrives = self.now + HOP_DELAY * (place + 1)
-            self._at(arrives, lambda host=self.hosts[name], life=life: self._brought(host, life, block))
-        self._at(self.now + SPACING, lambda: self._bring(chain))
+            self.at(arrives, lambda host=self.hosts[name], life=life: self._brought(host, life, block))
+        self.at(self.now + SPACING, lambda: self._bring(chain))
 
     def _brought(self, host: Host, life: int, block: int) -> None:
         if host.store is None or host.core is None or host.life != life or host.core.over:
@@ -408,7 +397,7 @@ class World:
 
     def _end_chain(self, chain: Chain) -> None:
         chain.over = True
-        if chain.brought < (self.data.blocks if chain.stop is None else chain.stop):
+        if chain.brought < chain.stop:
             for name in chain.members:
                 self.sender.demote(name, "the chain broke")
 
@@ -418,17 +407,15 @@ class World:
         host = self.hosts[name]
         free = self._free[name, down] = max(self._free.get((name, down), 0.0), self.now) + MESSAGE_SECONDS
         life = host.line if down else host.life
-        arrive = self._to_host if down else self._to_sender
-        self._at(free + CONTROL_DELAY, lambda: arrive(host, life, message))
 
-    def _to_host(self, host: Host, life: int, message: Message) -> None:
-        if host.life == life:
-            host.inbox.append(("control", message))
-            self._attend(host)
+        def arrive() -> None:
+            if down and host.life == life:
+                host.inbox.append(("control", message))
+                self._attend(host)
+            elif not down and host.line == life and not self.sender.over:
+                self.sender.receive(host.name, message, self.now)
 
-    def _to_sender(self, host: Host, life: int, message: Message) -> None:
-        if host.line == life and not self.sender.over:
-            self.sender.receive(host.name, message, self.now)
+        self.at(free + CONTROL_DELAY, arrive)
 
     # ----------------------------------------------------------------------------------------------- the hosts
 
@@ -447,7 +434,7 @@ class World:
         host.core, host.store, host.listens = None, None, False
         host.inbox.clear()
         host.queued = 0
-        self._at(self.now + NOTICE_SECONDS, lambda: self._notice(host))
+        self.at(self.now + NOTICE_SECONDS, lambda: self._notice(host))
 
     def _notice(self, host: Host) -> None:
         if not self.sender.over:
@@ -477,7 +464,7 @@ class World:
             if free > self.now:
                 if host.wakes_at != free:
                     host.wakes_at = free
-                    self._at(free, lambda: self._attend(host))
+                    self.at(free, lambda: self._attend(host))
                 return
             kind, item = host.inbox.popleft()
             if kind == "light":
@@ -565,7 +552,6 @@ class World:
         for chain in self._chains:
             if chain.over or chain.members.get(host.name) != host.life:
                 continue
-            stop = self.data.blocks if chain.stop is None else chain.stop
             for first, number in nack.ranges:
                 blocks = range(first // self.data.layout.block_segments, -(-(first + number) // 4))
-                host.rushed += sum(chain.first <= block < stop for block in blocks)
+                host.rushed += sum(chain.first <= block < chain.stop for block in blocks)

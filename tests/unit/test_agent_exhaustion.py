@@ -43,6 +43,7 @@ from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Fin, Hello, Quit, Ready
 from blast_transport.wire.relaying import Relay, encode_relay
 from tests.support.certificates import Authority
+from tests.support.transport_hosts import serving
 from tests.support.waiting import eventually
 
 SECRET = SharedSecret(b"s" * 32)
@@ -113,19 +114,13 @@ def hosting(
     )
     admission = Admission(credentials, clients)
     server = AgentServer(settings, admission, session_factory(surroundings), Reporter())
-    thread = threading.Thread(target=server.run)
-    thread.start()
     host = Host(folder, server, credentials)
-    try:
+    with serving(server):
         if credentials is SECRET:
             # From now on it has all the descriptors that it needs for itself.
             host.connect().close()
             eventually(lambda: not server.busy, "an agent that serves")
         yield host
-    finally:
-        server.stop("the test is over")
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 def descriptors() -> int:

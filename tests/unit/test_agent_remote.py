@@ -100,10 +100,6 @@ def test_a_reason_cannot_write_on_a_terminal():
     assert reason.isprintable() and len(reason) <= 300
 
 
-def test_no_hosts_are_settled_at_once():
-    assert HostBook([]).settled.is_set()
-
-
 @given(count=st.integers(0, 12), window=st.integers(1, 5), words=st.lists(st.tuples(st.integers(0, 11), st.booleans())))
 def test_never_more_than_the_window_are_being_started_and_all_get_their_turn(count, window, words):
     hosts = [f"h{number}" for number in range(count)]

@@ -183,16 +183,8 @@ def test_no_connection_begins_with_words_of_a_session(play):
     assert not play.sessions
 
 
-def test_what_is_not_allowed_is_told(play):
-    sock = play.connect()
-    sock.sendall(encode(hello(7, "forbidden")))
-    assert quit_reason(sock) == "the name 'forbidden' is not safe"
-    play.refused(Why.TARGET)
-    play.begin(7).close()
-
-
-def test_whoever_hears_a_refusal_may_come_again_at_once(play, monkeypatch):
-    """It may do so by another way, while the thread that has told it is still at work."""
+def test_refused_sender_hears_the_reason_and_may_come_again_at_once(play, monkeypatch):
+    """It may use another way while the thread that sent the refusal still works."""
     told, begun = [], AgentServer._refuse
 
     def refuse(server, *words):
@@ -200,10 +192,12 @@ def test_whoever_hears_a_refusal_may_come_again_at_once(play, monkeypatch):
         return begun(server, *words)
 
     monkeypatch.setattr(AgentServer, "_refuse", refuse)
-    with play.connect() as sock:
-        sock.sendall(encode(hello(7, "forbidden")))
-        quit_reason(sock)
+    sock = play.connect()
+    sock.sendall(encode(hello(7, "forbidden")))
+    assert quit_reason(sock) == "the name 'forbidden' is not safe"
     assert told == [0]
+    play.refused(Why.TARGET)
+    play.begin(7).close()
 
 
 def test_a_neighbour_joins_a_session_and_nothing_of_its_words_is_lost(play):
@@ -281,7 +275,7 @@ def test_a_session_that_fails_harms_no_other(play, caplog):
         assert other.recv(1) == b"r", "its number is free again"
 
 
-def test_a_neighbours_certificate_starts_no_session(tmp_path):
+def test_certificate_of_a_neighbor_joins_the_session_of_a_sender(tmp_path):
     authority = Authority(tmp_path, "ca")
 
     def files(subject: str, alternatives: str = "") -> TlsFiles:
@@ -289,17 +283,16 @@ def test_a_neighbours_certificate_starts_no_session(tmp_path):
         return TlsFiles(pair.cert, pair.key, authority.cert)
 
     clients = (ClientSection(common_name="h2", role=NEIGHBOUR), ClientSection(common_name="head"))
-    with playing(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as play:
-        neighbour = play.connect(files("/CN=h2"))
-        neighbour.sendall(encode(hello(7)))
-        assert quit_reason(neighbour) == "you may hand on data here, but start no sessions"
-        play.refused(Why.ROLE)
-        with play.connect(files("/CN=head")) as sender, play.connect(files("/CN=h2")) as joining:
-            sender.sendall(encode(hello(7)))
-            assert sender.recv(1) == b"r"
-            joining.sendall(join(7))
-            eventually(lambda: bool(play.sessions[0].joined))
-            play.sessions[0].joined[0][0].close()
+    with (
+        playing(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as play,
+        play.connect(files("/CN=head")) as sender,
+        play.connect(files("/CN=h2")) as joining,
+    ):
+        sender.sendall(encode(hello(7)))
+        assert sender.recv(1) == b"r"
+        joining.sendall(join(7))
+        eventually(lambda: bool(play.sessions[0].joined))
+        play.sessions[0].joined[0][0].close()
 
 
 def test_ports_in_use_are_named(play):

@@ -42,14 +42,6 @@ def test_no_trees_give_more(network):
     assert plan.bound == pytest.approx(plan.rate, rel=1e-8)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_no_trees_give_more_on_the_families(family):
-    network = FAMILIES[family](6, 0)
-    plan = exact(network)
-    check(network, plan)
-    assert plan.rate == pytest.approx(brute_force(network), rel=1e-9)
-
-
 def test_each_of_all_trees_of_8_hosts_costs_too_much_to_help():
     # Prices at which no tree costs less than 1 bound every plan by what all limits together are worth.
     network = tight(8, 1)

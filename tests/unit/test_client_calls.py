@@ -38,20 +38,6 @@ def request(key: str = "k", **options) -> MulticastRequest:
     return MulticastRequest(**{"key": key, "sender": "h11", "receivers": ["h21", "h31"], "bytes": 10**8, **options})
 
 
-@pytest.fixture
-def controller():
-    handler = MemoryController(splitters=1)
-    with serving(handler) as (_, host, port):
-        handler.address = f"{host}:{port}"
-        yield handler
-
-
-@pytest.fixture
-def client(controller):
-    with Client(controller.address) as client:
-        yield client
-
-
 # ---------------------------------------------------------------------- synchronous
 
 

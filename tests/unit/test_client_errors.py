@@ -27,21 +27,6 @@ from blast_client.states import with_states
 from tests.support.memory_controller import MemoryController, serving
 from tests.unit.test_client_calls import request
 
-
-@pytest.fixture
-def controller():
-    handler = MemoryController(splitters=1)
-    with serving(handler) as (_, host, port):
-        handler.address = f"{host}:{port}"
-        yield handler
-
-
-@pytest.fixture
-def client(controller):
-    with Client(controller.address) as client:
-        yield client
-
-
 # ---------------------------------------------------------------------- before anything is sent
 
 WRONG = [

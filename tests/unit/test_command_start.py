@@ -62,7 +62,7 @@ def test_the_summaries_are_those_of_the_commands_themselves() -> None:
         if isinstance(action, argparse._SubParsersAction)
     )
     assert {choice.dest: choice.help for choice in subparsers._choices_actions} == SUMMARIES
-    assert list(SUMMARIES) == sorted(SUMMARIES)
+    assert list(SUMMARIES) == sorted(entry_point.name for entry_point in declared_commands())
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:

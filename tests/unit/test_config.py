@@ -152,25 +152,19 @@ def test_a_wrong_kind_of_value_is_named(section):
         assert section in sentence(f"{section} = {value}\n")
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_file_that_cannot_be_used_is_named(tmp_path):
+    file = tmp_path / "blast.toml"
     with pytest.raises(ConfigError, match=r"blast.toml cannot be read: No such file or directory\."):
-        load(tmp_path / "blast.toml")
+        load(file)
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         load(tmp_path)
-
-
-def test_a_file_that_is_not_text_is_named(tmp_path):
-    file = tmp_path / "blast.toml"
-    file.write_bytes(b"# caf\xe9\n")
-    with pytest.raises(ConfigError, match=r"blast.toml is not UTF-8 text \(byte 5\)"):
-        load(file)
-
-
-def test_a_mistake_in_a_file_names_the_file(tmp_path):
-    file = tmp_path / "blast.toml"
-    file.write_text("[polcy]\n")
-    with pytest.raises(ConfigError, match=r"blast.toml: "):
-        load(file)
+    for content, sentence in (
+        (b"# caf\xe9\n", r"blast.toml is not UTF-8 text \(byte 5\)"),
+        (b"[polcy]\n", r"blast.toml: "),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(ConfigError, match=sentence):
+            load(file)
 
 
 # ---------------------------------------------------------------------------------------------------- contradictions

@@ -79,28 +79,14 @@ def test_a_switch_that_refuses_the_lost_circuits_revokes_and_decides_again(world
     assert world.served() == set(GROUP)
 
 
-def test_a_confirmed_circuit_that_is_lost_before_the_grant_prevents_it(world):
+@pytest.mark.parametrize(("forgetful", "others"), [("ocs1", (1, 2, 3)), (2, ("ocs1", 1, 3))])
+def test_a_device_that_confirms_and_forgets_is_configured_again_before_the_grant(world, forgetful, others):
     world.submit(multicast("a", "r1h1", GROUP))
-    world.work("ocs1")
+    world.work(forgetful)
     world.deliver()
-    world.reconnect("ocs1", forgets=lambda circuit: True)
+    world.reconnect(forgetful, forgets=lambda entry: True)
     world.deliver()
-    for name in (1, 2, 3):
-        world.work(name)
-    world.deliver()
-    assert world.kinds("a") == []
-    world.settle()
-    assert world.kinds("a") == ["granted"]
-    assert world.served() == set(GROUP)
-
-
-def test_a_tor_that_confirmed_and_forgot_gets_its_rules_again_before_the_grant(world):
-    world.submit(multicast("a", "r1h1", GROUP))
-    world.work(2)
-    world.deliver()
-    world.reconnect(2, forgets=lambda rule: True)
-    world.deliver()
-    for name in ("ocs1", 1, 3):
+    for name in others:
         world.work(name)
     world.deliver()
     assert world.kinds("a") == []

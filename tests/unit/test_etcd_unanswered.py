@@ -1,6 +1,9 @@
 """Commits whose answer is lost: what was written is never written again, nor said not to be written."""
 
+import socket
 import threading
+from contextlib import suppress
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 
@@ -16,11 +19,83 @@ from blast_controller.store.etcd.store import Policy
 from blast_controller.store.etcd.trimming import Trimmer
 from blast_controller.store.retention import Retention
 from tests.support.etcd_server import PATIENCE, SHORT
-from tests.support.muting_proxy import MutingProxy
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.etcd
 GOES_ON = Patience(in_all=30.0, at_one=0.4)
+
+
+class MutingProxy(ThreadingTCPServer):
+    """A TCP proxy that can hold back what one side says, or both, and cut all connections; a context manager.
+
+    It forwards connections on loopback to `port` there; its own is `port`.
+    """
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", 0), BaseRequestHandler)
+        self._target = port
+        self.port: int = self.server_address[1]
+        self._answers, self._requests = threading.Event(), threading.Event()
+        self._sockets: list[socket.socket] = []
+        self.pass_on()
+        threading.Thread(target=self.serve_forever, args=(0.01,)).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.pass_on()
+        self.cut()
+        self.server_close()
+
+    def hold_answers(self) -> None:
+        """What clients say arrives, and they hear nothing."""
+        self._answers.clear()
+
+    def hold_requests(self) -> None:
+        """What clients say waits here."""
+        self._requests.clear()
+
+    def pass_on(self) -> None:
+        """All goes through again, also what was held back."""
+        self._answers.set()
+        self._requests.set()
+
+    def cut(self) -> None:
+        """End all connections; what was held back is lost."""
+        sockets, self._sockets = self._sockets, []
+        for one in sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def get_request(self):
+        """Accept and connect in the thread that accepts, so that `cut` knows both sockets of every connection."""
+        client, address = super().get_request()
+        try:
+            server = socket.create_connection(("127.0.0.1", self._target), 10)
+        except OSError:
+            client.close()
+            raise
+        server.settimeout(None)
+        self._sockets += [client, server]
+        return (client, server), address
+
+    def finish_request(self, request, client_address) -> None:
+        client, server = request
+        back = threading.Thread(target=self._pump, args=(server, client, self._answers))
+        back.start()
+        self._pump(client, server, self._requests)
+        back.join()
+
+    def shutdown_request(self, request) -> None:
+        """Only `cut` closes: a side that has ended may still hear the other."""
+
+    def _pump(self, source: socket.socket, target: socket.socket, may_go: threading.Event) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                may_go.wait()
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
 
 
 def row(key):

@@ -16,15 +16,15 @@ from tests.support.executor_contract import (
     SwitchThread,
     bench,
     circuits,
-    unused_port,
 )
+from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
 
 @pytest.fixture
 def lab() -> Iterator[tuple[SwitchThread, Bench]]:
     """The switch, and an executor that has seen it."""
-    switch = SwitchThread(unused_port())
+    switch = SwitchThread(free_port())
     try:
         with bench(switch.port) as found:
             assert found.next(DeviceUp) == DeviceUp("ocs1")
@@ -144,7 +144,7 @@ def test_a_session_cut_in_the_middle_answers_every_step_once_and_reads_what_is_t
 
 
 def test_an_absent_switch_fails_steps_with_a_sentence_and_is_seen_when_it_appears():
-    port = unused_port()
+    port = free_port()
     with bench(port) as found:
         down = found.next(DeviceDown)
         assert "not reachable" in down.reason
@@ -162,7 +162,7 @@ def test_an_absent_switch_fails_steps_with_a_sentence_and_is_seen_when_it_appear
 
 
 def test_a_silent_switch_is_given_up_after_the_timeout():
-    switch = SwitchThread(unused_port())
+    switch = SwitchThread(free_port())
     try:
         with bench(switch.port, timeout=1.0) as found:
             found.next(DeviceUp)
@@ -182,7 +182,7 @@ def test_a_silent_switch_is_given_up_after_the_timeout():
 
 
 def test_circuits_that_are_there_already_are_reported():
-    switch = SwitchThread(unused_port())
+    switch = SwitchThread(free_port())
     try:
         for _ in range(2):
             with bench(switch.port) as found:

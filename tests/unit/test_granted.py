@@ -58,12 +58,6 @@ def controller():
         yield handler
 
 
-@pytest.fixture
-def client(controller):
-    with Client(controller.address) as client:
-        yield client
-
-
 class Mishap(Exception):
     """What happens in a block."""
 

@@ -7,7 +7,6 @@ import logging
 import math
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -37,12 +36,8 @@ STATE = ttypes.PartState
 @pytest.fixture
 def lab():
     with running(make_fabric(4, [4, 4]), CoreSettings(orphan_grace=0.05)) as lab:
-        lab.handler = handler_of(lab)
+        lab.handler = lab.make_handler()
         yield lab
-
-
-def handler_of(lab, gate=None):
-    return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate or Gate(OPEN_POLICY, ROLES))
 
 
 def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **more):
@@ -271,7 +266,7 @@ def test_a_rejection_carries_its_code_and_the_largest_width(lab):
     assert (refusal.value.code, refusal.value.largestPossible) == ("sender_among_receivers", None)
     with running(make_fabric(5, [2])) as small:
         with pytest.raises(ttypes.Rejected) as refusal:
-            now(handler_of(small).submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
+            now(small.make_handler().submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
         assert (refusal.value.code, refusal.value.largestPossible) == ("group_too_wide", 3)
     granted(lab)
     with pytest.raises(ttypes.KeyReused):
@@ -339,7 +334,7 @@ def test_the_journal_tells_what_happened(lab):
 
 def test_numbers_beyond_the_interface_are_capped():
     with running(make_fabric(4, [4, 4]), CoreSettings(lease_maximum=math.inf, least_rate=0.0)) as lab:
-        lab.handler = handler_of(lab)
+        lab.handler = lab.make_handler()
         grant = granted(lab, size=1 << 62, highestBitsPerSecond=1)
         assert grant.estimatedServiceMs == (1 << 63) - 1
         now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=(1 << 63) - 1)))
@@ -464,7 +459,7 @@ def test_the_fabric_with_its_lit_tree(lab):
 
 def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
     with running(make_fabric(4, [4]), CoreSettings(keep_warm=3600.0, remember_ended=0.01)) as warm:
-        warm.handler = handler = handler_of(warm)
+        warm.handler = handler = warm.make_handler()
         granted(warm)
         now(handler.finish(CLIENT, "a", 0, None))
         eventually(lambda: not warm.look().requests, "that the request is forgotten")
@@ -474,7 +469,7 @@ def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
 
 def test_operators_are_told_what_is_kept_lit_and_what_is_dark(lab):
     with running(make_fabric(4, [4, 4]), CoreSettings(keep_warm=60.0, warm_reserve=0.5)) as kept:
-        kept.handler = handler_of(kept)
+        kept.handler = kept.make_handler()
         for key in ("a", "b", "c"):
             granted(kept, key)
             now(kept.handler.finish(CLIENT, key, 0, None))
@@ -524,7 +519,7 @@ def test_elements_and_quarantine(lab):
 def test_the_call_is_answered_with_the_report():
     with running(make_fabric(1)) as lab:
         lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
-        handler = handler_of(lab)
+        handler = lab.make_handler()
         report = handler.verifyFabric(CLIENT).result(PATIENCE)
         assert (report.faults, report.skipped) == ([], ["port:r1/50: broken"])
         assert "verify" in handler.version(CLIENT).features

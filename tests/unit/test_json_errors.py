@@ -14,20 +14,11 @@ from blast_client import command
 from blast_client.command import main
 from blast_client.json_errors import ErrorLines, telling_in_json
 from tests.support.declared_commands import declared_commands
-from tests.support.memory_controller import MemoryController, serving
 
 
 @pytest.fixture(autouse=True)
 def the_commands_of_this_tree(monkeypatch):
     monkeypatch.setattr(command, "entry_points", lambda group: declared_commands() if group == command.GROUP else [])
-
-
-@pytest.fixture
-def controller(monkeypatch):
-    handler = MemoryController()
-    with serving(handler) as (_, host, port):
-        monkeypatch.setenv("BLAST_CONTROLLER", f"{host}:{port}")
-        yield handler
 
 
 @pytest.fixture

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
+
 SETTINGS = {"nodes": 100, "rate_mbps": 8.0}
 CASES = ("no failure", "killed, 2 % at once", "frozen, 2 % at once")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 class Ended(Exception):

@@ -142,6 +142,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.configuration.section",
         # How to install what is missing is said in one place, which every installation has.
         "blast_transport.base.extras",
+        # A process that a signal must not leave behind is started in one place.
+        "blast_transport.base.child_process",
     },
     "mininet_topos": OURS,
 }

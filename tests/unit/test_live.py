@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -22,7 +25,7 @@ from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
 from tests.support.core import key_of, make_fabric, multicast
-from tests.support.live_server import Event, LiveServer, More, live
+from tests.support.live_server import LiveServer, More, live
 from tests.support.waiting import eventually
 
 POLICY = AccessPolicy(
@@ -33,6 +36,34 @@ POLICY = AccessPolicy(
     tenants=frozenset({"default", "one", "two"}),
     features=frozenset({"tenants", "login"}),
 )
+
+
+class Event(NamedTuple):
+    """A server-sent event."""
+
+    kind: str
+    data: dict[str, Any]
+
+
+def events_of(lines: Iterable[str]) -> Iterator[Event]:
+    """Server-sent events from their lines."""
+    kind, data = "", ""
+    for line in lines:
+        if line.startswith("event: "):
+            kind = line[7:]
+        elif line.startswith("data: "):
+            data = line[6:]
+        elif not line and kind:
+            yield Event(kind, json.loads(data))
+            kind = ""
+
+
+@contextmanager
+def stream_of(served: LiveServer) -> Iterator[Iterator[Event]]:
+    """What a page is sent, event by event."""
+    with served.client.stream("GET", "/stream") as answer:
+        assert answer.status_code == 200, answer.read()
+        yield events_of(answer.iter_lines())
 
 
 @pytest.fixture
@@ -68,7 +99,7 @@ def rows_until(events: Iterator[Event], name: str, wanted: str) -> dict:
 
 def test_a_page_is_sent_all_and_then_what_changes(served):
     submit(served)
-    with served.stream() as events:
+    with stream_of(served) as events:
         whole = next(events)
         assert whole.kind == "whole" and {"release", "clock", "rows"} <= set(whole.data)
         rows = whole.data["rows"]
@@ -93,7 +124,7 @@ def test_a_page_is_sent_all_and_then_what_changes(served):
 
 
 def test_points_come_every_second_and_count_grants(served):
-    with served.stream() as events:
+    with stream_of(served) as events:
         next_of("whole", events)
         submit(served)
         point = next(
@@ -107,7 +138,7 @@ def test_points_come_every_second_and_count_grants(served):
 def test_a_page_that_reads_slowly_is_told_anew(served, monkeypatch):
     monkeypatch.setattr(broadcast, "MOST_EVENTS", 2)
     page = served.watchers.broadcast
-    with served.stream() as events:
+    with stream_of(served) as events:
         next_of("whole", events)
         (listener,) = page._listeners
         for _ in range(3):
@@ -121,7 +152,7 @@ def test_a_tenant_sees_its_own_things_only(guarded):
     submit(guarded, "mine", "one")
     submit(guarded, "theirs", "two", multicast("theirs", "r4h1", ["r5h1"]))
     guarded.log_in("user-token")
-    with guarded.stream() as events:
+    with stream_of(guarded) as events:
         rows = next_of("whole", events).data["rows"]
         assert {name for name in rows if name.startswith("request/")} == {"request/one/mine"}
         assert {row["tenant"] for name, row in rows.items() if name.startswith("tree/")} == {"one"}
@@ -136,7 +167,7 @@ def test_a_tenant_sees_its_own_things_only(guarded):
 
 def test_so_many_pages_and_no_more(served, monkeypatch):
     monkeypatch.setattr(broadcast, "MOST_PAGES", 1)
-    with served.stream() as events:
+    with stream_of(served) as events:
         next_of("whole", events)
         refused = served.client.get("/stream")
         assert refused.status_code == 503 and "close one" in refused.json()["sentence"]
@@ -149,14 +180,14 @@ def test_nothing_is_encoded_while_nobody_looks(served, monkeypatch):
     submit(served)
     assert served.watchers.broadcast._changes == broadcast.NOTHING
     monkeypatch.setattr(broadcast, "LINGER", 0.0)
-    with served.stream() as events:
+    with stream_of(served) as events:
         next_of("whole", events)
     eventually(lambda: not served.watchers.broadcast._watched, what="the page to be forgotten")
     assert not served.watchers.broadcast._encoder.rows
 
 
 def test_a_page_hears_that_the_controller_is_stopped():
-    with live(make_fabric(4, [4])) as served, served.stream() as events:
+    with live(make_fabric(4, [4])) as served, stream_of(served) as events:
         next_of("whole", events)
         served.side.watchers.broadcast.end("It ends.")
         assert next_of("goodbye", events).data == {"sentence": "It ends."}
@@ -180,7 +211,7 @@ def test_a_session_stands_for_its_token_until_that_is_taken_away(guarded):
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie and "operator-token" not in cookie
     assert answer.json()["role"] == "operator"
-    with guarded.stream() as events:
+    with stream_of(guarded) as events:
         next_of("whole", events)
         guarded.gate.policy = replace(POLICY, tokens={})
         assert "log in again" in next_of("goodbye", events).data["sentence"]
@@ -326,7 +357,7 @@ def test_an_explanation_is_the_cores(served):
 def test_the_past_is_shown_as_it_was(tmp_path):
     with live(make_fabric(4, [4, 4]), more=More(recording=tmp_path / "past")) as served:
         eventually(lambda: served.client.get("/past").json()["recording"], what="recording to begin")
-        with served.stream() as events:
+        with stream_of(served) as events:
             whole = next_of("whole", events).data
             begin = whole["clock"]["wall"]
             submit(served)
@@ -344,7 +375,7 @@ def test_the_past_is_shown_as_it_was(tmp_path):
         before = served.client.get("/past/at", params={"wall": begin}).json()
         assert before["rows"] == whole["rows"] and before["clock"]["wall"] <= begin
         now = served.client.get("/past/at", params={"wall": time.time()}).json()["rows"]
-        with served.stream() as events:
+        with stream_of(served) as events:
             assert next_of("whole", events).data["rows"] == now
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -27,11 +28,38 @@ from blast_transport.measuring.flows import (
 )
 from blast_transport.measuring.sink import Sink
 from blast_transport.measuring.source import Source
-from blast_transport.wire.measuring import TOKEN_BYTES, Measure, Measured, Probe, Sent, Waiting
-from tests.support.lying_agent import Say, lying_agent
+from blast_transport.wire.measuring import (
+    TOKEN_BYTES,
+    Measure,
+    Measured,
+    MeasuringMessage,
+    Probe,
+    Sent,
+    Waiting,
+)
 from tests.support.measured_hosts import Host, host
 from tests.support.waiting import HANGING, eventually
 from tests.unit.test_measuring import Talk
+
+Say = Callable[[MeasuringMessage], None]
+
+
+@contextmanager
+def lying_agent(name: str, script: Callable[[Say], object]) -> Iterator[Address]:
+    """It hears one order, plays `script`, which is given what says messages, and closes when the other side does."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def play() -> None:
+            with Talk((name, *listening.getsockname()), lambda *_: listening.accept()[0]) as talk, suppress(OSError):
+                talk.hear()
+                script(talk.say)
+                talk.sock.recv(1)
+
+        thread = threading.Thread(target=play, daemon=True)
+        thread.start()
+        yield (name, *listening.getsockname())
+        thread.join(HANGING)
+
 
 SMALL = Size(1 << 20, 2.0)
 TOKEN = b"t" * TOKEN_BYTES
@@ -70,7 +98,8 @@ def test_who_says_that_it_waits_again_and_again_is_not_waited_for_again_and_agai
 
 
 def test_a_source_fails_no_targets_but_its_own(hosts):
-    with lying_agent("liar", lambda say: say(Waiting(), Sent(0, (("h1", "gone"), ("h3", "gone"))))) as liar:
+    told = (Waiting(), Sent(0, (("h1", "gone"), ("h3", "gone"))))
+    with lying_agent("liar", lambda say: [say(message) for message in told]) as liar:
         found = in_time([(hosts[0].address, hosts[1].address), (liar, hosts[3].address)])
     assert found.measured.keys() == {"h1"} and found.failed == {"h3": "gone"}
 

@@ -11,21 +11,12 @@ from blast_client.command import main
 from blast_client.nearest import nearest
 from blast_client.unknown_hosts import meant
 from tests.support.declared_commands import declared_commands
-from tests.support.memory_controller import MemoryController, serving
 
 
 @pytest.fixture(autouse=True)
 def the_commands_of_this_tree(monkeypatch):
     monkeypatch.setattr(command, "entry_points", lambda group: declared_commands() if group == command.GROUP else [])
     monkeypatch.setattr(fabric_commands, "entry_points", lambda group: [])
-
-
-@pytest.fixture
-def controller(monkeypatch):
-    handler = MemoryController()
-    with serving(handler) as (_, host, port):
-        monkeypatch.setenv("BLAST_CONTROLLER", f"{host}:{port}")
-        yield handler
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 
 import pytest
 
@@ -12,16 +12,8 @@ from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
 from blast_controller.openflow.framework import RawEntry
 from blast_controller.openflow.rules import Match, Rule, Stray
 from tests.support.openflow_entries import entry, match_bytes, raw_entry, treatment
+from tests.unit.test_openflow_messages import RULE
 
-RULE = Rule(
-    table=2,
-    priority=0x9C40,
-    cookie=0xB1A5_0003_0000_0007,
-    match=Match(1, IPv4Address("10.0.0.1"), IPv4Network("239.77.0.1/32")),
-    outputs=(2, 9),
-    dscp=46,
-    queue=4,
-)
 WIRE = bytes.fromhex(
     "0098 02 00 0000000c 00000159 9c40 0000 0000 0000 00000000 b1a5000300000007 00000000000003e8 00000000000007d0"
     "0001 0022 80000004 00000001 80000a02 0800 80001604 0a000001 80001804 ef4d0001 000000000000"

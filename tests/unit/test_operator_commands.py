@@ -50,6 +50,12 @@ class OperatedController(MemoryController):
             ElementStatus("switch:ocs1", "away", "connection refused"),
         ]
 
+    def quarantine(self, connection, element, reason):
+        self.unusable[element] = reason
+
+    def releaseElement(self, connection, element):  # noqa: N802 - the interface's name
+        self.unusable.pop(element, None)
+
     def _splitter(self, name):
         reason = self.unusable.get(name)
         return ElementStatus(name, "unusable" if reason else "free", reason)

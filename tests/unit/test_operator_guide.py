@@ -1,4 +1,4 @@
-"""docs/operator.md: every command in it is one that `blast` takes, every key and field one that exists."""
+"""Every command in docs/operator.md and docs/agent.md is one that `blast` takes; every key and field is there."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operator.md").read_text()
 NAMED_ONLY = {"blast request", "blast quarantine", "blast release", "blast element quarantine", "blast element release"}
 """Commands that a sentence names without their operands."""
-QUOTED = re.findall(r"`([^`\n]+)`", GUIDE)
-BLOCKS = [line for block in re.findall(r"```\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]
 SHELL = re.compile(r"\s(>>?|\|)\s.*$")
 
 
-def commands() -> list[str]:
-    found = (line.removeprefix("/opt/blast/bin/") for line in (*BLOCKS, *QUOTED))
-    return sorted({SHELL.sub("", line) for line in found if line.startswith("blast ")})
+def commands(guide: str, pattern: str) -> list[str]:
+    text = (ROOT / "docs" / guide).read_text()
+    quoted = re.findall(r"`([^`\n]+)`", text)
+    blocks = [line for block in re.findall(r"```\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    found = (line.removeprefix("/opt/blast/bin/") for line in (*blocks, *quoted))
+    return sorted({SHELL.sub("", line) for line in found if re.match(pattern, line)})
 
 
-def test_every_command_is_taken():
-    parser, found = build_parser(declared_commands()), commands()
-    assert len(found) > 20
+@pytest.mark.parametrize(
+    ("guide", "pattern", "fewest"), [("operator.md", r"blast ", 20), ("agent.md", r"blast [a-z]+ [a-z]", 3)]
+)
+def test_every_command_is_taken(guide, pattern, fewest):
+    parser, found = build_parser(declared_commands()), commands(guide, pattern)
+    assert len(found) > fewest
     for command in found:
         words = shlex.split(command)[1:]
         if command in NAMED_ONLY:

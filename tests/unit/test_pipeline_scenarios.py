@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,15 +17,9 @@ from hypothesis import strategies as st
 
 from tests.support.waiting import eventually
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
+
 SETTINGS = {"bytes": 20_000_000, "limit_seconds": 120, "repeats": 3}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
 
 
 def row(runs=(), tool: str = "naive", receivers: int = 10) -> dict[str, object]:

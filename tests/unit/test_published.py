@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -14,13 +15,13 @@ from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_wor
 from tests.support.published import published_anew
 from tests.support.runtime import Running, running
 from tests.support.waiting import eventually
-from tests.unit.test_handler import CLIENT, granted, handler_of, now, wanted
+from tests.unit.test_handler import CLIENT, granted, now, wanted
 
 
 @pytest.fixture
 def lab() -> Iterator[Running]:
     with running(make_fabric(4, [4, 4]), CoreSettings()) as lab:
-        lab.handler = handler_of(lab)
+        lab.handler = lab.make_handler()
         yield lab
 
 
@@ -61,9 +62,8 @@ def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
     assert listed(lab) == ["a", "lost"]
 
 
-def test_while_nothing_can_be_written_nobody_hears_of_what_is_not_durable(lab, monkeypatch):
-    granted(lab)
-
+@contextmanager
+def withdrawal_that_cannot_be_written(lab, monkeypatch):
     def refuse(records, at):
         raise DiskFull("journal.db")
 
@@ -71,6 +71,12 @@ def test_while_nothing_can_be_written_nobody_hears_of_what_is_not_durable(lab, m
         disk.setattr(lab.store, "commit", refuse)
         lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
         eventually(lambda: lab.runtime.store_fault is not None, what="the failure to write")
+        yield
+
+
+def test_while_nothing_can_be_written_nobody_hears_of_what_is_not_durable(lab, monkeypatch):
+    granted(lab)
+    with withdrawal_that_cannot_be_written(lab, monkeypatch):
         refused = lab.handler.finish(CLIENT, "a", 0, None)
         heard = lab.handler.awaitEvent(CLIENT, "a", 1, 60_000)
         with pytest.raises(ttypes.Rejected, match="cannot be written"):
@@ -98,14 +104,7 @@ def test_what_may_be_known_elsewhere_already_is_told_as_of_before(lab, monkeypat
     """Where a journal is shared, and whether the last change counts is open."""
     granted(lab)
     lab.runtime.sequence = lambda: lab.store._newest
-
-    def refuse(records, at):
-        raise DiskFull("journal.db")
-
-    with monkeypatch.context() as disk:
-        disk.setattr(lab.store, "commit", refuse)
-        lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
-        eventually(lambda: lab.runtime.store_fault is not None, what="the failure to write")
+    with withdrawal_that_cannot_be_written(lab, monkeypatch):
         told = now(lab.handler.status(CLIENT, "a"))
         assert told.state == ttypes.PartState.ACTIVE and told.staleMs is not None
         assert lab.handler.fabric(CLIENT).staleMs >= told.staleMs

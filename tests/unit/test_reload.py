@@ -35,13 +35,6 @@ def test_the_tables_name_keys_that_exist():
     assert set(REASONS) <= known | {key.partition(".")[0] for key in known}
 
 
-def test_what_concerns_coming_decisions_is_taken_up():
-    new = parse(changed(LEASE, LEVEL))
-    plan = plan_reload(parse(EXAMPLE), new)
-    assert set(plan.applied) == {"controller.lease_factor", "log.level"} and plan.refused == ()
-    assert plan.config == new
-
-
 def test_what_touches_live_light_waits_and_each_key_is_named():
     plan = plan_reload(parse(EXAMPLE), parse(changed(LEASE, RACK, TABLE, ("127.0.0.1:9090", "127.0.0.1:9191"))))
     assert plan.applied == ("controller.lease_factor",)

@@ -9,7 +9,6 @@ import gc
 import socket
 import ssl
 import struct
-from functools import partial
 
 import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
@@ -22,10 +21,8 @@ from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.connections.connection import NoGuard
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
-from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving.tls import TlsSettings
-from blast_controller.store.details import read_page
 from tests.support.certificates import Authority
 from tests.support.core import make_fabric
 from tests.support.memory_controller import MemoryController
@@ -53,7 +50,7 @@ def lab():
     settings = CoreSettings(orphan_grace=0.01, remember_ended=0.01, lease_maximum=10**9)
     with running(make_fabric(3, [4]), settings) as lab:
         gate = Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6))
-        handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
+        handler = lab.make_handler(gate)
         server = FramedServer(BlastOperator, handler, None, ttypes.Denied, Security(gate))
         lab.server, lab.address = server, server.start(port=0)
         try:

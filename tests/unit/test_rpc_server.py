@@ -147,13 +147,6 @@ def test_pipelined_calls_are_carried_out_in_their_order():
         assert wire.result("awaitEvent", replies[3]).kind == EventKind.ENDED
 
 
-def test_declared_exceptions_arrive_typed():
-    with serving(MemoryController()) as (_, host, port), Wire(host, port) as wire:
-        with pytest.raises(UnknownRequest) as unknown:
-            wire.call("status", "nobody")
-        assert unknown.value.key == "nobody"
-
-
 def test_a_missing_required_field_is_named_and_the_connection_lives_on():
     with serving(MemoryController()) as (server, host, port), Wire(host, port) as wire:
         with pytest.raises(TApplicationException, match="sender is unset") as refused:

@@ -42,23 +42,15 @@ def test_leaves_a_folder():
     pathlib.Path(tempfile.mkdtemp(), "large").write_bytes(bytes(3_000_000))
 """
 
-
 LACKS_A_TOOL = """
-import hypothesis
 import pytest
-from hypothesis import strategies
-from hypothesis.stateful import RuleBasedStateMachine, rule
 
 def test_needs_what_nobody_has():
     pytest.skip("needs a time machine")
 """
 
-
 LACKS_A_MODULE = """
-import hypothesis
 import pytest
-from hypothesis import strategies
-from hypothesis.stateful import RuleBasedStateMachine, rule
 
 pytest.importorskip("time_machine_of_nobody")
 """

@@ -21,16 +21,11 @@ from blast_controller.configuration.ssh import SshSection
 from blast_controller.configuration.switch_access import check_switch_files, host_and_port, read_way
 from blast_transport.base.extras import how_to_install
 from tests.support.tl1 import scripted
+from tests.unit.test_access_config import RACK
 from tl1_driver.errors import SwitchUnreachable
 from tl1_driver.ssh import Ssh
 from tl1_driver.ways import Tcp
 
-RACK = dedent("""
-    [[rack]]
-    name = "r1"
-    datapath = "0000000000000001"
-    hosts = [{ name = "h1", port = 1, ip = "10.0.0.1" }]
-    """)
 SWITCH = dedent("""
     [[optical_switch]]
     name = "ocs1"

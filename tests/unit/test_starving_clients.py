@@ -25,11 +25,9 @@ from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import LARGEST_BATCH
 from blast_controller.runtime.waiting import MOST_ANSWERED, Places
-from blast_controller.store.details import read_page
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
 
@@ -109,8 +107,7 @@ def lab(clock):
 
 
 def handler_of(lab, gate=None):
-    gate = gate or Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6))
-    return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
+    return lab.make_handler(gate or Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6)))
 
 
 def wanted(key, size=10**9, **more):

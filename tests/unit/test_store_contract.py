@@ -63,32 +63,10 @@ def reopened(store):
     return store.open()
 
 
-def test_a_first_start_is_empty_and_says_so(make):
-    store = make()
-    loaded = store.open()
-    assert (loaded.epoch, loaded.is_new, dict(loaded.state)) == (1, True, {})
-    assert loaded.of("request") == {}
-
-
 def test_what_was_committed_is_there_after_reopening(store):
     body = {"text": "é\ud800\0", "list": [1, 2.5, None, True], "deep": {"a": {}}, "big": 1 << 80}
     store.commit([Record("request", "default/a b\0c", body, note="granted")], at=5.0)
     assert reopened(store).of("request") == {"default/a b\0c": body}
-
-
-def test_rows_come_in_the_order_of_their_first_insertion(store):
-    store.commit([request("b", 1), request("a", 1), holding("9"), request("c", 1)], at=0.0)
-    store.commit([request("b", 2), request("a", None)], at=0.0)
-    store.commit([request("a", 3)], at=0.0)
-    loaded = reopened(store)
-    assert list(loaded.of("request").items()) == [("b", {"value": 2}), ("c", {"value": 1}), ("a", {"value": 3})]
-    assert list(loaded.of("reservation")) == ["9"]
-
-
-def test_an_empty_commit_is_nothing(store):
-    before = store.journal(0, 10)
-    store.commit([], at=0.0)
-    assert store.journal(0, 10) == before
 
 
 # -------------------------------------------------------------------------------------------------- holdings (I1)

@@ -128,11 +128,6 @@ def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
         Decoder().feed(stream)
 
 
-def test_an_oversized_frame_is_refused_at_its_header() -> None:
-    with pytest.raises(RemoteProtocolError, match="most"):
-        Decoder().feed(frame(8, b"", length=0xFFFFFFFF))
-
-
 def test_fields_of_a_later_version_are_ignored() -> None:
     (quit_,) = Decoder().feed(said(12, session=1, reason="over", colour="red"))
     assert quit_ == Quit(1, "over")

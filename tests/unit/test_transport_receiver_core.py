@@ -92,16 +92,6 @@ def test_how_much_may_come_before_a_credit_is_due() -> None:
     assert begun(carrier=PIPELINE).until_credit == 0, "by a chain nothing is passed over"
 
 
-def test_jumps_are_asked_for_together_after_a_moment() -> None:
-    core = begun()
-    light(core, 0, 3)
-    arrive(core, 4, 2, piece(4, 2), 0.01)
-    arrive(core, 7, 4, piece(7, 4), 0.01)
-    assert at(core, 0.019) == []
-    assert at(core, 0.02) == [Nack(7, ((1, 2), (6, 1)))]
-    assert at(core, 0.03) == []
-
-
 def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
     core = begun(credit=2)
     light(core, *range(1, 5), *range(6, 21))
@@ -132,15 +122,6 @@ def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
     core.heard(7500, 0.0)
     arrive(core, 30_000, 1, memoryview(bytes(10)), 0.001)
     assert at(core, 0.021, Nack) == [Nack(7, ((0, 30_000),))]
-
-
-def test_the_tail_is_asked_for_after_a_quiet_moment() -> None:
-    core = begun()
-    light(core, *range(5), now=1.0)
-    core.end_of_data(END, 1.01)
-    said(core)
-    assert at(core, 1.029, Nack) == []
-    assert at(core, 1.03, Nack) == [Nack(7, ((5, 35),))]
 
 
 def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:

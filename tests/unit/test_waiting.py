@@ -81,12 +81,6 @@ def test_who_has_left_is_neither_answered_nor_kept():
     assert room.next_deadline() is None
 
 
-def test_an_event_without_waiters_is_nothing():
-    room = WaitingRoom()
-    told(room, KEY, GRANTED)
-    assert room.next_deadline() is None
-
-
 def test_an_event_asks_none_of_those_for_whom_it_is_too_early():
     room, asked = WaitingRoom(), []
 

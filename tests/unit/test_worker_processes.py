@@ -17,6 +17,7 @@ import pytest
 from blast_sim.base.worker_processes import WorkerDied, computed
 from tests.support.interrupted import PATIENCE, ended, members, started
 from tests.support.waiting import eventually
+from tests.unit.test_extras import INSTANCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,10 +172,6 @@ def solve(self, programme):
 pulp.HiGHS.callSolver = solve
 sys.exit(main(["plan", sys.argv[2], "--exact", "--time-limit", "3600"]))
 """
-INSTANCE = {
-    "racks": 4, "ports_per_rack": 1, "splitters": [{"ways": 4, "count": 1}],
-    "requests": [{"id": "a", "sender": 0, "receivers": [1, 2], "weight": 9}],
-}  # fmt: skip
 
 
 def test_an_interrupt_ends_a_solver_that_does_not_look_up(tmp_path):

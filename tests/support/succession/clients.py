@@ -12,9 +12,10 @@ from blast_client.address import Address
 from blast_client.freshness import Freshness, Outdated
 from blast_controller.core.model.errors import NotLeader as CoreNotLeader
 from tests.support.linearizability import Operation
+from tests.support.modelled_etcd import Unanswered
 from tests.support.succession.history import Asked, Call, Finished, Heard, Looked, Reading, RefusedToFinish
 from tests.support.succession.network import between
-from tests.support.succession.room import Controller, NoAnswer, Room
+from tests.support.succession.room import Controller, Room
 from tests.support.succession.scheduler import Process
 
 STATE = ttypes.PartState
@@ -22,14 +23,8 @@ FINAL = {STATE.DONE, STATE.WITHDRAWN, STATE.EXPIRED, STATE.FAILED}
 SIZE = 10**9
 UNANSWERED: dict[str, Call] = {"submit": Asked(None), "finish": Finished(None)}
 """What a call without an answer may have done."""
-
-
-class Elsewhere(Exception):
-    """This one does not lead; another may be known to."""
-
-    def __init__(self, address: str | None) -> None:
-        super().__init__(address)
-        self.address = address
+NOT_LEADING = (ttypes.NotLeader, CoreNotLeader)
+"""This one does not lead; another may be known to, by its `address`."""
 
 
 class Client:
@@ -55,16 +50,13 @@ class Client:
         scheduler.wait(scheduler.now + between(self.room.dice, least, most))
 
     def ask(self, controller: Controller, method: str, *arguments: object) -> Any:
-        """Raises NoAnswer, Elsewhere, and what the controller says."""
+        """Raises Unanswered, and what the controller says."""
         process = controller.process
         if process is None:
             self.pause(0.001, 0.002)
-            raise NoAnswer(is_surely_not_done=True)
+            raise Unanswered("not started", is_surely_not_done=True)
         connection = self.connections.setdefault(process, self.room.connection())
-        try:
-            return self.room.call(controller, connection, method, *arguments)
-        except (ttypes.NotLeader, CoreNotLeader) as refusal:
-            raise Elsewhere(refusal.address) from None
+        return self.room.call(controller, connection, method, *arguments)
 
     def move(self, address: str | None) -> None:
         """To the leader, if it is known, or the next."""
@@ -77,11 +69,11 @@ class Client:
             begin, controller = self.room.scheduler.now, self.room.controllers[self.at]
             try:
                 answer = self.ask(controller, method, *arguments)
-            except NoAnswer as fault:
+            except Unanswered as fault:
                 if not fault.is_surely_not_done:
                     self.histories.note(key, UNANSWERED.get(method), begin, math.inf)
                 self.move(None)
-            except Elsewhere as fault:
+            except NOT_LEADING as fault:
                 self.move(fault.address)
             except (ttypes.Ended, ttypes.Rejected, ttypes.UnknownRequest) as refusal:
                 self.histories.note(key, to_call(refusal), begin)
@@ -195,7 +187,7 @@ class Reader(Client):
         controller = self.room.dice.pick(self.room.controllers)
         try:
             event = self.ask(controller, "awaitEvent", key, after, 300)
-        except (NoAnswer, Elsewhere, ttypes.NotYet, ttypes.UnknownRequest, ttypes.Ended):
+        except (Unanswered, *NOT_LEADING, ttypes.NotYet, ttypes.UnknownRequest, ttypes.Ended):
             return
         self.histories.note(key, Heard(event.sequence), begin)
 
@@ -205,7 +197,7 @@ class Reader(Client):
         controller = self.room.dice.pick(self.room.controllers)
         try:
             answer = self.ask(controller, "status", key)
-        except (NoAnswer, Elsewhere):
+        except (Unanswered, *NOT_LEADING):
             return
         except ttypes.UnknownRequest:
             self.histories.note(key, Looked(None), begin)

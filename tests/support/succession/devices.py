@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from blast_controller.core.model.commands import Forward
-from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.openflow import rules
 from blast_controller.openflow import vocabulary as openflow
 from blast_controller.openflow.vocabulary import Input, Numbered
-from tests.support.succession.network import Act, Wire
+from tests.support.succession.network import Act, Wire, outcome
 from tests.support.succession.scheduler import Process, Scheduler
 from tl1_driver.circuits import Circuit, CircuitState
 from tl1_driver.errors import Denied, SessionLost, SwitchUnreachable, TimedOut
@@ -237,10 +237,6 @@ class ModelledSwitch:
     circuits: dict[int, int] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
 
-    @property
-    def held(self) -> frozenset[CrossConnect]:
-        return frozenset(CrossConnect(self.name, *pair) for pair in self.circuits.items())
-
     def connect(self, wanted: Sequence[Circuit]) -> None:
         """Raises Denied."""
         for circuit in wanted:
@@ -285,9 +281,8 @@ class ModelledClient:
         return await asyncio.shield(self._lost)
 
     async def circuits(self) -> list[CircuitState]:
-        return list(
-            await self._ask(lambda: [CircuitState(*pair, "steady") for pair in sorted(self._switch.circuits.items())])
-        )
+        there = await self._ask(lambda: sorted(self._switch.circuits.items()))
+        return [CircuitState(*pair, "steady") for pair in there]
 
     async def connect(self, wanted: Sequence[Circuit]) -> None:
         await self._change(tuple(wanted), ())
@@ -318,13 +313,8 @@ class ModelledClient:
         answer: asyncio.Future[Any] = self._loop.create_future()
 
         def arrive() -> None:
-            result: Any = None
-            fault: Exception | None = None
-            try:
-                result = act()
-            except Denied as error:
-                fault = error
-            self._to_us.send(lambda: self._receive(answer, result, fault))
+            found = outcome(act, Denied)
+            self._to_us.send(lambda: self._receive(answer, found))
 
         self._to_switch.send(arrive, latency)
         try:
@@ -334,10 +324,11 @@ class ModelledClient:
             self._end("it does not answer")
             raise TimedOut("no answer in time") from error
 
-    def _receive(self, answer: asyncio.Future[Any], result: Any, fault: Exception | None) -> None:
+    def _receive(self, answer: asyncio.Future[Any], found: Future[Any]) -> None:
         def settle() -> None:
             if not answer.done():
-                answer.set_exception(fault) if fault is not None else answer.set_result(result)
+                fault = found.exception()
+                answer.set_exception(fault) if fault else answer.set_result(found.result())
 
         if not self._process.ended:
             self._loop.call_soon_threadsafe(settle)

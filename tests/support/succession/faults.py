@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from blast_api.ttypes import Rejected
 from tests.support.core_faults import phase_of
-from tests.support.succession.clients import Client, Elsewhere, Histories
-from tests.support.succession.room import Controller, NoAnswer, Room
+from tests.support.modelled_etcd import Unanswered
+from tests.support.succession.clients import NOT_LEADING, Client, Histories
+from tests.support.succession.room import Controller, Room
 
 Heal = Callable[[], None]
 Fault = Callable[[Room], Heal]
@@ -127,7 +128,7 @@ def stand_down(room: Room) -> Heal:
         operator = Client(room, Histories(room), "operator")
 
         def ask() -> None:
-            with suppress(NoAnswer, Elsewhere, Rejected):
+            with suppress(Unanswered, *NOT_LEADING, Rejected):
                 operator.ask(leading[0], "standDown")
 
         operator.start(ask)

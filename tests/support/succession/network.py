@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from blast_controller.store.errors import StoreFault
 from tests.support.dice import Dice
-from tests.support.modelled_etcd import ModelledEtcd, Unanswered
+from tests.support.modelled_etcd import InstantNetwork, ModelledEtcd, Unanswered
 from tests.support.succession.scheduler import Process, Scheduler, Wake
 
 Act = Callable[[], Any]
@@ -68,8 +69,8 @@ class Members:
 
 
 @dataclass(eq=False)
-class EtcdNetwork:
-    """`Network` of one process. While it `loses_answers`, requests are carried out and not answered."""
+class EtcdNetwork(InstantNetwork):
+    """That of one process. While it `loses_answers`, requests are carried out and not answered."""
 
     scheduler: Scheduler
     process: Process
@@ -90,22 +91,22 @@ class EtcdNetwork:
         if self.members.is_away and not self.link.is_cut:
             self.pause(min(seconds, REFUSED_AFTER))
             raise Unanswered("failed to connect to all addresses", is_surely_not_done=True)
-        answers: list[Act] = []
+        answers: list[Future[Any]] = []
         wake = scheduler.waiting(scheduler.now + seconds)
         scheduler.after(self._latency(), lambda: self._arrive(act, answers, wake))
-        scheduler.sleep(wake)
+        scheduler.sleep()
         if not answers:
             raise Unanswered("no answer in time")
-        return answers[0]()
+        return answers[0].result()
 
     def wait_for_change(self, until: float) -> None:
         scheduler, end = self.scheduler, self.members.etcd.next_end()
         # A controller that is cut off gets no event, but looks now and then.
         wake = scheduler.waiting(min(until, scheduler.now + 0.5, until if end is None else max(end, scheduler.now)))
         self.members.waiting.append(wake)
-        scheduler.sleep(wake)
+        scheduler.sleep()
 
-    def _arrive(self, act: Act, answers: list[Act], wake: Wake) -> None:
+    def _arrive(self, act: Act, answers: list[Future[Any]], wake: Wake) -> None:
         members = self.members
         if self.link.is_cut or members.has_no_leader:
             # It may still get through after the fault, long after its sender has given up.
@@ -114,16 +115,11 @@ class EtcdNetwork:
             return
         if members.is_away:
             return
-        try:
-            found = act()
-        except StoreFault as fault:
-            answer = _raising(fault)
-        else:
-            answer = _giving(found)
+        answer = outcome(act, StoreFault)
         if not self.loses_answers:
             self.scheduler.after(self._latency(), lambda: self._answer(answers, answer, wake))
 
-    def _answer(self, answers: list[Act], answer: Act, wake: Wake) -> None:
+    def _answer(self, answers: list[Future[Any]], answer: Future[Any], wake: Wake) -> None:
         if not self.link.is_cut and not wake.is_over:
             answers.append(answer)
             self.scheduler.wake(wake)
@@ -137,12 +133,11 @@ def between(dice: Dice, least: float, most: float) -> float:
     return least + (most - least) * dice.number(0, 1000) / 1000
 
 
-def _raising(fault: StoreFault) -> Act:
-    def answer() -> Any:
-        raise fault
-
-    return answer
-
-
-def _giving(found: Any) -> Act:
-    return lambda: found
+def outcome(act: Act, faults: type[Exception]) -> Future[Any]:
+    """Act, and return what that gives, or which of these faults it raises."""
+    found: Future[Any] = Future()
+    try:
+        found.set_result(act())
+    except faults as fault:
+        found.set_exception(fault)
+    return found

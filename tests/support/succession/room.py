@@ -56,7 +56,7 @@ from blast_controller.succession import following as following_module
 from blast_controller.succession.by_etcd import EtcdSuccession, LeaderTerms
 from tests.support.core import make_fabric
 from tests.support.dice import SeededDice
-from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd
+from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd, Unanswered
 from tests.support.succession.devices import (
     ModelledClient,
     ModelledServer,
@@ -65,9 +65,9 @@ from tests.support.succession.devices import (
     ModelledTor,
     Written,
 )
-from tests.support.succession.network import EtcdNetwork, Link, Members, between
+from tests.support.succession.network import EtcdNetwork, Link, Members, between, outcome
 from tests.support.succession.scheduler import Process, Scheduler
-from tests.support.succession.threads import Overlay, modules, waiting_future
+from tests.support.succession.threads import modules, overlay, waiting_future
 from tl1_driver.circuits import Circuit
 from tl1_driver.dialects import DIALECTS
 
@@ -96,14 +96,6 @@ _USES = {
     daemon_module: ("threading", "time"),
     gate_module: ("time",),
 }
-
-
-class NoAnswer(Exception):
-    """A call had none; whether it was done is not known, unless `is_surely_not_done`."""
-
-    def __init__(self, is_surely_not_done: bool = False) -> None:
-        super().__init__("no answer")
-        self.is_surely_not_done = is_surely_not_done
 
 
 class Room:
@@ -200,11 +192,11 @@ class Room:
             self.scheduler.after(self.soon(), lambda wake=wake: self.scheduler.wake(wake))
 
     def call(self, controller: Controller, connection: Connection, method: str, *arguments: object) -> Any:
-        """Make a client's call, by a thread of its own. Raises NoAnswer, and what the handler raises."""
+        """Make a client's call, by a thread of its own. Raises Unanswered, and what the handler raises."""
         scheduler, process = self.scheduler, controller.process
         if process is None or not controller.is_up:
             scheduler.wait(scheduler.now + self.soon())
-            raise NoAnswer(is_surely_not_done=True)
+            raise Unanswered("not up", is_surely_not_done=True)
         answers: list[Future[Any]] = []
         wake = scheduler.waiting(scheduler.now + ANSWER_WITHIN)
 
@@ -218,23 +210,16 @@ class Room:
                 scheduler.wake(wake)
 
         def carry_out() -> None:
-            if controller.daemon is None:
-                return
-            try:
-                result = getattr(controller.daemon.handler, method)(connection, *arguments)
-            except Exception as error:  # noqa: BLE001 - it is the answer
-                result = Future()
-                result.set_exception(error)
-            if not isinstance(result, Future):
-                future: Future[Any] = Future()
-                future.set_result(result)
-                result = future
-            result.add_done_callback(answer)
+            if controller.daemon is not None:
+                called = getattr(controller.daemon.handler, method)
+                found = outcome(lambda: called(connection, *arguments), Exception)
+                is_later = found.exception() is None and isinstance(found.result(), Future)
+                (found.result() if is_later else found).add_done_callback(answer)
 
         scheduler.after(self.soon(), lambda: None if process.ended else scheduler.spawn(process, carry_out))
-        scheduler.sleep(wake)
+        scheduler.sleep()
         if not answers:
-            raise NoAnswer
+            raise Unanswered("no answer in time")
         return answers[0].result(0)
 
     def connection(self) -> Connection:
@@ -393,8 +378,8 @@ def simulated(room: Room) -> Iterator[None]:
         (executor_module, "SwitchClient", lambda host, *_, **__: ModelledClient(controller(), room.switches[host])),
         (daemon_module, "_core", lambda config: config.room.core()),
         (daemon_module, "begin_anew", lambda: controller().replace()),
-        (daemon_module, "os", Overlay(os, _exit=lambda status: controller().replace(status))),
-        (daemon_module, "logging", Overlay(logging, shutdown=lambda: None)),
+        (daemon_module, "os", overlay(os, _exit=lambda status: controller().replace(status))),
+        (daemon_module, "logging", overlay(logging, shutdown=lambda: None)),
         # So that some commits are larger than one transaction.
         (ledger, "MOST_BYTES", room.max_bytes),
     ]

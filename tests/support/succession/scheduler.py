@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -46,7 +47,7 @@ class VirtualThread:
         self._scheduler = scheduler
         self._target = target
         self.greenlet = greenlet(self._run, scheduler.hub)
-        self.joined: list[Wake] = []
+        self.joined: deque[Wake] = deque()
 
     def _run(self) -> None:
         try:
@@ -119,7 +120,8 @@ class Scheduler:
 
     def wait(self, until: float) -> None:
         """Let time pass until then."""
-        self.sleep(self.waiting(until))
+        self.waiting(until)
+        self.sleep()
 
     def waiting(self, until: float | None = None) -> Wake:
         """Return a wait of the running thread, which is about to `sleep`; it is over then at the latest."""
@@ -129,8 +131,8 @@ class Scheduler:
             self.at(until + self._jitter(), lambda: self._over(wake))
         return wake
 
-    def sleep(self, wake: Wake) -> None:
-        """Run others until the wait is over."""
+    def sleep(self) -> None:
+        """Run others until the thread's wait is over."""
         self.check_alive()
         self.hub.switch()
         self.check_alive()

@@ -10,7 +10,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable
 from concurrent import futures
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tests.support.succession.scheduler import Scheduler, VirtualThread, Wake
@@ -19,57 +19,55 @@ WALL = 1_700_000_000.0
 """What the wall clock says when the scheduler's clock is 0."""
 
 
-class Overlay:
-    """A module, but for some of its names."""
-
-    def __init__(self, module: ModuleType, **names: object) -> None:
-        self.__dict__.update(names)
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
+def overlay(module: ModuleType, **names: object) -> SimpleNamespace:
+    """Return a module with some of its names replaced."""
+    return SimpleNamespace(**{**vars(module), **names})
 
 
-def modules(scheduler: Scheduler) -> dict[str, Overlay]:
+def modules(scheduler: Scheduler) -> dict[str, SimpleNamespace]:
     """By the names under which modules import them."""
-    threading = Overlay(
-        real_threading,
-        Thread=_of(scheduler, Thread),
-        Event=_of(scheduler, Event),
-        Lock=_of(scheduler, Lock),
-        Timer=_of(scheduler, Timer),
-    )
-    time = Overlay(
+
+    def bound(kind: type) -> type:
+        return type(kind.__name__, (kind,), {"_scheduler": scheduler})
+
+    threading = overlay(real_threading, **{kind.__name__: bound(kind) for kind in (Thread, Event, Lock, Timer)})
+    time = overlay(
         real_time,
         monotonic=lambda: scheduler.now,
         perf_counter=lambda: scheduler.now,
         clock_gettime=lambda _: scheduler.now,
         time=lambda: WALL + scheduler.now + scheduler.process.wall,
     )
-    queue = Overlay(real_queue, SimpleQueue=_of(scheduler, SimpleQueue))
-    loops = Overlay(asyncio, new_event_loop=lambda: VirtualLoop(scheduler), set_event_loop=lambda _: None)
+    queue = overlay(real_queue, SimpleQueue=bound(SimpleQueue))
+    loops = overlay(asyncio, new_event_loop=lambda: VirtualLoop(scheduler), set_event_loop=lambda _: None)
     return {"threading": threading, "time": time, "queue": queue, "asyncio": loops}
 
 
-def _of(scheduler: Scheduler, kind: type) -> Any:
-    class Bound(kind):  # type: ignore[misc]
-        """Made as the real one is."""
-
-        _scheduler = scheduler
-
-        def __class_getitem__(cls, _: object) -> type:
-            return cls
-
-    return Bound
-
-
 class Primitive:
-    """What waits on the scheduler's clock."""
+    """What threads wait for on the scheduler's clock, in the order in which they came."""
 
     _scheduler: Scheduler
 
-    def _until(self, timeout: float | None) -> float | None:
+    def __init__(self) -> None:
+        self._waiting: deque[Wake] = deque()
+
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+    def _end(self, timeout: float | None) -> float | None:
         return None if timeout is None else self._scheduler.now + max(0.0, timeout)
+
+    def _wait(self, end: float | None = None) -> None:
+        wake = self._scheduler.waiting(end)
+        self._waiting.append(wake)
+        self._scheduler.sleep()
+
+    def _wake_first(self) -> None:
+        while self._waiting:
+            wake = self._waiting.popleft()
+            if not wake.is_over:
+                self._scheduler.wake(wake)
+                return
 
 
 class Thread(Primitive):
@@ -90,68 +88,55 @@ class Thread(Primitive):
         return self._thread is not None and not self._thread.done
 
     def join(self, timeout: float | None = None) -> None:
-        if self._thread is None or self._thread.done:
-            return
-        wake = self._scheduler.waiting(self._until(timeout))
-        self._thread.joined.append(wake)
-        self._scheduler.sleep(wake)
+        if self._thread is not None and self.is_alive():
+            self._waiting = self._thread.joined
+            self._wait(self._end(timeout))
 
 
 class Event(Primitive):
     """As threading.Event."""
 
-    def __init__(self) -> None:
-        self._is_set = False
-        self._waiting: list[Wake] = []
+    _is_set = False
 
     def is_set(self) -> bool:
         return self._is_set
 
     def set(self) -> None:
         self._is_set = True
-        waiting, self._waiting = self._waiting, []
-        for wake in waiting:
-            self._scheduler.wake(wake)
+        while self._waiting:
+            self._wake_first()
 
     def clear(self) -> None:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
         if not self._is_set:
-            wake = self._scheduler.waiting(self._until(timeout))
-            self._waiting.append(wake)
-            self._scheduler.sleep(wake)
+            self._wait(self._end(timeout))
         return self._is_set
 
 
 class Lock(Primitive):
     """As threading.Lock."""
 
-    def __init__(self) -> None:
-        self._is_held = False
-        self._waiting: deque[Wake] = deque()
+    _is_held = False
 
     def acquire(self, blocking: bool = True) -> bool:
         while self._is_held:
             if not blocking:
                 return False
-            wake = self._scheduler.waiting()
-            self._waiting.append(wake)
-            self._scheduler.sleep(wake)
+            self._wait()
         self._is_held = True
         return True
 
     def release(self) -> None:
         self._is_held = False
-        if self._waiting:
-            self._scheduler.wake(self._waiting.popleft())
+        self._wake_first()
 
     def locked(self) -> bool:
         return self._is_held
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> None:
         self.acquire()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -173,28 +158,19 @@ class SimpleQueue(Primitive):
     """As queue.SimpleQueue."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._items: deque[Any] = deque()
-        self._waiting: deque[Wake] = deque()
 
     def put(self, item: object) -> None:
         self._items.append(item)
-        while self._waiting:
-            wake = self._waiting.popleft()
-            if not wake.is_over:
-                self._scheduler.wake(wake)
-                return
-
-    def empty(self) -> bool:
-        return not self._items
+        self._wake_first()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        end = self._until(timeout)
+        end = self._end(timeout)
         while not self._items:
             if not block or (end is not None and end <= self._scheduler.now):
                 raise real_queue.Empty
-            wake = self._scheduler.waiting(end)
-            self._waiting.append(wake)
-            self._scheduler.sleep(wake)
+            self._wait(end)
         return self._items.popleft()
 
     def get_nowait(self) -> Any:
@@ -216,7 +192,7 @@ def waiting_future(scheduler: Scheduler) -> type[futures.Future]:
             if not self.done():
                 wake = scheduler.waiting(None if timeout is None else scheduler.now + timeout)
                 self.add_done_callback(lambda _: scheduler.wake(wake))
-                scheduler.sleep(wake)
+                scheduler.sleep()
             return super().result(0)
 
     return Future
@@ -244,7 +220,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         events._set_running_loop(None)
         try:
             self._wake = self._scheduler.waiting(None if timeout is None else self._scheduler.now + timeout)
-            self._scheduler.sleep(self._wake)
+            self._scheduler.sleep()
         finally:
             self._wake, self._is_woken = None, False
             events._set_running_loop(self)

@@ -29,7 +29,7 @@ final class RealController {
     Path own = PROJECT.resolve(".venv/bin/python").toAbsolutePath();
     String python = System.getenv().getOrDefault("BLAST_PYTHON", Files.exists(own) ? own.toString() : "python3");
     ProcessBuilder command =
-        new ProcessBuilder(python, "-m", "tests.support.served_controller", "--papers")
+        new ProcessBuilder(python, "-m", "tests.support.served_controller")
             .directory(PROJECT.toFile())
             .redirectError(ProcessBuilder.Redirect.INHERIT);
     command.environment().put("PYTHONPATH", new File(PROJECT.toString()).getCanonicalPath());

@@ -60,6 +60,9 @@ from blast_transport.wire.joining import Join
 PIECE = 4_000
 LATENCY = 0.001
 BUFFER = 40_000
+RATE = 400_000.0
+"""Bytes/s of a connection, in each direction."""
+TIMINGS = PipelineTimings()
 Item = Message | tuple[int, bytes] | None
 """What travels: a message, (offset, data), or None for the end of the connection."""
 
@@ -67,23 +70,22 @@ Item = Message | tuple[int, bytes] | None
 class Way:
     """One direction of a connection: in order, with a rate, a latency and a limited buffer."""
 
-    def __init__(self, world: World, writer: Host) -> None:
+    def __init__(self, world: World, writer: Host, reader: Host) -> None:
         self.items: deque[tuple[float, Item]] = deque()
         self.bytes = 0
         self.closed = False
-        self._world = world
-        self._writer = writer
+        self._world, self._writer, self._reader = world, writer, reader
         self._free = 0.0
 
-    def put(self, item: Item, reader: Host) -> None:
+    def put(self, item: Item) -> None:
         if self.closed:
             return
         size = len(item[1]) if isinstance(item, tuple) else 0
         self.bytes += size
-        self._free = max(self._free, self._world.now) + size / self._world.rate
+        self._free = max(self._free, self._world.now) + size / RATE
         self.closed = item is None
         self.items.append((self._free + LATENCY, item))
-        self._world.wake(reader, self._free + LATENCY)
+        self._world.wake(self._reader, self._free + LATENCY)
 
     def peek(self) -> Item | str:
         if not self.items or self.items[0][0] > self._world.now:
@@ -105,20 +107,12 @@ class Connection:
     """Between `caller` and `callee`."""
 
     def __init__(self, world: World, caller: Host, callee: Host) -> None:
-        self.ends = (caller, callee)
-        self.ways = {caller: Way(world, caller), callee: Way(world, callee)}
-
-    def other(self, host: Host) -> Host:
-        return self.ends[1] if host is self.ends[0] else self.ends[0]
+        there, back = Way(world, caller, callee), Way(world, callee, caller)
+        self.outgoing = {caller: there, callee: back}
+        self.incoming = {callee: there, caller: back}
 
     def put(self, writer: Host, item: Item) -> None:
-        self.ways[writer].put(item, self.other(writer))
-
-    def incoming(self, reader: Host) -> Way:
-        return self.ways[self.other(reader)]
-
-    def outgoing(self, writer: Host) -> Way:
-        return self.ways[writer]
+        self.outgoing[writer].put(item)
 
 
 LAG = 40_000
@@ -189,7 +183,7 @@ class Host:
         self.alarm = self.ended_at = float("inf")
         self.silent: dict[int, float] = {}
         self.asked: Pget | None = None
-        leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, world.timings, world.slowest_rate)
+        leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, TIMINGS, world.slowest_rate)
         self.core: NodeCore | SourceCore = NodeCore(leg, 0) if place else SourceCore(leg, 0)
 
     @property
@@ -211,15 +205,18 @@ class Host:
 
     @property
     def faulty(self) -> bool:
-        faults = self.faults
-        return min(faults.killed, faults.frozen, faults.vanished, faults.rate, faults.store) < float("inf")
+        return self.faults != Faults()
+
+    @property
+    def connections(self) -> list[Connection]:
+        return [each for each in (self.up, self.down, self.fetch, *self.fetchers, *self.waiting) if each is not None]
 
     @property
     def position(self) -> int:
         return self.world.readable(self) if self.place == 0 else len(self.received)
 
     def lowest(self) -> int:
-        ring = self.world.ring(self)
+        ring = self.world.rings.get(self.place)
         if ring is None:
             return 0
         kept_from = self.core.down.taken if self.place == 0 else self.position
@@ -227,10 +224,6 @@ class Host:
 
     def tell(self, event: Event) -> None:
         self.obey(self.core.handle(event, self.world.now))
-
-    def obey(self, commands: list[Command]) -> None:
-        for command in commands:
-            self._obey_one(command)
 
     def activate(self) -> None:
         """Everything that can be done now."""
@@ -251,17 +244,19 @@ class Host:
             self._set_alarm()
 
     def _set_alarm(self) -> None:
-        connections = [self.up, self.down, self.fetch, *self.fetchers, *self.waiting]
-        coming = [connection.incoming(self).next() for connection in connections if connection is not None]
+        coming = [connection.incoming[self].next() for connection in self.connections]
         now = self.world.now
         due = [self.core.deadline(), *(when for when in [*coming, self.storing.due] if when > now)]
         self.world.wake(self, min(due))
 
     def break_all(self) -> None:
         """The host's end: every connection breaks; what it had buffered may or may not arrive."""
-        for connection in [self.up, self.down, self.fetch, *self.fetchers, *self.waiting]:
-            if connection is not None:
-                connection.put(self, None)
+        for connection in self.connections:
+            connection.put(self, None)
+
+    def obey(self, commands: list[Command]) -> None:
+        for command in commands:
+            self._obey_one(command)
 
     def _obey_one(self, command: Command) -> None:  # noqa: PLR0912 - one branch a command
         match command:
@@ -313,7 +308,11 @@ class Host:
     def _listen(self) -> bool:
         """Take one item from somewhere; False if there is none."""
         return (
-            self._hear_waiting() or self._hear_up() or self._hear_fetch() or self._hear_down() or self._hear_fetchers()
+            self._hear_waiting()
+            or self._hear("up", PredecessorLost(), FromPredecessor)
+            or self._hear("fetch", FetchLost("closed"), FromSource)
+            or self._hear("down", SuccessorLost("closed"), FromSuccessor)
+            or self._hear_fetchers()
         )
 
     def _hear_waiting(self) -> bool:
@@ -334,48 +333,29 @@ class Host:
             return True
         return False
 
-    def _hear_up(self) -> bool:
-        item = self._next(self.up)
+    def _hear(self, name: str, lost: Event, heard: Callable[[Message], Event]) -> bool:
+        """Take one item from the connection of this name, of which data never comes from below."""
+        connection: Connection | None = getattr(self, name)
+        item = self._next(connection)
         if item is None:
-            self.up = None
-            self.tell(PredecessorLost())
+            setattr(self, name, None)
+            self.tell(lost)
         elif isinstance(item, tuple):
-            assert isinstance(self.core, NodeCore)
-            assert self.core.up.receiving, "data that nobody asked for"
+            assert name == "fetch" or (name == "up" and self.core.up.receiving), "data that nobody asked for"
             self._store(item)
         elif item != "nothing":
-            self.tell(FromPredecessor(item))  # type: ignore[arg-type]
-        return item != "nothing"
-
-    def _hear_fetch(self) -> bool:
-        item = self._next(self.fetch)
-        if item is None:
-            self.fetch = None
-            self.tell(FetchLost("closed"))
-        elif isinstance(item, tuple):
-            self._store(item)
-        elif item != "nothing":
-            if isinstance(item, Alive):
-                assert self.asked is not None and self.fetch is not None
-                self.fetch.put(self, self.asked)
-            self.tell(FromSource(item))  # type: ignore[arg-type]
-        return item != "nothing"
-
-    def _hear_down(self) -> bool:
-        item = self._next(self.down)
-        if item is None:
-            self.down = None
-            self.tell(SuccessorLost("closed"))
-        elif item != "nothing":
-            self.tell(FromSuccessor(item))  # type: ignore[arg-type]
+            if name == "fetch" and isinstance(item, Alive):
+                assert self.asked is not None
+                connection.put(self, self.asked)
+            self.tell(heard(item))
         return item != "nothing"
 
     def _next(self, connection: Connection | None) -> Item | str:
         """Take what comes next over a connection, if it has come, and there is room for data."""
-        item = "nothing" if connection is None else connection.incoming(self).peek()
+        item = "nothing" if connection is None else connection.incoming[self].peek()
         if connection is None or item == "nothing" or (isinstance(item, tuple) and not self._room(item)):
             return "nothing"
-        connection.incoming(self).take()
+        connection.incoming[self].take()
         return item
 
     def _hear_fetchers(self) -> bool:
@@ -404,7 +384,7 @@ class Host:
             return False
         if self.storing.waiting >= MEMORY:
             return False
-        if self.world.ring(self) is None or self.core.down.alone or self.position - self.core.down.taken < LAG:
+        if self.place not in self.world.rings or self.core.down.alone or self.position - self.core.down.taken < LAG:
             return True
         self.core.hold_up()
         return False
@@ -434,7 +414,7 @@ class Host:
 
     def _pour(self) -> None:
         while self.down is not None and self.core.down.serving:
-            way = self.down.outgoing(self)
+            way = self.down.outgoing[self]
             stop = self.position if self.core.node.stop is None else self.core.node.stop
             if self.offset >= min(stop, self.position):
                 return
@@ -443,13 +423,11 @@ class Host:
                 return
             if way.bytes >= BUFFER or way.closed:
                 return
-            piece = bytes(self._data(self.offset, min(self.offset + PIECE, stop, self.position)))
+            data = self.received if self.place else self.world.content
+            piece = bytes(data[self.offset : min(self.offset + PIECE, stop, self.position)])
             self.down.put(self, (self.offset, piece))
             self.offset += len(piece)
             self.tell(Sent(self.offset))
-
-    def _data(self, start: int, stop: int) -> bytes | bytearray:
-        return (self.world.content if self.place == 0 else self.received)[start:stop]
 
 
 LONGEST = 300.0
@@ -464,32 +442,25 @@ class World:
         content: bytes,
         faults: list[Faults],
         *,
-        rate: float = 400_000.0,
         rings: dict[int, int] | None = None,
         source_rate: float | None = None,
         slowest_rate: float = 0.0,
-        timings: PipelineTimings | None = None,
     ) -> None:
         self.now = 0.0
         self.content = content
-        self.rate = rate
         self.source_rate = source_rate
         self.slowest_rate = slowest_rate
-        self.timings = timings or PipelineTimings()
         self.members = tuple(Member(f"n{place}", "host", 1) for place in range(len(faults) + 1))
         self.steps = 0
-        self._rings = rings or {}
+        self.rings = rings or {}
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self.hosts = [Host(self, place, fault) for place, fault in enumerate([Faults(), *faults])]
 
-    def ring(self, host: Host) -> int | None:
-        return self._rings.get(host.place)
-
     def readable(self, source: Host) -> int:
         if self.source_rate is None:
             return len(self.content)
-        ring = self.ring(source)
+        ring = self.rings.get(source.place)
         come = int(self.now * self.source_rate)
         if come < len(self.content):
             come -= come % PIECE
@@ -521,7 +492,7 @@ class World:
         if self.now < caller.silent.get(place, 0.0):
             self.at(self.now, lambda: self._silent(caller, place))
         elif self.hosts[place].gone:
-            self.at(self.now + self.timings.answer, lambda: self._refused(caller, place, True))
+            self.at(self.now + TIMINGS.answer, lambda: self._refused(caller, place, True))
         elif (connection := self.open(caller, place)) is not None:
             caller.down = connection
         else:
@@ -529,7 +500,7 @@ class World:
 
     def probe(self, caller: Host, place: int) -> None:
         """Whether anybody lives there is known as soon as he answers, or not."""
-        target, seconds = self.hosts[place], self.timings.probe
+        target, seconds = self.hosts[place], TIMINGS.probe
 
         def noted() -> None:
             if silent and target.stopped and not target.dead:

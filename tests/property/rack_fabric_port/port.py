@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from blast_sim.fabric.trace import OVER_PAYLOAD_LINE, Kind, Reason, read_trace
-from tests.support.rack_fabric_port.scenario import (
+from blast_sim.fabric.trace import OVER_PAYLOAD_LINE, Kind, Reason
+from tests.property.rack_fabric_port.scenario import (
     LANES,
     Constants,
     Copy,
@@ -82,12 +81,6 @@ def known(numbered: Mapping[int, T], number: int, event: Event) -> T:
     """Return what has this number, or raise Disagreement."""
     demand(number in numbered, event, f"{number} is unknown")
     return numbered[number]
-
-
-def events_of(path: Path) -> Iterator[Event]:
-    """Yield all records of a trace."""
-    for records in read_trace(path):
-        yield from map(Event._make, records.tolist())
 
 
 @dataclass(slots=True)
