@@ -101,8 +101,11 @@ return True"""
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
-        yield one
+    """A process that orders sets of names as `scripts/soak` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONHASHSEED", "0")
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:
+            yield one
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def process() -> Iterator[ProcessPoolExecutor]:
 )
 def test_invariants_hold_after_every_fault(process, seed):
     found = process.submit(play, seed).result()
-    assert found.failure is None, f"python -m tests.soak --only controllers --trace --seed {seed}\n{found.failure}"
+    assert found.failure is None, f"scripts/soak --only controllers --trace --seed {seed}\n{found.failure}"
 
 
 @pytest.mark.test_all
