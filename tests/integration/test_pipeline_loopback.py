@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -206,16 +207,15 @@ def file_with(folder: Path, content: bytes) -> Iterator[Source]:
 
 
 @contextmanager
-def piped(capacity: int = 8 << 20) -> Iterator[tuple[StreamSource, int]]:
+def piped(capacity: int = 8 << 20) -> Iterator[tuple[StreamSource, FileIO]]:
     """The source of a stream, and the end of its pipe that is written into."""
-    reader, writer = os.pipe()
-    try:
-        with StreamSource(reader, capacity=capacity) as stream:
-            yield stream, writer
-    finally:
-        os.close(reader)
-        with suppress(OSError):
-            os.close(writer)
+    reader, descriptor = os.pipe()
+    with os.fdopen(descriptor, "wb", buffering=0) as writer:
+        try:
+            with StreamSource(reader, capacity=capacity) as stream:
+                yield stream, writer
+        finally:
+            os.close(reader)
 
 
 def stores_of(kind: str, folder: Path, size: int) -> list[BlockStore]:
@@ -286,10 +286,10 @@ def test_draining_ends_soon_and_at_a_block() -> None:
     with piped() as (stream, writer), Chain(2) as chain:
         running = chain.all(stores, stream)
         stream.wake = running.wake
-        os.write(writer, bytes(5 * BLOCK + 100))
+        writer.write(bytes(5 * BLOCK + 100))
         eventually(lambda: stores[1].position > 3)
         running.stop_at(0)
-        os.write(writer, bytes(5 * BLOCK))
+        writer.write(bytes(5 * BLOCK))
         chain.wait()
         (stop,) = (event.position for event in chain.events[0] if isinstance(event, Drained))
         assert stop % BLOCK == 0
@@ -350,7 +350,7 @@ def test_the_user_interrupts() -> None:
     with piped() as (stream, writer), Chain(3) as chain:
         running = chain.all([memory_store(None) for _ in range(3)], stream)
         stream.wake = running.wake
-        os.write(writer, bytes(60_000))
+        writer.write(bytes(60_000))
         eventually(lambda: any(isinstance(event, Progress) for event in chain.events[3]))
         running.quit("interrupted by the user")
         chain.wait()
@@ -382,10 +382,10 @@ def test_whose_disk_hangs_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         try:
             running = chain.all(stores, stream)
             stream.wake = running.wake
-            os.write(writer, content[: BLOCK + 1])
+            writer.write(content[: BLOCK + 1])
             eventually(lambda: all(store.position == 1 for store in stores))
-            feed(os.dup(writer), content[BLOCK + 1 :])
-            os.close(writer)
+            feed(os.dup(writer.fileno()), content[BLOCK + 1 :])
+            writer.close()
             eventually(lambda: chain.events[0].ended is not None)
             assert chain.events[0].ended == Ended(Outcome.COMPLETE)
             assert chain.events[0].failed == {"n2": "its store has taken nothing for 1.5 s"}
@@ -406,10 +406,10 @@ def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(monkeypatch: pyte
         for store in stores[:2]:
             store.put(block, content[block * BLOCK : (block + 1) * BLOCK])
     with piped(60 * BLOCK) as (stream, writer), Chain(4) as chain, ThreadPoolExecutor() as pool:
-        feeding = pool.submit(feed, os.dup(writer), content)
+        feeding = pool.submit(feed, os.dup(writer.fileno()), content)
         eventually(lambda: stream.available >= 60 * BLOCK)
         stream.release(50 * BLOCK)
-        os.close(writer)
+        writer.close()
         running = chain.all(stores, stream)
         stream.wake = running.wake
         chain.wait()
@@ -435,12 +435,12 @@ def test_stopping_a_node_in_the_middle() -> None:
     with piped() as (stream, writer), Chain(4) as chain:
         running = chain.all(stores, stream)
         stream.wake = running.wake
-        os.write(writer, content[: 10 * BLOCK])
+        writer.write(content[: 10 * BLOCK])
         eventually(lambda: stores[1].position > 5)
         chain.running[1].stop("no more time")
         assert chain.running[1].join(30)
-        feed(os.dup(writer), content[10 * BLOCK :])
-        os.close(writer)
+        feed(os.dup(writer.fileno()), content[10 * BLOCK :])
+        writer.close()
         chain.wait()
         assert chain.events[2].ended == Ended(Outcome.STOPPED, "no more time")
         assert chain.events[0].failed == {"n2": "no more time"}

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -23,22 +24,16 @@ PATIENCE = 30.0
 
 
 @contextmanager
-def streaming(capacity: int = 1000, wake: Callable[[], None] = lambda: None) -> Iterator[tuple[int, StreamSource]]:
+def streaming(capacity: int = 1000, wake: Callable[[], None] = lambda: None) -> Iterator[tuple[FileIO, StreamSource]]:
     """A pipe's writing end, and the source that reads the other one."""
-    reader, writer = os.pipe()
-    try:
-        with StreamSource(reader, capacity, wake) as source:
-            yield writer, source
-    finally:
-        os.close(reader)
-        close(writer)
-
-
-def close(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:
-        """The test has closed it already."""
+    reader, descriptor = os.pipe()
+    # A file is closed once only: a second os.close() may hit what another thread has opened meanwhile.
+    with os.fdopen(descriptor, "wb", buffering=0) as writer:
+        try:
+            with StreamSource(reader, capacity, wake) as source:
+                yield writer, source
+        finally:
+            os.close(reader)
 
 
 def read(source: StreamSource | FileSource, offset: int, count: int) -> bytes:
@@ -110,11 +105,11 @@ def test_a_pipe_in_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
 def test_a_stream_has_no_size_until_it_ends() -> None:
     with streaming() as (writer, source):
         assert source.size is None
-        os.write(writer, b"01234")
+        writer.write(b"01234")
         assert read(source, 1, 4) == b"1234"
         assert (source.size, source.available) == (None, 5)
-        os.write(writer, b"56")
-        os.close(writer)
+        writer.write(b"56")
+        writer.close()
         assert read(source, 3, 100) == b"3456"
         assert (source.size, source.available) == (7, 7)
         assert read(source, 7, 100) == b""
@@ -122,7 +117,7 @@ def test_a_stream_has_no_size_until_it_ends() -> None:
 
 def test_a_full_ring_stops_reading_until_something_is_released() -> None:
     with streaming(capacity=100) as (writer, source):
-        os.write(writer, bytes(range(250)))
+        writer.write(bytes(range(250)))
         eventually(lambda: source.available == 100)
         for_a_while(lambda: source.available == 100, "a full ring")
         assert read(source, 0, 100) == bytes(range(100))
@@ -140,11 +135,11 @@ def test_a_full_ring_stops_reading_until_something_is_released() -> None:
 
 def test_what_was_released_stays_until_its_place_is_needed() -> None:
     with streaming(capacity=100) as (writer, source):
-        os.write(writer, bytes(range(100)))
+        writer.write(bytes(range(100)))
         eventually(lambda: source.available == 100)
         source.release(100)
         assert read(source, 0, 100) == bytes(range(100)), "whoever has fallen behind can have it"
-        os.write(writer, b"x")
+        writer.write(b"x")
         eventually(lambda: source.available == 101)
         with pytest.raises(ForgottenError):
             read(source, 0, 1)
@@ -206,8 +201,8 @@ def test_the_end_is_one_when_somebody_says_so() -> None:
     woken = threading.Semaphore(0)
     with streaming(wake=woken.release) as (writer, source):
         source.at_end = ends.put
-        os.write(writer, b"x")
-        os.close(writer)
+        writer.write(b"x")
+        writer.close()
         end = ends.get(timeout=PATIENCE)
         assert source.size is None and source.available == 1
         assert woken.acquire(timeout=PATIENCE)
@@ -222,7 +217,7 @@ def test_a_stream_is_read_by_a_process_with_many_files() -> None:
     many = [os.open("/dev/null", os.O_RDONLY) for _ in range(1030)]
     try:
         with streaming() as (writer, source):
-            os.write(writer, b"x")
+            writer.write(b"x")
             assert read(source, 0, 1) == b"x"
     finally:
         for descriptor in many:
@@ -244,8 +239,8 @@ def test_everything_comes_through_whatever_the_sizes(size: int, capacity: int, r
         def produce() -> None:
             rest = content
             while rest:
-                rest = rest[os.write(writer, rest) :]
-            os.close(writer)
+                rest = rest[writer.write(rest) :]
+            writer.close()
 
         producer = threading.Thread(target=produce)
         producer.start()
