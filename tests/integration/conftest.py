@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -88,6 +89,12 @@ def emit(interface: str, frames: int) -> None:
         for _ in range(frames):
             sender.send(frame)
         eventually(lambda: interface_traffic(interface).sent_packets >= before + frames, "the transmitter to send")
+
+
+@pytest.fixture(scope="module")
+def content(request: pytest.FixtureRequest) -> bytes:
+    """Random bytes, as many as the module's SIZE says."""
+    return random.Random(77).randbytes(request.module.SIZE)
 
 
 @pytest.fixture

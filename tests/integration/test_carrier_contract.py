@@ -6,7 +6,6 @@ All of it is by the engine in Python; what depends on the engine is shown for th
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -78,18 +77,6 @@ NEXT = [*zip(CHOICES, [*list(CHOICES)[1:], "optical"], strict=True), ("pipeline"
 def _by_python() -> Iterator[None]:
     with asking_for(PYTHON):
         yield
-
-
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return random.Random(130).randbytes(SIZE)
-
-
-@pytest.fixture
-def file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "content"
-    path.write_bytes(content)
-    return path
 
 
 def all_have(there: list[Agent], file: Path) -> bool:

@@ -29,13 +29,6 @@ SIZE = 6 << 20
 INTERRUPTED, TERMINATED = 130, 143
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(os.urandom(SIZE))
-    return path
-
-
 class Stuck:
     """A store that takes some of a file and then waits, as one that is slow for ever does."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import random
 import re
 import socket
 from collections.abc import Callable
@@ -82,13 +81,6 @@ BLOCK_BYTES = 44 * 1456
 SUPER_PACKETS = SIZE // BLOCK_BYTES
 BROKEN = "No such device|Network is unreachable|Broken pipe"
 WAYS = pytest.mark.parametrize(("otherwise", "name"), [(Chain(), "pipeline"), (Unicast(), "unicast")])
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(random.Random(79).randbytes(SIZE))
-    return path
 
 
 @pytest.fixture

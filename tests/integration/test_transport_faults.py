@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -35,11 +34,6 @@ from tests.support.waiting import eventually
 SIZE = 4 << 20
 RATE = 40e6
 WAYS: dict[str, Callable[[], CarrierChoice]] = {"light": lambda: light(RATE), "pipeline": Chain, "unicast": Unicast}
-
-
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return random.Random(79).randbytes(SIZE)
 
 
 def partial(directory: Path, name: str) -> Path | None:

@@ -37,11 +37,6 @@ FOREIGN = (10, 15, 20, 25)
 
 
 @pytest.fixture(scope="module")
-def content() -> bytes:
-    return random.Random(77).randbytes(SIZE)
-
-
-@pytest.fixture(scope="module")
 def forged(content: bytes) -> bytes:
     """The same file with four blocks of somebody else's."""
     chance, result = random.Random(78), bytearray(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import threading
 from collections.abc import Iterator
@@ -33,13 +32,6 @@ TREES = Trees((Tree(400e6, FORTH), Tree(400e6, BACK)))
 WAYS = pytest.mark.parametrize(
     "way", [light(), Chain(), TREES, Unicast()], ids=["light", "pipeline", "trees", "unicast"]
 )
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(random.Random(81).randbytes(SIZE))
-    return path
 
 
 @pytest.fixture

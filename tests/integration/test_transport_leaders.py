@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -36,13 +35,6 @@ def hosts(tmp_path: Path, processes: Sequence[str] = ()) -> Iterator[dict[str, A
     with ExitStack() as stack:
         make = {name: receiver_process if name in processes else agent for name in NAMES}
         yield {name: stack.enter_context(make[name](tmp_path / name)) for name in NAMES}
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "data"
-    path.write_bytes(random.Random(1).randbytes(SIZE))
-    return path
 
 
 def trees() -> Trees:
@@ -103,12 +95,12 @@ def test_a_leader_and_a_member_that_are_hit_in_mid_transfer_cost_the_others_noth
         survivors = [name for name in NAMES if name not in lost]
         assert complete(result) == survivors
         for name in survivors:
-            assert (made[name].directory / "data").read_bytes() == file.read_bytes()
+            assert (made[name].directory / file.name).read_bytes() == file.read_bytes()
             host = made[name]
             assert isinstance(host, Agent) and host.received().resumed_blocks == 0, "its session has gone on"
             assert host.events.empty()
         for name in lost:
-            assert not (made[name].directory / "data").exists()
+            assert not (made[name].directory / file.name).exists()
 
 
 def test_a_leader_that_freezes_when_it_has_connected_costs_its_members_nothing(tmp_path: Path, file: Path) -> None:
@@ -153,4 +145,4 @@ def test_a_sender_that_vanishes_is_awaited_for_a_moment_and_nothing_stays_behind
             sender.send_file(file, Route(light(20e6)), report=vanish)
         for host in made.values():
             assert isinstance(host, Agent) and host.failed().reason.startswith("control connection")
-            assert not (host.directory / "data").exists()
+            assert not (host.directory / file.name).exists()

@@ -52,18 +52,6 @@ SIZE = 2 << 20
 SEGMENT = 1456
 
 
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return random.Random(77).randbytes(SIZE)
-
-
-@pytest.fixture
-def file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(content)
-    return path
-
-
 def ways() -> list[CarrierChoice]:
     return [light(), Chain(), Unicast()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import secrets
 import subprocess
 import sys
@@ -144,13 +143,6 @@ def plant(whole_plant: Plant) -> Iterator[Plant]:
     for number in range(1, whole_plant.receivers + 1):
         deleted = ["tc", "-n", whole_plant.host(number), "qdisc", "del", "dev", "light", "ingress"]
         subprocess.run(deleted, check=False, capture_output=True)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "content.bin"
-    path.write_bytes(random.Random(7).randbytes(SIZE))
-    return path
 
 
 def copies_equal(plant: Plant, file: Path, receivers: list[int]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import socket
 import threading
 import time
@@ -32,11 +31,6 @@ from tests.support.transport_hosts import (
 from tests.support.waiting import HANGING
 
 SIZE = 2 << 20
-
-
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return random.Random(77).randbytes(SIZE)
 
 
 def ways() -> list[CarrierChoice]:

@@ -36,18 +36,6 @@ RATE = 100e6
 HOSTS = tuple(f"r{place}" for place in range(7))
 
 
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    return random.Random(15).randbytes(SIZE)
-
-
-@pytest.fixture
-def file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "content"
-    path.write_bytes(content)
-    return path
-
-
 def any_tree(chance: random.Random, hosts: tuple[str, ...], rate: float) -> Tree:
     """Each behind any of those before it, in any order."""
     order = list(hosts)
@@ -88,7 +76,7 @@ def test_any_trees_bring_everything(tmp_path: Path, file: Path, content: bytes, 
         result = sender.send_file(file, Route(Trees(trees)))
         assert [outcome.reason for outcome in result.receivers] == [""] * len(hosts)
         assert_by_trees_alone(result)
-        assert all(one.files() == {"content": content} for one in there)
+        assert all(one.files() == {file.name: content} for one in there)
 
 
 class BrokenWays:
@@ -121,7 +109,7 @@ def test_over_an_edge_that_is_broken_nothing_goes_a_second_time(
         result = sender.send_file(file, Route(Trees(trees, seen.append)))
         assert [outcome.reason for outcome in result.receivers] == [""] * 4
         assert any(("r1", "r2") in sight.broken for sight in seen)
-        assert all(one.files() == {"content": content} for one in there)
+        assert all(one.files() == {file.name: content} for one in there)
         assert_by_trees_alone(result, least=2)
 
 
@@ -179,7 +167,7 @@ def test_where_one_connection_does_not_fill_a_path_others_join_it(
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
         result = sender.send_file(file, Route(Trees((chain("r0", "r1", rate=50e6),), seen.append)))
         assert [outcome.reason for outcome in result.receivers] == ["", ""]
-        assert all(one.files() == {"content": content[: 3 << 20]} for one in there)
+        assert all(one.files() == {file.name: content[: 3 << 20]} for one in there)
     assert ways.opened >= 3
     held = {(flow.parent, flow.child) for sight in seen for flow in sight.flows if flow.held_back}
     assert held == {("r0", "r1")}
@@ -212,7 +200,7 @@ def test_over_tls_from_host_to_host(tmp_path: Path, content: bytes) -> None:
             result = sender.send_file(file, Route(Trees(trees)))
         assert [outcome.reason for outcome in result.receivers] == [""] * 4
         assert_by_trees_alone(result)
-        assert all(one.files() == {"content": content} for one in there)
+        assert all(one.files() == {file.name: content} for one in there)
 
 
 def test_what_some_hold_already_goes_to_them_as_numbers(tmp_path: Path, file: Path, content: bytes) -> None:
@@ -229,7 +217,7 @@ def test_what_some_hold_already_goes_to_them_as_numbers(tmp_path: Path, file: Pa
         assert [outcome.reason for outcome in result.receivers] == [""] * 3
         assert result.repaired_bytes == 0
         assert all(one.received().resumed_blocks > 0 for one in there[:2])
-        assert all(one.files() == {"content": content} for one in there)
+        assert all(one.files() == {file.name: content} for one in there)
 
 
 @pytest.mark.parametrize("victim", ["r1", "r2"])
@@ -267,4 +255,4 @@ def test_whose_store_takes_nothing_holds_up_nobody(
         waiting.join()
         assert {one.name: one.demoted for one in result.receivers}[victim].startswith("its store has taken nothing")
         assert [outcome.reason for outcome in result.receivers] == [""] * 3
-        assert all(one.files() == {"content": content} for one in there)
+        assert all(one.files() == {file.name: content} for one in there)

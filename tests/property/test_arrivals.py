@@ -65,6 +65,13 @@ def test_several_streams_count_while_all_of_them_run() -> None:
     assert found.rate() == pytest.approx(8 * 4000 * 1000, rel=1e-2), "alone they would be 1000 and 3000"
 
 
+def test_streams_that_hardly_overlap_are_measured_over_all_of_their_time() -> None:
+    found = Arrivals()
+    for number in range(1000):
+        found.add(int(number >= 500), 1000, number / 1000)
+    assert found.rate() == pytest.approx(8 * 1000 * 1000, rel=0.02)
+
+
 def test_what_waited_for_one_lost_packet_did_not_come_in_one_moment() -> None:
     found = Arrivals()
     for number in range(1000):

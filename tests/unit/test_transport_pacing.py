@@ -63,6 +63,12 @@ def test_a_queue_that_holds_twice_as_much_allows_longer_bursts(queue: int, secon
     assert count * 1514 * 8 / 400e6 == pytest.approx(seconds, rel=0.05)
 
 
+def test_slow_rate_catches_up_one_datagram() -> None:
+    pacer = Pacer(1e6, FULL, 0.0)
+    assert burst_at(pacer, 0.0) == 1
+    assert burst_at(pacer, 1.0) == 2
+
+
 def test_time_lost_to_a_late_wake_up_is_made_up_at_no_more_than_the_rate() -> None:
     pacer, now, bits = Pacer(RATE, FULL, 0.0), 0.010, 0
     began = now
