@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -74,15 +75,19 @@ def lab_process():
 def test_a_killed_lab_is_removed_exactly(lab_process, lab):
     killed = lab_process.stdout.readline().strip()
     assert killed in found_labs(), "the lab did not start"
-    theirs = {Path(f"/proc/{pid}/ns/net").readlink() for pid in marked_processes(killed)} - {
-        Path("/proc/self/ns/net").readlink()
-    }
-    assert len(theirs) == 8 + 2
-    lab_process.kill()
-    lab_process.wait()
-    assert down(killed).bridges == 4
-    assert remains(killed) == []
-    assert not theirs & namespaces()
+    with ExitStack() as held:
+        # While it is open, no other lab gets a namespace of the same number.
+        for pid in marked_processes(killed):
+            held.enter_context(Path(f"/proc/{pid}/ns/net").open("rb"))
+        theirs = {Path(f"/proc/{pid}/ns/net").readlink() for pid in marked_processes(killed)} - {
+            Path("/proc/self/ns/net").readlink()
+        }
+        assert len(theirs) == 8 + 2
+        lab_process.kill()
+        lab_process.wait()
+        assert down(killed).bridges == 4
+        assert remains(killed) == []
+        assert not theirs & namespaces()
     assert lab.net.pingAll(timeout="10") == 0
     again = down(killed)
     assert (again.processes, again.bridges, again.links) == (0, 0, 0)
