@@ -249,6 +249,11 @@ def test_a_chain_is_in_the_order_of_the_racks_where_they_are_known(
     assert chains[0].order == HOSTS
 
 
+def test_settings_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(WrongArgument, match="via must be one of auto, optical, pipeline, trees, unicast, and not 'opt"):
+        RoundSettings(via="optic")
+
+
 def test_a_host_that_nobody_knows_costs_the_others_nothing_wherever_it_is_named(
     agents: list[Agent], controller: RoundSettings
 ) -> None:

@@ -13,7 +13,7 @@ from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Leg, Nack
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 SESSION = 7
-MEMBERS = 5
+MEMBERS = 3
 
 
 def hello(session: int = SESSION) -> Hello:
@@ -87,12 +87,13 @@ class World:
 STEPS = st.one_of(
     st.tuples(st.just("reach"), st.integers(0, MEMBERS - 1), st.integers(0, 9)),
     st.tuples(st.just("join"), st.integers(0, MEMBERS - 1), st.integers(0, 20)),
-    st.tuples(st.sampled_from(["demote", "promote", "fin", "lost", "quit"]), st.integers(0, MEMBERS - 1), st.just(0)),
+    st.tuples(st.sampled_from(["demote", "promote"]), st.integers(0, MEMBERS - 1), st.just(0)),
+    st.tuples(st.sampled_from(["fin", "lost", "quit"]), st.integers(0, MEMBERS - 1), st.just(0)),
     st.tuples(st.just("wait"), st.just(0), st.integers(1, 300)),
 )
 
 
-@given(st.integers(1, 6), st.lists(STEPS, max_size=60))
+@given(st.integers(1, 6), st.lists(STEPS, min_size=20, max_size=60))
 def test_a_sender_never_believes_too_much_and_knows_the_slowest_within_a_credit(credit, steps):
     world = World(credit)
     for kind, member, amount in steps:

@@ -61,6 +61,7 @@ def test_what_is_written_is_read_back_and_planned_for():
         ({"root": "x"}, "'x' is not among the hosts"),
         ({"receivers": ["a"]}, "the root is among the receivers"),
         ({"links": [["a", "b", 1]]}, "no data of 'a' can come to c"),
+        ({"links": [["a", "a", 1]]}, "from 'a' to itself"),
         ({"links": [["a", "b", -1]]}, "the rate of link number 1 must be 0, or from"),
         ({"links": [["a", "b", 1e400]]}, "Infinity is no finite number"),
         ({"links": [["a", "b", 1], ["a", "b", 2]]}, "is there twice"),

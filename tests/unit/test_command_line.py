@@ -211,6 +211,18 @@ def test_status_of_one_and_of_those_that_are_live(controller, blast):
     assert status == 2 and one_sentence(err) and "'other'" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((*REQUEST, "--key", ""), "a key has at least one character"),
+        (("extend", "k"), "nothing to change: give --add, --remove, --time or --bytes"),
+    ],
+)
+def test_arguments_that_change_or_name_nothing_are_refused(controller, blast, words, sentence):
+    status, _, err = blast(*words)
+    assert status == 2 and sentence in err
+
+
 def keys_of(answer: tuple[int, str, str]) -> list[str]:
     return [line.split()[0] for line in answer[1].splitlines()[1:]]
 

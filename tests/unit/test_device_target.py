@@ -14,7 +14,7 @@ from blast_transport.agent.settings import DeviceSection, FolderSection, Setting
 from blast_transport.agent.targets import Targets
 from blast_transport.base.errors import ForgottenError, NotAllowedError, SettingsError, StoreError
 from blast_transport.store import device_target
-from blast_transport.store.block_device import mount_points
+from blast_transport.store.block_device import mount_points, mounts_of
 from blast_transport.store.device_target import DeviceTarget
 from blast_transport.store.file_target import FileRules
 from blast_transport.wire.messages import Hello
@@ -40,6 +40,10 @@ def test_mounts_are_found_by_their_device() -> None:
     assert mount_points(MOUNTS, {"8:2"}) == ["/"]
     assert mount_points(MOUNTS, {"8:0", "8:3"}) == [r"/srv/a b\c"]
     assert mount_points(MOUNTS, {"8:20", "0:2"}) == []
+
+
+def test_mounts_of_a_device_that_is_mounted() -> None:
+    assert "/" in mounts_of(Path("/").stat().st_dev)
 
 
 def test_a_device_has_what_was_written_and_behind_it_what_it_had(block: Path) -> None:

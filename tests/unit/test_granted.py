@@ -14,6 +14,7 @@ from blast_api import ttypes
 from blast_client import (
     AsyncClient,
     Client,
+    ControllerUnreachable,
     Ended,
     KeyReused,
     NotYet,
@@ -193,6 +194,16 @@ async def test_with_asyncio_after_any_exception_it_is_withdrawn(controller, mish
             async with client.granted(request()):
                 raise mishap
         assert controller.state() is PartState.WITHDRAWN
+
+
+async def test_with_asyncio_refusals_come_through(controller):
+    async with AsyncClient(controller.address) as client:
+        with pytest.raises(Rejected):
+            async with client.granted(request(receivers=["nowhere"])):
+                raise AssertionError("there was no grant")
+        with pytest.raises(ControllerUnreachable):
+            async with AsyncClient("127.0.0.1:1").granted(request()):
+                raise AssertionError("there was no grant")
 
 
 @pytest.mark.parametrize("mishap", [None, Mishap])

@@ -90,6 +90,14 @@ class Talk:
 # ------------------------------------------------------------------------------------------------ what is measured
 
 
+def test_agent_that_stops_ends_its_measurement():
+    with host("h0") as one, Talk(one.address) as commander:
+        commander.say(Measure(TOKEN, 1 << 30, 10.0))
+        assert commander.hear() == Waiting()
+        one.server.stop("enough")
+        assert commander.hear() is None
+
+
 def test_a_link_between_two_agents_and_one_from_here(hosts):
     size = Size(1 << 20, 2.0, 4)
     for source in (hosts[0].address, HERE):

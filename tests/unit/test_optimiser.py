@@ -54,6 +54,12 @@ def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
     assert found.gap == pytest.approx(0, abs=1e-6)
 
 
+def test_a_wide_group_is_not_given_up_for_a_pair():
+    groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
+    found = optimise(groups, Feasibility([1] * 50, {4: 50}), Steps(50), random.Random(1))
+    assert names(found.selection) == {"wide"}
+
+
 def test_root_of_racks_is_the_score_that_keeps_the_wide_group():
     groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
     feasibility = Feasibility([1] * 50, {4: 50})
@@ -111,13 +117,12 @@ def test_only_trees_that_the_fabric_s_own_rule_builds_are_chosen():
         assert [(chosen.name, pieces) for chosen, pieces in answer.selection] == [("a", (16,))]
 
 
-def pentagon():
-    """Five pairs in a ring: the relaxation takes half of each, 2.5; the optimum is 2."""
-    return options([group(n, (n, (n + 1) % 5), 1.0) for n in range(5)], Feasibility([1] * 5, {}))
+PENTAGON = [group(n, (n, (n + 1) % 5), 1.0) for n in range(5)], Feasibility([1] * 5, {})
+"""Five pairs in a ring: the relaxation takes half of each, 2.5; the optimum is 2."""
 
 
 def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
-    choices = pentagon()
+    choices = options(*PENTAGON)
     relaxation = Relaxation(choices, never)
     relaxed = relaxation.solve()
     assert relaxed.bound == pytest.approx(2.5)
@@ -125,10 +130,12 @@ def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
     selected, bound = branched(choices, relaxation, relaxed, [], lambda: True)
     assert len(selected) == 2
     assert bound == pytest.approx(2.0)
+    found = optimise(*PENTAGON, Steps(1000), random.Random(1))
+    assert (found.value, found.bound, found.certified) == (2.0, 2.0, True)
 
 
 def test_branch_and_bound_that_is_stopped_keeps_the_bound():
-    choices = pentagon()
+    choices = options(*PENTAGON)
     relaxation = Relaxation(choices, never)
     relaxed = relaxation.solve()
     assert branched(choices, relaxation, relaxed, [0], lambda: False) == ([0], pytest.approx(2.5))
@@ -156,7 +163,7 @@ def test_a_relaxation_stopped_while_it_repairs_what_was_fixed_has_no_answer():
 
 
 def test_what_is_fixed_and_freed_again_changes_nothing():
-    relaxation = Relaxation(pentagon(), never)
+    relaxation = Relaxation(options(*PENTAGON), never)
     before = relaxation.solve().bound
     relaxation.fix(0, 0)
     relaxation.fix(2, 0)

@@ -96,8 +96,10 @@ def test_a_group_must_be_one() -> None:
 
 
 def test_a_sender_needs_receivers() -> None:
-    with pytest.raises(WrongInputError):
+    with pytest.raises(WrongInputError, match="at least one receiver"):
         Sender([], SenderSettings("127.0.0.1"))
+    with pytest.raises(WrongInputError, match="not between 1 and 65535"):
+        Sender([("a", "127.0.0.1", 0)], SenderSettings("127.0.0.1"))
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.77:0"])

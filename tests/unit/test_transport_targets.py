@@ -204,6 +204,17 @@ def commit_or_not(target: FileTarget) -> None:
         assert "given up" in str(error)
 
 
+def test_remains_that_others_may_read_become_private(tmp_path: Path) -> None:
+    target = file_target(tmp_path)
+    target.write(0, CONTENT)
+    target.discard(resumable=True)
+    for remains in tmp_path.iterdir():
+        remains.chmod(0o644)
+    again = file_target(tmp_path)
+    assert set(modes(tmp_path).values()) == {0o600}
+    again.discard(resumable=False)
+
+
 def test_remains_of_long_ago_are_removed_and_those_of_today_are_not(tmp_path: Path) -> None:
     for name, age in ((".blast-old-f", STALE_SECONDS + 60), (".blast-new-f", 60.0), ("precious", STALE_SECONDS * 9)):
         (tmp_path / name).touch()
