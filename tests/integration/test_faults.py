@@ -68,9 +68,6 @@ def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
     lab_bench.clear()
 
 
-# --------------------------------------------------------------------------------------------------------- controller
-
-
 @pytest.mark.parametrize("end", [Lab.kill_controller, Lab.stop_controller], ids=["killed", "stopped"])
 def test_ended_while_lit_it_touches_nothing_and_answers_the_same(bench: FaultBench, end) -> None:
     request = bench.new_request("r4h1", "r5h1", "r6h1")

@@ -79,6 +79,9 @@ class World:
             case MemberCredits(session, rows):
                 assert session == SESSION
                 reached = {member: handled for member, handled, _, _ in rows if member in self.known}
+                for member, handled, _, _ in rows:
+                    if member in self.apart:
+                        self.apart[member] = self.apart[member][0], max(self.apart[member][1], handled)
         for member, handled in reached.items():
             assert handled <= self.truth[member], "never more than a member has said"
             self.known[member] = max(self.known[member], handled)
