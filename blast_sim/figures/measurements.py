@@ -118,7 +118,7 @@ def measure(
     try:
         with (
             unfinished.open("wb") as result,
-            # In a session of its own a terminal's Ctrl-C does not reach it: it is for us to end it.
+            # A terminal's Ctrl-C does not reach another session: `_end` ends the script.
             child_process(command, _end, stdout=result, stderr=subprocess.PIPE) as running,
         ):
             assert running.stderr is not None, "it was asked for"
@@ -149,7 +149,7 @@ def _program(benchmark: Benchmark, scripts: Path | None) -> list[str]:
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """End a script with all that it has started; one that has hosts of its own removes them when it is told to end."""
+    """End a script and its children; SIGTERM lets it remove the hosts that it has made."""
     if running.poll() is None:
         os.killpg(running.pid, signal.SIGTERM)
         try:

@@ -541,7 +541,7 @@ class SenderCore:
             peer.handled, self._handled_more = credit.handled, True
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
         if peer.retransmits:
-            # It may have come meanwhile, by a pipeline that was left; a stream does not keep what everyone has.
+            # A pipeline that was left may have brought these blocks; a stream releases what every receiver has.
             peer.retransmits.drop(credit.position)
         if peer.demoted and self._readmits(peer, now):
             self._promote(name, peer)

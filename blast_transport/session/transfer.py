@@ -321,7 +321,7 @@ class Transfer:
             self._settled = True
             core.settle_held()
         for draining in self._draining:
-            # A target that needs digests early takes no block without, and a stream waits until it has taken some.
+            # A target that needs digests early takes no block without its digest, and a full stream waits for that.
             self._reader.digest(self._left_at - self._reader.digested)
             self._hear(draining)
         if self._carrier is not None:

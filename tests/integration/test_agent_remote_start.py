@@ -53,7 +53,7 @@ class SshServer(Sshd):
 
     @property
     def left(self) -> list[Path]:
-        """What is in the hosts' temporary folder."""
+        """Return the names in the hosts' temporary folder."""
         return sorted((self.folder / "tmp").iterdir())
 
     @contextmanager

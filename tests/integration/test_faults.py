@@ -1,8 +1,8 @@
-"""The controller and its devices fail while light is live, or are changed behind its back: what is wanted comes back.
+"""The controller and its devices fail, or a third party changes them, while light trees are lit: devices converge.
 
-The real controller is killed, reloaded, given a full disk, and put beside another one on the same fabric. The optical
-switch's agent is cut off, frozen and rebooted; a ToR's bridge is made anew and its rules falsified. Clients lose no
-answer.
+The real controller is killed, reloaded, given a full disk, and started beside another one on the same fabric. The
+optical switch's agent is disconnected, frozen and rebooted; a ToR's bridge is deleted and created again, and its rules
+are changed. Clients lose no answer.
 """
 
 from __future__ import annotations
@@ -350,14 +350,14 @@ def test_rebooted_empty_it_gets_its_circuits_back(bench: FaultBench) -> None:
         bench.lab.optical_switch.stop_agent()
         bench.lab.optical_switch.start_agent()
         assert held_circuits(bench.lab) != before, "a power cycle forgets"
-        assert transfer.hears("r5h1", 15) and transfer.hears("r6h1", 15), "the light comes back by itself"
+        assert transfer.hears("r5h1", 15) and transfer.hears("r6h1", 15), "the light tree is restored"
     assert held_circuits(bench.lab) == before
     assert_converged(bench.lab, bench.client)
     assert bench.client.status(request.key).state == PartState.ACTIVE, "the grant held all the time"
 
 
 def test_foreign_circuits_are_reported_and_left_alone(bench: FaultBench) -> None:
-    """One on free ports, one from a free leg to a free rack: both are somebody's, whatever is reconciled."""
+    """One on free ports, one from a free splitter output to a free rack: reconciliation leaves both in place."""
     foreign = {(7, 8), (12, 7)}
     with bench.bystander():
         tl1(bench.lab, "connect", *foreign)
@@ -408,7 +408,7 @@ def test_a_bridge_that_is_deleted_and_made_again(bench: FaultBench) -> None:
         tor = bench.lab.net[tor_name(TOR)]
         tor.start(bench.lab.net.controllers)
         type(tor).batchStartup([tor])
-        assert transfer.hears("r5h1", 20), "its rules come back by themselves"
+        assert transfer.hears("r5h1", 20), "its rules are restored"
     assert transfer.missed_by("r6h1") == 0 and transfer.missed_by("r5h1") > 0
     assert_converged(bench.lab, bench.client)
     assert guards(bench.lab) == intact
@@ -425,7 +425,7 @@ def test_stale_missing_and_foreign_rules_found_at_reconnect(bench: FaultBench) -
             ofctl(bench.lab, "del-flows", TOR, "cookie=0xb1a5000000000000/0xffff0000ffffffff")
             ofctl(bench.lab, "add-flow", TOR, STALE)
             ofctl(bench.lab, "add-flow", TOR, FOREIGN)
-        assert transfer.hears("r5h1", 20), "the missing rule comes back"
+        assert transfer.hears("r5h1", 20), "the missing rule is restored"
     assert transfer.missed_by("r6h1") == 0
     assert_converged(bench.lab, bench.client)
     assert "239.77.99.99" not in str(dump_flows(bench.lab, TOR)), "the stale rule is gone"

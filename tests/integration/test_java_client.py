@@ -39,7 +39,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @pytest.fixture(scope="session")
 def jar() -> Path:
-    """Build once, whoever of several test processes comes first, and again when a source has changed or is gone."""
+    """Build once for all test processes, and again after a source was changed or removed."""
     built_from = JAR.parent / "built-from"
     with (SOURCES / "pom.xml").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -30,9 +30,9 @@ class Change:
 
 
 def smallest_change(prospect: Prospect, light: bool) -> Change:
-    """What would help; no racks and no splitter where nothing but waiting does.
+    """Return what would help; no racks and no splitter if only waiting does.
 
-    `light` is False where no light can be had now, however little it takes: then only the sender's own rack is left.
+    `light` is False if no light tree can be provisioned now, however small: only the sender's own rack can be served.
     """
     kept = _most_racks(prospect, light)
     left_out = tuple(rack for rack in prospect.hosts_of if rack not in kept) if kept else ()
