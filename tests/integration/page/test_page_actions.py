@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from blast_controller.core.model.events import FinishAsked
+from blast_controller.ops.live import routes
+from blast_controller.ops.live.broadcast import event_of
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
@@ -105,11 +107,15 @@ def test_logging_in_and_out(open_page, served):
     assert page.evaluate("document.cookie") == ""
     page.get_by_role("button", name="Log out").click()
     visible(page.locator("#log-in-dialog"))
+    assert "is over" not in page.locator("#notice-banner").inner_text()
     number_of(page.locator("[data-tree]"), 0)
     number_of(request_row(page, "a"), 0)
 
 
-def test_session_that_ends_asks_for_a_token(open_page, served):
+@pytest.mark.parametrize("farewell", ["heard", "lost"])
+def test_session_that_ends_asks_for_a_token(open_page, served, monkeypatch, farewell):
+    if farewell == "lost":
+        monkeypatch.setattr(routes, "event_of", lambda kind, value: b"" if kind == "goodbye" else event_of(kind, value))
     page = open_page(served, "operator-token")
     is_live(page)
     served.gate.policy = replace(POLICY, tokens={digest_of("another"): Identity("default", Role.OPERATOR)})

@@ -8,7 +8,8 @@ const NOBODY = { role: null, name: "", tenant: null, csrf: null, login: false, r
 export class Session {
   constructor() {
     this.who = NOBODY;
-    this.firstRelease = null;
+    this.hasExpired = false;
+    this.isLeaving = false;
     this.listeners = [];
     this.dialog = byId("log-in-dialog");
     byId("log-in").addEventListener("click", () => this.openDialog());
@@ -39,6 +40,8 @@ export class Session {
   }
 
   become(who) {
+    // That this answer may come before the stream's goodbye is why the page finds it out itself.
+    this.hasExpired = this.isKnown && who.role === null && !this.isLeaving;
     const differs = who.role !== this.who.role || who.name !== this.who.name || who.tenant !== this.who.tenant;
     this.who = who;
     this.show();
@@ -79,11 +82,14 @@ export class Session {
   }
 
   async logOut() {
+    this.isLeaving = true;
     try {
       await send("DELETE", "session", undefined, this.who.csrf);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
+    } finally {
+      await this.ask().catch(() => this.become(NOBODY));
+      this.isLeaving = false;
     }
-    await this.ask().catch(() => this.become(NOBODY));
   }
 }
