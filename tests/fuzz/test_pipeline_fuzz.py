@@ -28,7 +28,6 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     End,
     Forget,
     Get,
-    Join,
     Message,
     Passed,
     Pget,
@@ -39,26 +38,12 @@ from blast_transport.carriers.pipeline.protocol.messages import (
 )
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.upstream import Up, Upstream
-from blast_transport.store.store_pace import StorePace
 from tests.support.fuzzing import inputs
 from tests.support.transport_data import mutated
+from tests.unit.test_pipeline_messages import SAMPLES
 
 INPUTS = inputs(20_000)
 ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
-SAMPLES: list[Message] = [
-    Join(7, 2, bytes(range(16)), "node1"),
-    Get(70_000),
-    Pget(5, 9),
-    Forget(77),
-    Data(12),
-    End(1 << 30, True),
-    Quit(Why.GONE, "bytes are gone"),
-    Report({3: "connection reset", 9: ""}),
-    Passed({1: "silence"}),
-    Alive(12, True),
-    Alive(12, False, starved=True),
-    Alive(12, False, store=StorePace.BEHIND),
-]
 
 
 def heard(stream: bytes, step: int) -> list[Message | str]:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,23 +22,14 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import Fin, Hello, Quit, Ready
+from tests.support.transport_hosts import Process
 
 BLAST = str(Path(sys.executable).with_name("blast"))
 SECRET = SharedSecret(b"0123456789abcdef" * 2)
 
 
-@dataclass
-class Agent:
+class Agent(Process):
     """A running agent, and what it has said."""
-
-    name: str
-    folder: Path
-    process: subprocess.Popen[str]
-    port: int = 0
-
-    @property
-    def address(self) -> tuple[str, str, int]:
-        return self.name, "127.0.0.1", self.port
 
     def event(self, wanted: str) -> dict[str, object]:
         """The next event of this kind."""
@@ -106,10 +96,10 @@ def test_a_file_arrives_and_is_told_of(start, by_secret, file):
     agent = start("h1", by_secret)
     with sender_to(agent) as sender:
         assert sender.send_file(file, Route(Unicast())).complete == 1
-    assert (agent.folder / "file.bin").read_bytes() == file.read_bytes()
+    assert (agent.directory / "file.bin").read_bytes() == file.read_bytes()
     received = agent.event("received")
-    assert received["bytes"] == 2_000_000 and received["file"] == str(agent.folder / "file.bin")
-    assert [path.name for path in agent.folder.iterdir()] == ["file.bin"]
+    assert received["bytes"] == 2_000_000 and received["file"] == str(agent.directory / "file.bin")
+    assert [path.name for path in agent.directory.iterdir()] == ["file.bin"]
     assert agent.end() == 0
     assert agent.event("ended")["reason"] == "the agent is ending (SIGTERM)"
 
@@ -125,7 +115,7 @@ def test_strangers_get_nowhere_and_are_counted(start, by_secret, file):
     assert agent.end() == 0
     ended = agent.event("ended")
     assert ended["refused"]["authentication"] >= 2
-    assert not list(agent.folder.iterdir())
+    assert not list(agent.directory.iterdir())
 
 
 def test_a_sender_is_told_when_the_agent_ends(start, by_secret):
@@ -142,7 +132,7 @@ def test_a_sender_is_told_when_the_agent_ends(start, by_secret):
         while data := sock.recv(65536):
             said += decoder.feed(data)
     assert [message.reason for message in said if isinstance(message, Fin)] == ["the agent is ending (SIGTERM)"]
-    assert not (agent.folder / "half").exists(), "nothing that looks whole"
+    assert not (agent.directory / "half").exists(), "nothing that looks whole"
 
 
 def test_a_changed_file_is_taken_up_while_sessions_go_on(start, by_secret, file, tmp_path):

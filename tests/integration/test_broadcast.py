@@ -186,6 +186,7 @@ def test_a_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("arguments", "sentence"),
     [
         ({"to": "h2,h3"}, "to must be a list"),
+        ({"to": []}, "names no host"),
         ({"to": ["h2", "h2"]}, "named twice"),
         ({"to": ["h2"], "name": "../x"}, "cannot be sent: the name"),
         ({"to": ["h2"], "name": "a" * 198, "settings": None}, "cannot be sent: a file name|cannot be sent: the name"),

@@ -31,8 +31,7 @@ def controllers(cluster) -> Iterator[Controllers]:
 @pytest.mark.parametrize("fault", ["killed", "paused"])
 def test_commits_are_written_once_and_in_order_while_leading_member_fails(cluster, controllers, fault):
     connection = controllers.connection(patience=Patience(10.0, 0.5))
-    store = controllers.store(leadership=controllers.leadership(connection))
-    store.open()
+    store = controllers.opened_store(leadership=controllers.leadership(connection))
     ended = threading.Event()
     written = []
 
@@ -65,8 +64,7 @@ def test_commits_are_written_once_and_in_order_while_leading_member_fails(cluste
 
 def test_store_without_majority_is_away_until_members_return(cluster, controllers):
     connection = controllers.connection()
-    store = controllers.store(leadership=controllers.leadership(connection, ttl=60))
-    store.open()
+    store = controllers.opened_store(leadership=controllers.leadership(connection, ttl=60))
     lost = cluster.leader(), (cluster.leader() + 1) % 3
     cluster.kill(*lost)
     connection.patience = SHORT

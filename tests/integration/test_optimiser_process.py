@@ -55,6 +55,12 @@ class Bench:
         self.process = OptimiserProcess(self.answers.put, self.failures.append)
         self.process.start()
 
+    def idle(self, revision: int) -> int:
+        """The process that has answered this, and waits."""
+        self.ask(revision)
+        assert self.answer().chosen and self.process.pid is not None
+        return self.process.pid
+
     def ask(self, revision: int, seconds: float = 0.2) -> None:
         self.process.ask(Optimise(revision, contention(), seconds))
 
@@ -122,28 +128,21 @@ def test_killed_at_work_it_has_answered_and_is_there_again(bench: Bench) -> None
 
 
 def test_killed_while_idle_one_question_is_lost(bench: Bench) -> None:
-    bench.ask(1)
-    assert bench.answer().chosen
-    pid = bench.process.pid
-    assert pid is not None
+    pid = bench.idle(1)
     os.kill(pid, signal.SIGKILL)
     bench.ask(2)
     assert bench.answer(PATIENCE) == Optimised(2)
-    bench.ask(3)
-    assert bench.answer().chosen
+    bench.idle(3)
 
 
 def test_hung_it_is_ended_and_replaced(bench: Bench) -> None:
-    bench.ask(1)
-    assert bench.answer().chosen
-    pid = bench.process.pid
-    assert pid is not None
+    pid = bench.idle(1)
     # Stopped before it is asked: stopped at work, it might have answered already.
     os.kill(pid, signal.SIGSTOP)
     bench.ask(2, 0.5)
     assert bench.answer(0.5 + GRACE + PATIENCE) == Optimised(2)
-    bench.ask(3)
-    assert bench.answer().chosen and not is_there(pid)
+    bench.idle(3)
+    assert not is_there(pid)
 
 
 def test_stopped_at_work_nothing_is_left() -> None:

@@ -255,6 +255,12 @@ class Controllers:
         self._undo.callback(store.close)
         return store
 
+    def opened_store(self, policy: Policy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
+        """As `store`, and open."""
+        store = self.store(policy, leadership)
+        store.open()
+        return store
+
     def leader_key(self) -> api.KeyValue | None:
         """The key of the controller that leads, if one does."""
         found = self.connection().call(RANGE, get(self.keys.leader)).kvs

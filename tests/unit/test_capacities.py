@@ -14,7 +14,7 @@ import pytest
 from blast_api.ttypes import FabricStatus, RackStatus
 from blast_client.base_error import WrongArgument
 from blast_client.capacities import by_file
-from blast_client.capacities.by_agents import AgentCapacities, Step
+from blast_client.capacities.by_agents import AgentCapacities, NothingMeasured, Step
 from blast_client.capacities.by_controller import ControllerCapacities, RatesUnknown
 from blast_client.capacities.by_file import FileCapacities
 from blast_client.capacities.by_monitor import MonitorCapacities, MonitorFailed
@@ -243,6 +243,8 @@ def test_a_host_that_is_not_there_is_asked_once_and_left_out(hosts):
 
 
 def test_wrong_use_is_said():
+    with pytest.raises(NothingMeasured, match="nothing gets from here to any of the hosts: cannot connect to"):
+        AgentCapacities([("gone", "127.0.0.1", 1)], dial, SMALL).measure("here", ["gone"])
     with pytest.raises(WrongArgument, match="nobody said where the agent of 'b' listens"):
         AgentCapacities([("a", "127.0.0.1", 1)], dial, SMALL).capacities("here", ["a", "b"])
     with pytest.raises(WrongArgument, match="201 hosts are too many"):

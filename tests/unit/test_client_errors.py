@@ -22,6 +22,7 @@ from blast_client import (
     WrongArgument,
 )
 from blast_client.errors import as_answer
+from blast_client.in_thread import in_thread
 from blast_client.json_form import plain, to_json
 from blast_client.states import with_states
 from tests.support.memory_controller import MemoryController, serving
@@ -216,3 +217,8 @@ async def test_to_wait_for_events_after_the_end_says_that_it_is_over(monkeypatch
         async with AsyncClient(f"{host}:{port}") as other:
             with pytest.raises(Ended):
                 await other.await_event("k", last.sequence, timeout=5)
+
+
+async def test_error_of_a_thread_is_raised_where_it_is_waited_for():
+    with pytest.raises(ZeroDivisionError):
+        await in_thread("divides", divmod, 1, 0)

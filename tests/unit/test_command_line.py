@@ -19,15 +19,9 @@ from blast_client.terminal import width
 from blast_transport.base.extras import how_to_install
 
 
-@pytest.fixture
-def blast(monkeypatch, capsys):
-    """Run `blast` with only this package's commands; returns (status, stdout, stderr)."""
-    ours = [
-        EntryPoint("request", "blast_client.request_commands:register", command.GROUP),
-        EntryPoint("status", "blast_client.request_commands:register", command.GROUP),
-        EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP),
-        EntryPoint("lab", "no_such_package.command:register", command.GROUP),
-    ]
+def blast_of(modules, monkeypatch, capsys):
+    """Run `blast` with the commands of these modules only; returns (status, stdout, stderr)."""
+    ours = [EntryPoint(name, f"{module}:register", command.GROUP) for name, module in modules.items()]
     monkeypatch.setattr(command, "entry_points", lambda group: ours)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -35,6 +29,13 @@ def blast(monkeypatch, capsys):
         return (status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def blast(monkeypatch, capsys):
+    modules = dict.fromkeys(("request", "status"), "blast_client.request_commands")
+    modules |= {"fabric": "blast_client.fabric_commands", "lab": "no_such_package.command"}
+    return blast_of(modules, monkeypatch, capsys)
 
 
 REQUEST = ("request", "--from", "h11", "--to", "h21,h31", "--bytes", "300MB")
@@ -299,6 +300,7 @@ def test_top_redraws_until_interrupted(controller, blast, monkeypatch):
     status, out, _ = blast("top", "--interval", "2s")
     assert (status, naps) == (130, [2, 2, 2])
     assert out.count("\x1b[H\x1b[2J") == 3
+    assert "there must be time between two views" in blast("top", "--interval", "0s")[2]
 
 
 # ---------------------------------------------------------------------- the fabric

@@ -204,9 +204,8 @@ def test_no_grant_while_an_alarm_says_that_a_leaf_is_dark_again():
     world.work("ocs1")
     world.deliver()
     world.handle(LightAlarm("ocs1", output_of(world, "r2")))
-    world.work(1)
-    world.work(2)
-    world.work(3)
+    for datapath in (1, 2, 3):
+        world.work(datapath)
     world.deliver()
     assert world.kinds("a") == []
     world.settle()

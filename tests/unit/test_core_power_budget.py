@@ -89,10 +89,15 @@ def weak_pair(**more):
     return world_of([4, 2, 2], {"r6": 2.5, "r7": 2.5, "r8": 2.5}, **more)
 
 
-def test_refused_what_is_free_it_starts_when_more_is():
+def refused():
+    """A world in which `weak` waits for the 1:4 that `first` has."""
     world = weak_pair(racks=9)
     world.granted(multicast("first", "r1h1", to(2, 3, 4, 5)))
-    weak = world.serve(multicast("weak", "r9h1", to(6, 7, 8)))
+    return world, world.serve(multicast("weak", "r9h1", to(6, 7, 8)))
+
+
+def test_refused_what_is_free_it_starts_when_more_is():
+    world, weak = refused()
     assert weak.state is PartState.PENDING
     reason = world.core.reason(weak.current, weak.parts[0], world.now)
     assert "of what is free no tree reaches everybody" in reason and "lacks" in reason
@@ -110,9 +115,7 @@ def test_refused_what_is_free_it_starts_when_more_is():
 
 
 def test_the_exact_search_is_not_repeated_while_nothing_comes_free(monkeypatch):
-    world = weak_pair(racks=9)
-    world.granted(multicast("first", "r1h1", to(2, 3, 4, 5)))
-    weak = world.submit(multicast("weak", "r9h1", to(6, 7, 8)))
+    world, weak = refused()
     asked = []
     monkeypatch.setattr(LightBudget, "tree", lambda *given: asked.append(given))
     for _ in range(5):
@@ -122,9 +125,7 @@ def test_the_exact_search_is_not_repeated_while_nothing_comes_free(monkeypatch):
 
 
 def test_when_the_only_hardware_for_it_goes_it_fails_with_the_sentence():
-    world = weak_pair(racks=9)
-    world.granted(multicast("first", "r1h1", to(2, 3, 4, 5)))
-    weak = world.submit(multicast("weak", "r9h1", to(6, 7, 8)))
+    world, weak = refused()
     world.handle(ElementQuarantined("splitter:s1", "broken"))
     assert weak.state is PartState.PENDING
     world.handle(ElementQuarantined("splitter:s2", "dirty"))
@@ -134,9 +135,7 @@ def test_when_the_only_hardware_for_it_goes_it_fails_with_the_sentence():
 
 
 def test_a_request_that_waits_may_ask_for_less_and_is_looked_at_anew():
-    world = weak_pair(racks=9)
-    world.granted(multicast("first", "r1h1", to(2, 3, 4, 5)))
-    weak = world.submit(multicast("weak", "r9h1", to(6, 7, 8)))
+    world, weak = refused()
     assert weak.state is PartState.PENDING
     world.extend("weak", remove_receivers=("r8h1",))
     world.settle()

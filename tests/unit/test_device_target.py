@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blast_transport.agent.permissions import AllowedDevice, AllowedFile, Permissions
-from blast_transport.agent.settings import DeviceSection, FolderSection, Settings, parse
+from blast_transport.agent.settings import DeviceSection, FolderSection, LimitsSection, Settings, parse
 from blast_transport.agent.targets import Targets
 from blast_transport.base.errors import ForgottenError, NotAllowedError, SettingsError, StoreError
 from blast_transport.store import device_target
@@ -148,6 +149,9 @@ def test_the_largest_file_is_the_most_for_a_device_too() -> None:
     hello = Hello(1, 11, 100, 1, "sha256", "file", "x", "disk")
     with pytest.raises(StoreError, match="11 bytes are more than the 10"):
         make(hello)
+    make = Targets(Permissions(Settings(limits=LimitsSection(memory_bytes=10))), FileRules())
+    with pytest.raises(StoreError, match="11 bytes are more than the 10 that this agent keeps in memory"):
+        make(replace(hello, kind="memory"))
 
 
 def test_devices_are_configured_by_name_and_path() -> None:

@@ -74,8 +74,7 @@ def test_away_at_the_start_it_says_so(controllers):
 def test_away_later_it_goes_on_where_it_was(mortal):
     connection = mortal.connection()
     leadership = mortal.leadership(connection, ttl=60)
-    store = mortal.store(leadership=leadership)
-    store.open()
+    store = mortal.opened_store(leadership=leadership)
     store.commit([row("a")], at=1.0)
     mortal.server.kill()
     connection.patience = SHORT
@@ -95,8 +94,7 @@ def test_away_later_it_goes_on_where_it_was(mortal):
 
 def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
     leadership = mortal.leadership(ttl=1)
-    store = mortal.store(leadership=leadership)
-    store.open()
+    store = mortal.opened_store(leadership=leadership)
     mortal.server.kill()
     eventually(lambda: not leadership.still_leads(), "it to know that it may not lead")
     store.close()
@@ -108,8 +106,7 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
     server.kill()
     server.quota = 1 << 20
     server.start()
-    store = mortal.store(leadership=mortal.leadership(ttl=60))
-    store.open()
+    store = mortal.opened_store(leadership=mortal.leadership(ttl=60))
     written = []
     with pytest.raises(SpaceUsedUp, match="is used up: raise its --quota-backend-bytes") as caught:
         for number in range(100):
@@ -194,8 +191,7 @@ def test_a_closed_connection_is_away(controllers):
 
 
 def spoilt(controllers, *operations):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     store.commit([row("a"), Record("reservation", "1", {}, frozenset({"port:1"}))], at=1.0)
     store.close()
     controllers.connection().call(TXN, api.TxnRequest(success=operations))
@@ -244,8 +240,7 @@ def test_a_journal_of_a_later_release_is_refused(controllers):
 
 
 def test_who_writes_without_leading_is_found_out(controllers):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, Head(9, 0, 1, 9).pack())]))
     with pytest.raises(DamagedInEtcd, match="somebody writes to it who does not lead"):
         store.commit([row("a")], at=1.0)
@@ -258,8 +253,7 @@ def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     monkeypatch.setattr(trimming, "FORGETTING", 0.0)
     # Later releases let only administrators have it forget.
     root = controllers.connection(user=User("root", controllers.server.password_file))
-    store = controllers.store(Policy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root))
-    store.open()
+    store = controllers.opened_store(Policy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root))
     for number in range(5):
         store.commit([row("a", f"{number}")], at=1.0)
         store.compact(at=1.0)

@@ -77,8 +77,7 @@ def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, contr
 
 
 def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controllers):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     huge = Record("request", "huge", {"is": [hash((n, "some")) for n in range(300_000)]})
     with pytest.raises(Unstorable, match="under one key"):
         store.commit([*rows(1), huge], at=1.0)
@@ -87,8 +86,7 @@ def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controlle
 
 
 def test_a_megabyte_of_one_request_is_taken(controllers):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     body = {"is": "".join(chr(0x4E00 + hash((n, "text")) % 20_000) for n in range(300_000))}
     store.commit([Record("request", "large", body)], at=1.0)
     assert store.journal(1, 1)[0].body == body

@@ -252,8 +252,7 @@ def test_the_history_is_followed_by_who_does_not_lead(controllers):
 
 
 def test_who_follows_hears_of_what_is_written(controllers):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     follower = EtcdHistory(controllers.connection(), controllers.keys)
     watching = Watching(controllers.connection())
     head, revision = follower.head()

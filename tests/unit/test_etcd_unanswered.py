@@ -316,8 +316,7 @@ def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answe
 def test_another_member_is_asked_where_one_hangs(controllers, proxy):
     endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
     connection = controllers.connection(endpoints=endpoints)
-    store = controllers.store(leadership=controllers.leadership(connection))
-    store.open()
+    store = controllers.opened_store(leadership=controllers.leadership(connection))
     connection.patience = GOES_ON
     proxy.hold_answers()
     store.commit([row("a")], at=1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -16,9 +15,8 @@ from blast_api.ttypes import (
     NotCompared,
     ReconcileReport,
 )
-from blast_client import command
-from blast_client.command import main
 from tests.support.memory_controller import MemoryController, serving
+from tests.unit.test_command_line import blast_of
 
 
 class OperatedController(MemoryController):
@@ -71,18 +69,8 @@ def controller(monkeypatch):
 
 @pytest.fixture
 def blast(monkeypatch, capsys):
-    """Run `blast` with these commands only; returns (status, stdout, stderr)."""
-    ours = [
-        EntryPoint("operator", "blast_client.operator_commands:register", command.GROUP),
-        EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP),
-    ]
-    monkeypatch.setattr(command, "entry_points", lambda group: ours)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(arguments)
-        return (status, *capsys.readouterr())
-
-    return run
+    modules = {"operator": "blast_client.operator_commands", "fabric": "blast_client.fabric_commands"}
+    return blast_of(modules, monkeypatch, capsys)
 
 
 # ---------------------------------------------------------------------- drain

@@ -18,7 +18,8 @@ def far():
         yield listening
 
 
-def passage_to(far: socket.socket) -> Passage:
+@pytest.fixture
+def passage(far):
     return Passage(listening_here("127.0.0.1", 0), here(*far.getsockname()))
 
 
@@ -30,8 +31,7 @@ def joined(passage: Passage, far: socket.socket) -> tuple[socket.socket, socket.
     return near, there
 
 
-def test_bytes_pass_both_ways_and_the_end_ends_them(far):
-    passage = passage_to(far)
+def test_bytes_pass_both_ways_and_the_end_ends_them(passage, far):
     with Passages([passage]):
         near, there = joined(passage, far)
         near.sendall(b"there")
@@ -41,8 +41,7 @@ def test_bytes_pass_both_ways_and_the_end_ends_them(far):
     assert is_over(near) and is_over(there)
 
 
-def test_a_connection_that_breaks_at_one_end_breaks_at_the_other(far):
-    passage = passage_to(far)
+def test_a_connection_that_breaks_at_one_end_breaks_at_the_other(passage, far):
     with Passages([passage]):
         near, there = joined(passage, far)
         near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -50,8 +49,7 @@ def test_a_connection_that_breaks_at_one_end_breaks_at_the_other(far):
         assert is_over(there)
 
 
-def test_where_it_is_shut_nobody_is_told_that_the_other_is_gone(far):
-    passage = passage_to(far)
+def test_where_it_is_shut_nobody_is_told_that_the_other_is_gone(passage, far):
     with Passages([passage]):
         near, there = joined(passage, far)
         there.settimeout(0.2)
@@ -65,9 +63,8 @@ def test_where_it_is_shut_nobody_is_told_that_the_other_is_gone(far):
 
 
 @pytest.mark.parametrize("shut", [False, True])
-def test_who_has_only_just_come_is_not_left_open(far, shut):
+def test_who_has_only_just_come_is_not_left_open(passage, shut):
     """What is collected while it is open is told, and fails whichever test comes next."""
-    passage = passage_to(far)
     with Passages([passage]):
         if shut:
             passage.gate.shut()
@@ -76,8 +73,7 @@ def test_who_has_only_just_come_is_not_left_open(far, shut):
     assert all(map(is_over, near))
 
 
-def test_it_ends_while_it_is_shut_too(far):
-    passage = passage_to(far)
+def test_it_ends_while_it_is_shut_too(passage, far):
     with Passages([passage]):
         near, there = joined(passage, far)
         near.sendall(b"x")

@@ -68,6 +68,7 @@ def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "value",
     [
+        {},
         {"a": np.arange(3), "b": 4},
         {1: np.arange(3)},
         {"a": np.array(["text"])},

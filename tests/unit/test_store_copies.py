@@ -122,8 +122,7 @@ def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
     lines = lines_of_file(sqlite.path)
     with pytest.raises(AlreadyThere, match="name a place that has none"):
         copy_into_file(tmp_path / "journal.db", from_lines(lines))
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     with pytest.raises(NotLeader):
         copy_into_etcd(controllers.leadership(), from_lines(lines))
     store.close()
@@ -204,8 +203,7 @@ def test_where_there_is_no_journal_none_is_copied(controllers, tmp_path):
 
 
 def test_a_commit_that_is_not_carried_out_yet_is_not_copied(controllers):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     store.close()
     put_head = put(controllers.keys.head, Head(1, 100, 1, 2, staged=2).pack())
     controllers.connection().call(TXN, api.TxnRequest(success=[put_head]))

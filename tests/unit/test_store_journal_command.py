@@ -228,8 +228,7 @@ def test_waiting_happens_only_when_there_is_nothing_new():
 
 @pytest.mark.etcd
 def test_a_journal_in_etcd_is_shown_though_nobody_leads(controllers, capsys):
-    store = controllers.store()
-    store.open()
+    store = controllers.opened_store()
     store.commit([Record("element", "splitter:s1", {"reason": "dust"}, note="quarantined")], 1.0)
     store.close()
     assert run(*controllers.options()) == 0

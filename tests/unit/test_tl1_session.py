@@ -78,8 +78,7 @@ def test_deadline(session: Session) -> None:
     assert session.next_timer() == 7.0
     assert session.handle_timer(6.999) == []
     [event] = session.handle_timer(7.0)
-    assert isinstance(event, Failed)
-    assert event.ctag == ctag
+    assert isinstance(event, Failed) and event.ctag == ctag
     assert isinstance(event.error, TimedOut)
     assert session.next_timer() is None
 
@@ -89,8 +88,7 @@ def test_late_answer_goes_to_its_own_bin_and_to_no_other_command(session: Sessio
     session.handle_timer(2.0)
     sent(session, 2.0)
     assert session.receive(message(f"M  {late} COMPLD"), 2.1) == []
-    assert [response.ctag for response in session.late] == [late]
-    assert not session.unknown
+    assert [response.ctag for response in session.late] == [late] and not session.unknown
     assert session.next_timer() == 4.0
 
 
@@ -105,10 +103,8 @@ def test_unknown_and_second_answers_are_kept_apart(session: Session) -> None:
 def test_refusal_under_ctag_0_belongs_to_the_only_command(session: Session) -> None:
     ctag = sent(session)
     [event] = session.receive(message("M  0 DENY", "IICM"), 0.1)
-    assert isinstance(event, Failed)
-    assert event.ctag == ctag
-    assert isinstance(event.error, Denied)
-    assert event.error.code == "IICM"
+    assert isinstance(event, Failed) and event.ctag == ctag
+    assert isinstance(event.error, Denied) and event.error.code == "IICM"
 
 
 def test_refusal_under_ctag_0_belongs_to_nobody_when_two_could_be_meant(session: Session) -> None:

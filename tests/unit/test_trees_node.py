@@ -1,7 +1,8 @@
-"""What one host of a tree bears of those that connect to it, on real sockets: strangers, liars, and the slow."""
+"""What a host of a tree bears of those that connect to it, on real sockets, and its edges to its children."""
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -10,8 +11,10 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from blast_transport.carriers.trees.edge import Edge, Way
 from blast_transport.carriers.trees.events import Ended, Event, Said, Settled
 from blast_transport.carriers.trees.node import Node
+from blast_transport.carriers.trees.parcel import Parcel, Room
 from blast_transport.carriers.trees.plan import PlacedTree, Timings, TreesLeg
 from blast_transport.carriers.trees.protocol.messages import (
     Alive,
@@ -287,3 +290,58 @@ def test_what_is_known_not_to_be_what_was_sent_is_not_held() -> None:
         eventually(lambda: a.hear(Taken) == Taken(2, full=False))
         assert list(one.store.held.ranges()) == [(5, 1)]
         assert one.store.take_wrong() == [(4, 1)]
+
+
+# ------------------------------------------------------------------------------------------------------------ edges
+
+
+class Child:
+    """An edge that was opened at time 0, and the other end of its connection. The host holds no block any more."""
+
+    def __init__(self) -> None:
+        self.socket, self._theirs = socket.socketpair()
+        self._reader = Reader(lambda number, size: None)
+        self.edge = Edge(Way(0, 1, 1e9), Timings(), lambda number: None, 0.0)
+        self.edge.connected(self._theirs, 0, b"", 0.0)
+        self.work(0.0)
+        assert self.heard() == [Open(0, 0)]
+        self.socket.sendall(encode(Holds(((7, 1),))))
+        self.work(0.0)
+
+    def work(self, now: float) -> None:
+        self.edge.work({self._theirs.fileno(): select.POLLIN}, now)
+
+    def heard(self) -> list[Message]:
+        return list(self._reader.filled(self.socket.recvmsg_into(self._reader.room())[0]))
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    one = Child()
+    with one.socket:
+        yield one
+        one.edge.lose("the test is over")
+
+
+def test_child_is_told_of_what_it_holds_and_block_that_is_gone_is_left_out(child: Child) -> None:
+    for number in (5, 7):
+        child.edge.name(number)
+    child.edge.end()
+    child.work(1.0)
+    assert child.heard() == [Named(7), End(1)]
+    assert child.edge.taken == 1
+
+
+def test_lost_edge_gives_back_what_waits(child: Child) -> None:
+    room = Room(100)
+    child.edge.push(Parcel(1, bytes(10), 1, room))
+    child.edge.name(2)
+    child.edge.lose("for a test")
+    assert (room.taken, child.edge.backlog) == (0, 0)
+
+
+def test_sign_of_life_is_left_out_while_something_waits(child: Child) -> None:
+    child.edge.tick(1.0, 0.0)
+    child.edge.tick(2.0, 0.0)
+    child.work(2.0)
+    assert child.heard() == [Alive()]

@@ -84,8 +84,7 @@ def test_role_that_was_taken_away_is_reported_and_its_buttons_go(open_page, serv
     page.get_by_role("button", name="Drain…").click()
     dialog = page.locator("#action")
     says(dialog, "Requests that have light go on to the end")
-    viewer = {digest_of("operator-token"): Identity("default", Role.VIEWER)}
-    served.gate.policy = replace(POLICY, tokens=viewer)
+    served.gate.policy = replace(POLICY, tokens={digest_of("operator-token"): Identity("default", Role.VIEWER)})
     dialog.get_by_role("button", name="Drain", exact=True).click()
     says(dialog, "This is for the role operator, and you are viewer")
     page.keyboard.press("Escape")

@@ -48,8 +48,7 @@ export class Connection {
     this.chip("not logged in", "waiting");
     banner("away-banner", null);
     this.cutOff(null);
-    const farewell = this.session.hasExpired ? "Your login is over: log in again." : this.farewell;
-    const said = farewell ? `${farewell} ` : "";
+    const said = this.session.hasExpired ? "Your login is over: log in again. " : "";
     const how = this.session.who.login
       ? "Log in with a token to see the fabric."
       : "This controller does not know you: show it a certificate that it knows, or ask from its own machine.";
