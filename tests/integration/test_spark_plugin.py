@@ -153,7 +153,7 @@ def world(folder: Path, settings: dict[str, object], python: str = PYTHON) -> It
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, object]) -> Iterator[World]:
-    """One application: for tests that leave it as it was, and then for those that break one thing after the other."""
+    """One application for the tests that leave it as it was."""
     with world(tmp_path_factory.mktemp("world"), settings) as made:
         made.job.until(JOINED, 2)
         yield made
@@ -181,27 +181,23 @@ def test_unpersisted_and_read_again(running: World) -> None:
     running.job("destroy")
 
 
-def test_without_a_controller_it_goes_along_a_pipeline(running: World) -> None:
-    running.controllers.close()
-    sent, taken = running.broadcast()
-    assert sent["way"] == "pipeline" and sent["reason"].startswith("no light: ")
-    assert [(one["pieces"], one["late"]) for one in taken] == [(PIECES, 0)] * 2
-
-
-def test_without_an_agent_spark_fetches(running: World) -> None:
-    running.agents.close()
-    sent, taken = running.broadcast()
-    assert (sent["way"], sent["hosts"]) == ("spark", 0) and "h21" in sent["reason"]
-    assert [(one["pieces"], one["late"]) for one in taken] == [(0, PIECES)] * 2
-
-
-def test_without_a_sender_spark_fetches(running: World, tmp_path: Path) -> None:
-    [sender] = senders(running.job.process.pid)
-    os.kill(sender, signal.SIGKILL)
-    look_until(lambda: senders(running.job.process.pid), lambda left: not left, "the sender to be gone")
-    assert running.job("broadcast", MEGABYTES) == {"equal": True, "tasks": 4}
-    assert len(running.job.events(SENT)) == running.sent
-    assert running.job.end() == 0
+def test_controller_agent_and_sender_are_lost_one_after_the_other(tmp_path: Path, settings: dict[str, object]) -> None:
+    with world(tmp_path, settings) as made:
+        made.job.until(JOINED, 2)
+        made.controllers.close()
+        sent, taken = made.broadcast()
+        assert sent["way"] == "pipeline" and sent["reason"].startswith("no light: ")
+        assert [(one["pieces"], one["late"]) for one in taken] == [(PIECES, 0)] * 2
+        made.agents.close()
+        sent, taken = made.broadcast()
+        assert (sent["way"], sent["hosts"]) == ("spark", 0) and "h21" in sent["reason"]
+        assert [(one["pieces"], one["late"]) for one in taken] == [(0, PIECES)] * 2
+        [sender] = senders(made.job.process.pid)
+        os.kill(sender, signal.SIGKILL)
+        look_until(lambda: senders(made.job.process.pid), lambda left: not left, "the sender to be gone")
+        assert made.job("broadcast", MEGABYTES) == {"equal": True, "tasks": 4}
+        assert len(made.job.events(SENT)) == made.sent
+        assert made.job.end() == 0
 
 
 def test_broadcast_before_there_were_executors_and_killed_it_leaves_nothing(

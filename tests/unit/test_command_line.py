@@ -144,6 +144,7 @@ def test_request_that_must_wait(controller, blast):
     threading.Timer(0.2, controller.finish, [None, "first", 0, None]).start()
     status, out, _ = blast(*REQUEST, "--key", "second", "--timeout", "20")
     assert status == 0 and "granted second" in out
+    assert "done" in blast(*REQUEST, "--key", "first")[2]
 
 
 def test_request_without_waiting(controller, blast):

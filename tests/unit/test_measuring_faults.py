@@ -19,24 +19,10 @@ from blast_transport.links.dialling import Address, Dialling, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
 from blast_transport.measuring import source as source_module
-from blast_transport.measuring.flows import (
-    HERE,
-    FlowsMeasured,
-    LinkFailed,
-    Size,
-    measure_flows,
-)
+from blast_transport.measuring.flows import HERE, FlowsMeasured, LinkFailed, Size, measure_flows
 from blast_transport.measuring.sink import Sink
 from blast_transport.measuring.source import Source
-from blast_transport.wire.measuring import (
-    TOKEN_BYTES,
-    Measure,
-    Measured,
-    MeasuringMessage,
-    Probe,
-    Sent,
-    Waiting,
-)
+from blast_transport.wire.measuring import TOKEN_BYTES, Measure, Measured, MeasuringMessage, Probe, Sent, Waiting
 from tests.support.measured_hosts import Host, host
 from tests.support.waiting import HANGING, eventually
 from tests.unit.test_measuring import Talk
@@ -105,8 +91,7 @@ def test_a_source_fails_no_targets_but_its_own(hosts):
 
 
 @pytest.mark.parametrize(
-    "told",
-    [Measured(1 << 30, 5e-324, 1e6), Measured(1 << 40, 1e-12, 1e6), Measured(1 << 20, 1.0, 0.3)],
+    "told", [Measured(1 << 30, 5e-324, 1e6), Measured(1 << 40, 1e-12, 1e6), Measured(1 << 20, 1.0, 0.3)]
 )
 def test_what_cannot_be_or_is_next_to_nothing_makes_a_network_file_all_the_same(monkeypatch, told):
     def measured(flows, *_: object) -> FlowsMeasured:

@@ -38,6 +38,7 @@ def carried(value: Any, folder: Path) -> tuple[Kind, Any]:
         (np.arange(6000.0).reshape(20, 300), Kind.ARRAY),
         (np.asfortranarray(np.arange(6.0).reshape(2, 3)), Kind.ARRAY),
         (np.zeros((0, 3)), Kind.ARRAY),
+        (np.arange(6.0)[::2], Kind.ARRAY),
         (np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), Kind.ARRAY),
         (np.array([{}, None], dtype=object), Kind.PICKLED),
         (np.arange(4).view(Grown), Kind.PICKLED),

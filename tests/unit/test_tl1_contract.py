@@ -126,6 +126,7 @@ class DialectContract:
             await client.connect([Circuit(1, 8), Circuit(2, 7)])
             lab.switch.faults.dark_ports.add(Port("in", 1))
             lab.switch.faults.drift_db_per_second[Port("out", 7)] = 50.0
+            lab.switch.light_changed()
             first = await client.powers()
             assert first[Port("in", 1)] < DARK_BELOW_DBM
             assert first[Port("out", 8)] < DARK_BELOW_DBM
