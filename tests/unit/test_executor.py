@@ -10,13 +10,7 @@ import pytest
 from blast_controller.core.model.commands import CircuitChange
 from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
-from tests.support.executor_contract import (
-    PATIENCE,
-    Bench,
-    SwitchThread,
-    bench,
-    circuits,
-)
+from tests.support.executor_contract import PATIENCE, Bench, SwitchThread, bench, circuits
 from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
@@ -78,10 +72,7 @@ def test_a_denied_port_fails_only_its_own_reservation(lab):
 def test_what_a_denial_left_behind_does_not_matter(lab, partial):
     switch, found = lab
     switch.do(
-        lambda: (
-            switch.switch.faults.refused_outputs.add(8),
-            setattr(switch.switch.faults, "partial_bulk", partial),
-        )
+        lambda: (switch.switch.faults.refused_outputs.add(8), setattr(switch.switch.faults, "partial_bulk", partial))
     )
     found.apply(CircuitChange(1, 1, (), circuits((1, 2))), CircuitChange(2, 1, (), circuits((3, 4), (5, 8), (6, 9))))
     answers = found.answers(2)
