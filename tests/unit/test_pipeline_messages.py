@@ -1,4 +1,4 @@
-"""Messages of a pipeline: what is said is heard, and is as the table of docs/protocol.md writes it."""
+"""Pipeline messages: each decodes to what was encoded, and matches its row in docs/protocol.md."""
 
 from __future__ import annotations
 
@@ -179,6 +179,6 @@ def test_data_follows_its_head():
 
 
 def test_the_reasons_to_quit_are_those_of_the_code():
-    told = re.search(r"why u8 \(([^)]*)\)", SECTION)
-    assert told is not None
-    assert told[1].split(", ") == [f"{why.value} {why.name.lower()}" for why in Why]
+    listed = re.search(r"why u8 \(([^)]*)\)", SECTION)
+    assert listed is not None
+    assert listed[1].split(", ") == [f"{why.value} {why.name.lower()}" for why in Why]

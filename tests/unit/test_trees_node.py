@@ -304,14 +304,14 @@ class Child:
         self.edge = Edge(Way(0, 1, 1e9), Timings(), lambda number: None, 0.0)
         self.edge.connected(self._theirs, 0, b"", 0.0)
         self.work(0.0)
-        assert self.heard() == [Open(0, 0)]
+        assert self.received() == [Open(0, 0)]
         self.socket.sendall(encode(Holds(((7, 1),))))
         self.work(0.0)
 
     def work(self, now: float) -> None:
         self.edge.work({self._theirs.fileno(): select.POLLIN}, now)
 
-    def heard(self) -> list[Message]:
+    def received(self) -> list[Message]:
         return list(self._reader.filled(self.socket.recvmsg_into(self._reader.room())[0]))
 
 
@@ -328,7 +328,7 @@ def test_child_is_told_of_what_it_holds_and_block_that_is_gone_is_left_out(child
         child.edge.name(number)
     child.edge.end()
     child.work(1.0)
-    assert child.heard() == [Named(7), End(1)]
+    assert child.received() == [Named(7), End(1)]
     assert child.edge.taken == 1
 
 
@@ -344,4 +344,4 @@ def test_sign_of_life_is_left_out_while_something_waits(child: Child) -> None:
     child.edge.tick(1.0, 0.0)
     child.edge.tick(2.0, 0.0)
     child.work(2.0)
-    assert child.heard() == [Alive()]
+    assert child.received() == [Alive()]

@@ -111,9 +111,9 @@ def test_logging_in_and_out(open_page, served):
     number_of(request_row(page, "a"), 0)
 
 
-@pytest.mark.parametrize("farewell", ["heard", "lost"])
-def test_session_that_ends_asks_for_a_token(open_page, served, monkeypatch, farewell):
-    if farewell == "lost":
+@pytest.mark.parametrize("goodbye", ["received", "lost"])
+def test_session_that_ends_asks_for_a_token(open_page, served, monkeypatch, goodbye):
+    if goodbye == "lost":
         monkeypatch.setattr(routes, "event_of", lambda kind, value: b"" if kind == "goodbye" else event_of(kind, value))
     page = open_page(served, "operator-token")
     is_live(page)

@@ -9,7 +9,7 @@ export class Session {
   constructor() {
     this.who = NOBODY;
     this.hasExpired = false;
-    this.isLeaving = false;
+    this.isLoggingOut = false;
     this.listeners = [];
     this.dialog = byId("log-in-dialog");
     byId("log-in").addEventListener("click", () => this.openDialog());
@@ -40,8 +40,8 @@ export class Session {
   }
 
   become(who) {
-    // That this answer may come before the stream's goodbye is why the page finds it out itself.
-    this.hasExpired = this.isKnown && who.role === null && !this.isLeaving;
+    // This answer may arrive before the stream's goodbye event: the page detects an expired session itself.
+    this.hasExpired = this.isKnown && who.role === null && !this.isLoggingOut;
     const differs = who.role !== this.who.role || who.name !== this.who.name || who.tenant !== this.who.tenant;
     this.who = who;
     this.show();
@@ -82,14 +82,14 @@ export class Session {
   }
 
   async logOut() {
-    this.isLeaving = true;
+    this.isLoggingOut = true;
     try {
       await send("DELETE", "session", undefined, this.who.csrf);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
     } finally {
       await this.ask().catch(() => this.become(NOBODY));
-      this.isLeaving = false;
+      this.isLoggingOut = false;
     }
   }
 }
