@@ -110,15 +110,17 @@ def test_circuits_are_unchanged_after_a_failure_of_the_kernel(bench):
 
 @contextmanager
 def missing(lab, port):
-    """The netdev of a port of the optical switch has another name meanwhile, so that tc does not find it."""
+    """Rename the netdev of an optical switch port for a while, so that tc does not find it."""
 
     def rename(old, new):
         batch("ip", [f"link set {old} down name {new}", f"link set {new} up"], lab.optical_switch.pid)
 
     name = lab.names.ocs_port(port)
     rename(name, "missing")
-    yield
-    rename("missing", name)
+    try:
+        yield
+    finally:
+        rename("missing", name)
 
 
 def light_the_tree(bench):
