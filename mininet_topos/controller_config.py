@@ -28,8 +28,8 @@ class Service:
 
     The journal's file (None: in memory), or where an etcd has it, the shortest lease (None: as it likes), when the
     light is looked at, for how long a tree that is done stays lit (by default not at all: in a lab one waits for it to
-    be gone), who gets light first (None: by the default policy), and whether it is told what light loses in this lab,
-    for a power budget.
+    be gone), who gets light first (None: by the default policy), whether it is told what light loses in this lab, for a
+    power budget, and how often it compares devices with what is wanted (None: as it likes).
     """
 
     journal: Path | None = None
@@ -38,6 +38,7 @@ class Service:
     keep_warm_ms: int = 0
     policy: str | None = None
     knows_losses: bool = False
+    reconcile_every_ms: int | None = None
     etcd: str | None = None
 
 
@@ -49,6 +50,7 @@ class Wishes(TypedDict, total=False):
     keep_warm_ms: int
     policy: str | None
     knows_losses: bool
+    reconcile_every_ms: int | None
 
 
 NOTHING_SPECIAL = Service()
@@ -99,13 +101,15 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
 
 
 def _journal(service: Service) -> Iterator[str]:
+    every = {} if service.reconcile_every_ms is None else {"reconcile_every_ms": service.reconcile_every_ms}
     if service.etcd is not None:
+        yield from _table("[journal]", **every)
         yield from _table("[journal.etcd]", endpoints=json.dumps([service.etcd]))
     elif service.journal is not None:
-        yield from _table("[journal]", file=json.dumps(str(service.journal)))
+        yield from _table("[journal]", file=json.dumps(str(service.journal)), **every)
         yield from _table("[recording]", file=json.dumps(str(service.journal.with_name("recording.sqlite"))))
     else:
-        yield from _table("[journal]", in_memory="true")
+        yield from _table("[journal]", in_memory="true", **every)
 
 
 def _racks(plan: LabPlan) -> Iterator[str]:

@@ -27,7 +27,6 @@ from tests.support.waiting import at_rest, eventually
 
 pytestmark = pytest.mark.lab
 
-PATIENCE = 30.0
 PROBING = 60.0
 Edit = Callable[[str], str]
 
@@ -46,9 +45,9 @@ def lab() -> Iterator[Lab]:
 
 @contextmanager
 def controller(lab: Lab, *edits: Edit) -> Iterator[FaultBench]:
-    """A controller with this config, and little patience where no probe comes."""
+    """A controller with this config."""
     right = text = lab.config.read_text()
-    for edit in (setting("probe_wait_ms", "300"), setting("verify_at_first_start", "true"), *edits):
+    for edit in (changed(r"\[fabric\]\n", "[fabric]\nverify_at_first_start = true\n"), *edits):
         text = edit(text)
     lab.config.write_text(text)
     try:
@@ -77,11 +76,6 @@ def without_ports(rack: str) -> Edit:
 def legs_of(splitter: str, *legs: int) -> Edit:
     """The config with a splitter's legs at these inputs."""
     return changed(rf'(name = "{splitter}"\n(?:.*\n)*?outputs = ).*', rf"\g<1>{list(legs)}")
-
-
-def setting(key: str, value: str) -> Edit:
-    """The config with one more key in its table of the fabric."""
-    return changed(r"\[fabric\]\n", f"[fabric]\n{key} = {value}\n")
 
 
 def changed(pattern: str, replacement: str) -> Edit:

@@ -40,6 +40,7 @@ from tests.support.fabric_truth import (
     tl1,
 )
 from tests.support.fault_bench import EIGHT_RACKS, PATIENCE, FaultBench, Lab, fault_bench, wait_for
+from tests.support.interrupted import frozen
 from tests.support.live_transfer import LiveTransfer
 from tests.support.waiting import eventually
 
@@ -323,23 +324,12 @@ def test_cut_in_the_middle_of_a_connect_it_is_read_before_it_is_told_again(bench
 def test_frozen_it_holds_grants_up_and_thaws_without_harm(bench: FaultBench) -> None:
     request = bench.new_request("r4h1", "r5h1", "r6h1")
     with bench.bystander():
-        with frozen(bench):
+        with frozen(bench.lab.optical_switch.agent_pid):
             bench.client.submit(request)
             bench.wait_for(lambda f: not f.opticalSwitches[0].connected, "the controller to notice")
             assert bench.client.status(request.key).state == PartState.PENDING
         assert bench.client.await_event(request.key, 0, 20).grant is not None
         assert_converged(bench.lab, bench.client)
-
-
-@contextmanager
-def frozen(bench: FaultBench) -> Iterator[None]:
-    """The agent's process stopped for the time of the block; its sockets stay open."""
-    pid = bench.lab.optical_switch.agent_pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_rebooted_empty_it_gets_its_circuits_back(bench: FaultBench) -> None:

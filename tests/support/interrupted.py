@@ -1,4 +1,4 @@
-"""The real `blast` in a process of its own, told to end as a terminal does it."""
+"""The real `blast` in a process of its own, told to end as a terminal does it; processes that stand still."""
 
 from __future__ import annotations
 
@@ -53,3 +53,14 @@ def members(group: int, group_of: Callable[[int], int] = os.getpgid) -> list[int
             except OSError:
                 continue
     return found
+
+
+@contextmanager
+def frozen(pid: int | None) -> Iterator[None]:
+    """A process stopped for the time of the block; its sockets stay open."""
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
