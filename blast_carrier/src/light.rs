@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 
 use blast_boundary::with_all_lent;
-use blast_engine::{Expected, Fault, Run, Stay};
+use blast_engine::{Expected, Fault, READS_FOR, Run, Stay};
 use pyo3::prelude::*;
 
 use crate::assembly::Assembly;
@@ -52,7 +52,8 @@ impl Light {
             let broken = |_| Fault::Program("an earlier panic has left this light half read".to_owned());
             let mut light = self.0.lock().map_err(broken)?;
             with_all_lent([socket, woken[0], woken[1]], |[socket, woken @ ..]| {
-                light.read(socket, assembly, store, stop, Stay { until, segments, gathers, most, woken })
+                let stay = Stay { reads_for: READS_FOR, until, segments, gathers, most, woken };
+                light.read(socket, assembly, store, stop, stay)
             })?
         })?;
         Ok((came.runs, came.new, came.bytes, came.emptied, came.read_at, number_of(came.lost)))

@@ -83,14 +83,14 @@ def to(agents: list[Agent]) -> list[str]:
 
 
 def test_two_at_once_by_light_and_the_spool_is_left_empty(agents: list[Agent], controller: str, to: list[str]) -> None:
-    with Asking("--controller", controller, "--from", "h11") as sender:
+    with Asking("--controller", controller, "--from", "h11", "--via", "optical") as sender:
         for name in ("a", "b"):
             (sender.spool / name).write_bytes(name.encode() * 300_000)
             sender.ask(send=name, file=str(sender.spool / name), name=f"{name}.bytes", folder="", to=to)
         ends = {end["send"]: end for end in (sender.next(), sender.next())}
         assert {end["event"] for end in ends.values()} == {"end"}
         assert all(end["delivered"] == sorted(HOSTS) and end["bytes"] == 300_000 for end in ends.values())
-        assert ["optical"] in [end["carriers"] for end in ends.values()]
+        assert [end["carriers"] for end in ends.values()] == [["optical"]] * 2
         assert list(sender.spool.iterdir()) == []
         for one in agents:
             assert (one.directory / "b.bytes").read_bytes() == b"b" * 300_000

@@ -95,8 +95,12 @@ def test_a_tree_from_a_tor_lights_other_racks_and_a_host_without_a_cross_connect
 def test_a_tree_from_a_host_works_while_the_optical_switch_is_off(stage: Stage, data: Path) -> None:
     stage.wait_dark()
     stage.lab.optical_switch.stop_agent()
-    eventually(lambda: not stage.client.fabric().opticalSwitches[0].connected, "the controller to miss the switch")
     to = ("r1h1", "r3h2", "r4h2")
-    result = sent(stage, data, BY_HOST.root.name, to, BY_HOST.root.light_ip)
+    try:
+        eventually(lambda: not stage.client.fabric().opticalSwitches[0].connected, "the controller to miss the switch")
+        result = sent(stage, data, BY_HOST.root.name, to, BY_HOST.root.light_ip)
+    finally:
+        stage.lab.optical_switch.start_agent()
+    stage.wait_devices()
     assert (result.complete, result.carriers) == (len(to), ("optical",))
     assert result.repaired_bytes < SIZE // 20, "but for what a busy machine drops"

@@ -32,7 +32,7 @@ pub use fault::{Fault, guarded};
 pub use file_store::{Before, FileStore};
 pub use frames::{CHUNK_BYTES, announcing};
 pub use intake::{Place, Taken};
-pub use light::{Came, Light, Stay};
+pub use light::{Came, Light, READS_FOR, Stay};
 pub use masks::MOST_SEGMENTS;
 pub use outlet::{Given, Span, give_to};
 pub use pace::{Pace, Schedule};

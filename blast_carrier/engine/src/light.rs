@@ -20,19 +20,21 @@ use crate::masks::MOST_SEGMENTS;
 const ROWS: usize = 8;
 /// As many datagrams as these blocks have are read in one call: the sender is to hear of it before its window is over.
 const BLOCKS_PER_READ: usize = 64;
-/// However many they were: who writes to a slow store is to say that he lives.
-const READS_FOR: Duration = Duration::from_millis(50);
+/// What `Stay::reads_for` is for a receiver.
+pub const READS_FOR: Duration = Duration::from_millis(50);
 
 /// `_LEAST_SECONDS` of `base/moderation.py`.
 const SHORTEST_PAUSE: f64 = 0.0002;
 
 /// For how long one call may read on, by the clock that `monotonic` reads.
 ///
+/// It reads nothing more after `reads_for`, however little it was: a receiver with a slow store has to report progress.
 /// After the first reading it ends at `until`, when so many `segments` have passed or some were left out, and when there
 /// is something to read at one of `woken`. Before every other reading light gathers, until `gathers` seconds after the one
 /// before, but for `most` seconds at the most, as of `base/moderation.py`.
 #[derive(Clone, Copy, Debug)]
 pub struct Stay<'a> {
+    pub reads_for: Duration,
     pub until: f64,
     pub segments: u64,
     pub gathers: f64,
@@ -106,7 +108,7 @@ impl Light {
         let began = Instant::now();
         loop {
             (came.read_at, came.emptied) = (monotonic(), false);
-            while left > 0 && began.elapsed() < READS_FOR {
+            while left > 0 && began.elapsed() < stay.reads_for {
                 self.read_once(socket, assembly, store, stop, (&mut came, &mut left))?;
                 if came.emptied {
                     break;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use std::{env, process, thread};
 
 use blast_boundary::{Message, monotonic};
-use blast_engine::{Assembly, Came, Expected, Fault, FileStore, HEADER_BYTES, Light, Piece, Shape, Stay, cut, digest};
+use blast_engine::{
+    Assembly, Came, Expected, Fault, FileStore, HEADER_BYTES, Light, Piece, READS_FOR, Shape, Stay, cut, digest,
+};
 use proptest::prelude::*;
 
 const SEGMENT: usize = 10;
@@ -101,7 +103,7 @@ impl Way {
 
 /// One reading, and whatever `woken` says.
 fn at_once(woken: &UdpSocket) -> Stay<'_> {
-    Stay { until: 0.0, segments: 0, gathers: 0.0, most: 0.0, woken: [woken.as_fd(); 2] }
+    Stay { reads_for: READS_FOR, until: 0.0, segments: 0, gathers: 0.0, most: 0.0, woken: [woken.as_fd(); 2] }
 }
 
 fn new_of(came: &[Came]) -> u64 {
@@ -264,7 +266,9 @@ fn send_slowly(mouth: &UdpSocket, blocks: &[usize]) {
 
 /// For as good as ever, unless one of these is the case.
 fn for_long(woken: &UdpSocket) -> Stay<'_> {
-    Stay { until: monotonic() + 300.0, segments: u64::MAX, gathers: 0.001, most: 0.002, woken: [woken.as_fd(); 2] }
+    let reads_for = Duration::from_secs(300);
+    let until = monotonic() + 300.0;
+    Stay { reads_for, until, segments: u64::MAX, gathers: 0.001, most: 0.002, woken: [woken.as_fd(); 2] }
 }
 
 #[test]
