@@ -135,12 +135,7 @@ def run_command(lab: Lab) -> subprocess.CompletedProcess[str]:
 
 def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
     """Two racks' transmit fibres and two splitters' legs are swapped; one leg is where a port is that has no name."""
-    edits = (
-        *SWAPPED,
-        without_ports("r8"),
-        legs_of("s1", 9, 14, 11, 12),
-        legs_of("s2", 13, 10, 15, 8),
-    )
+    edits = (*SWAPPED, without_ports("r8"), legs_of("s1", 9, 14, 11, 12), legs_of("s2", 13, 10, 15, 8))
     with controller(lab, *edits) as bench:
         report = verified(bench)
         assert report.skipped == []

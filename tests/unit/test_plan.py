@@ -315,8 +315,7 @@ def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [("--optimize", "0"), ("--optimize", "nan"), ("--policy", "edf"), ("--time-limit", "inf")],
+    "options", [("--optimize", "0"), ("--optimize", "nan"), ("--policy", "edf"), ("--time-limit", "inf")]
 )
 def test_wrong_use_is_status_2_and_one_line(blast, file, options):
     status, out, err = blast("plan", file, *options)
