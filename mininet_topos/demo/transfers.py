@@ -29,7 +29,10 @@ MOST_COPIES = 1.05
 
 @dataclass
 class Job:
-    """A file that goes from one host to others, again and again, over control connections that stay open."""
+    """A file that goes from one host to others, again and again, over control connections that stay open.
+
+    `result` is what the latest transfer has returned.
+    """
 
     stage: Stage
     receivers: Receivers
@@ -84,7 +87,7 @@ class Job:
         counters = self.stage.lab.counters
         rack = self.stage.rack_number(self.host)
         optical, core = counters.optical(rack), counters.core()
-        result = self._on_host(send)
+        result = self.result = self._on_host(send)
         optical, core = counters.optical(rack) - optical, counters.core() - core
         faults = self._faults(result)
         transfer = Transfer(

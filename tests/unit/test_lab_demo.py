@@ -74,6 +74,7 @@ def test_there_are_as_many_groups_as_can_be_counted():
         (["--requests", "0"], "at least 1"),
         (["--racks", "6", "--requests", "156"], "below 156"),
         (["--file", "/no/such/file"], "not a file"),
+        (["--file", __file__], "less than 8 MB"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments, words):
