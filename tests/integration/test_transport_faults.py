@@ -20,15 +20,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.file_target import FileTarget
 from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import (
-    LOOPBACK,
-    MTU,
-    agent,
-    light,
-    receiver_process,
-    sender_to,
-    sending,
-)
+from tests.support.transport_hosts import LOOPBACK, MTU, agent, light, receiver_process, sender_to, sending
 from tests.support.waiting import eventually
 
 SIZE = 4 << 20

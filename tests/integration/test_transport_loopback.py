@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import TransferResult
 from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.session.route import Route
+from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from tests.support.transport_hosts import (
     LOOPBACK,
@@ -78,6 +80,8 @@ def test_any_mtu(tmp_path: Path, file: Path, content: bytes, mtu: int | None) ->
     with agents(tmp_path, 2) as there, sender_to(there, SenderSettings(LOOPBACK, mtu)) as sender:
         assert sender.send_file(file, Route(light())).complete == 2
         assert all(one.files() == {file.name: content} for one in there)
+        with pytest.raises(WrongInputError, match="is more than the"):
+            Sender([there[0].address], SenderSettings(LOOPBACK, 70_000))
 
 
 @pytest.mark.parametrize(("sealed", "suite"), [(False, "blake3"), (True, "sha256")])

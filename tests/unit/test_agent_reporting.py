@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.agent.notify import READY, STOPPING, Notifier
+from blast_transport.agent.process import _tell
 from blast_transport.agent.reporting import JsonFormatter, Refusals, Reporter, TextFormatter, Why
+from blast_transport.base.report import Received
 from blast_transport.links.door import Door
 
 
@@ -35,6 +37,12 @@ def test_without_a_stream_events_are_in_the_log_only(caplog):
         Reporter().tell("ready", "listening on h:1", port=1)
     assert caplog.records[0].getMessage() == "listening on h:1"
     assert caplog.records[0].blast_fields == {"event": "ready", "port": 1}
+
+
+def test_received_files_are_events():
+    out = io.StringIO()
+    _tell(Reporter(out), Received(7, "10.0.0.9:1", "/data/a", 5, "00", 0.5, 0, 0, None))
+    assert json.loads(out.getvalue())["file"] == "/data/a"
 
 
 def test_json_lines_have_their_fields_and_keep_their_own():

@@ -13,18 +13,7 @@ from blast_transport.carriers.pipeline.protocol.leg import PipelineTimings
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.fields import to_parameters
-from blast_transport.wire.messages import (
-    Alive,
-    Credit,
-    Digests,
-    EndOfData,
-    Leg,
-    Message,
-    Nack,
-    Quit,
-    Ready,
-    Repair,
-)
+from blast_transport.wire.messages import Alive, Credit, Digests, EndOfData, Leg, Message, Nack, Quit, Ready, Repair
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
 from tests.support.transport_messages import SAMPLES
 

@@ -290,6 +290,13 @@ def test_some_are_not_taken_back(why: str) -> None:
     assert core.peers["b"].demoted
 
 
+def test_sender_takes_lowest_rate_and_demotes_receivers_far_below() -> None:
+    core = invited("a", "b", "c")
+    for name, rate in (("a", 0.0), ("b", 9e6), ("c", 1e3)):
+        core.receive(name, Ready(7, highest_rate=rate), 0.1)
+    assert core.rate_of(10e6) == 9e6 and core.peers["c"].demoted
+
+
 def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
     core = at_end("a", "b")
     core.receive("a", Nack(7, ((39, 1), (21, 2), (4, 1))), 1.1)
