@@ -24,12 +24,13 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class Service:
-    """What the lab asks of its controller.
+    """Settings of the lab's controller; None stands for the controller's own default.
 
-    The journal's file (None: in memory), or where an etcd has it, the shortest lease (None: as it likes), when the
-    light is looked at, for how long a tree that is done stays lit (by default not at all: in a lab one waits for it to
-    be gone), who gets light first (None: by the default policy), whether it is told what light loses in this lab, for a
-    power budget, and how often it compares devices with what is wanted (None: as it likes).
+    `journal` is the journal's file (None: in memory), `etcd` the endpoint of an etcd that holds the journal instead.
+    `lease_minimum_ms` is the shortest lease, `light_check` when received power is checked, `keep_warm_ms` how long a
+    released light tree stays lit (0: tests wait for it to be torn down), `policy` the scheduling policy, and
+    `reconcile_every_ms` the interval at which devices are compared with the journal. With `knows_losses` the
+    configuration contains the insertion losses of this lab, for a power budget.
     """
 
     journal: Path | None = None
@@ -43,7 +44,7 @@ class Service:
 
 
 class Wishes(TypedDict, total=False):
-    """The fields of `Service` that are for whoever builds a lab."""
+    """The fields of `Service` that the builder of a lab may set."""
 
     lease_minimum_ms: int | None
     light_check: str
@@ -56,7 +57,7 @@ class Wishes(TypedDict, total=False):
 NOTHING_SPECIAL = Service()
 
 PATIENT_LEASE_MS = 60_000
-"""The shortest lease where people type: long enough to read what was granted and to send over it."""
+"""The shortest lease in interactive labs: long enough to read the grant and to send."""
 
 
 def render(plan: LabPlan, endpoints: Endpoints, service: Service = NOTHING_SPECIAL) -> str:

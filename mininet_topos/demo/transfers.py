@@ -31,7 +31,7 @@ MOST_COPIES = 1.05
 class Job:
     """A file that goes from one host to others, again and again, over control connections that stay open.
 
-    `result` is what the latest transfer has returned.
+    `result` is the result of the latest transfer.
     """
 
     stage: Stage

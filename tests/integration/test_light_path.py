@@ -34,7 +34,7 @@ def running(plan: LabPlan, knows_losses: bool = False) -> Iterator[Stage]:
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.lab import Lab
 
-    # No look at the devices falls between what a test does to one and what it asks for then.
+    # The controller must not reconcile between a test's change of a device and the request that follows.
     with Lab(plan, knows_losses=knows_losses, reconcile_every_ms=3_600_000) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.wait_devices()
@@ -94,7 +94,7 @@ def test_a_branch_without_its_cross_connect_is_dark(stage: Stage) -> None:
         (tree,) = stage.client.fabric().lightTrees
         assert len(tree.crossConnects) == 9, "two splitters and seven leaves"
         fabric = stage.client.fabric()
-        # A controller that stands still repairs nothing.
+        # A running controller would restore the cross-connect.
         with Captures(stage, all_hosts(stage), grant.groupAddress) as captures, frozen(stage.lab.controller_pid):
             for circuit in tree.crossConnects:
                 pair = Circuit(circuit.switchInput, circuit.switchOutput)

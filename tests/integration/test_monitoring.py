@@ -99,9 +99,9 @@ def test_a_scrape_answers_every_query_of_the_dashboard(files):
 
             eventually(scraped, "two scrapes with work between them")
             for text in queries():
-                # Nothing has gone wrong or been compared in this controller: of that there is no series yet.
+                # This controller has had no errors and no reconciliation, so these series do not exist yet.
                 if not re.search("failed_steps|tl1_errors|drift|reconcile_runs", text):
-                    # After a scrape that came too late gauges have no value until the next.
+                    # After a scrape that timed out, gauges have no value until the next scrape.
                     eventually(lambda text=text: query(base, text), text)
 
 

@@ -82,7 +82,7 @@ def test_a_leaked_flow_is_found(room: Room) -> None:
         return differences_now(room)
 
     try:
-        # The controller may compare devices just then, and remove it.
+        # The controller may reconcile in between and remove the rule.
         (fault,) = eventually(leaked, "a difference")
         assert fault == (
             "the ToR has the rule 10.0.9.1 -> 239.77.250.9 from port 1 to 91 on datapath 9, and the journal does not"

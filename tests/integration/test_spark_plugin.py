@@ -93,7 +93,7 @@ def gone(path: Path) -> None:
 SENT, TAKEN, JOINED = (f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined"))
 MEGABYTES = 20
 BY_LIGHT = {"spark.blast.via": "optical"}
-"""The pipeline begins where a busy machine takes longer than a moment for the grant."""
+"""With `auto`, the pipeline starts first if a loaded machine takes more than 0.1 s to grant."""
 PIECES = 5
 """Of 4 MiB: how Spark cuts so much."""
 

@@ -1,4 +1,4 @@
-"""The real `blast` in a process of its own, told to end as a terminal does it; processes that stand still."""
+"""Run `blast` in its own process and interrupt it as a terminal does; stop any process temporarily."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def members(group: int, group_of: Callable[[int], int] = os.getpgid) -> list[int
 
 @contextmanager
 def frozen(pid: int | None) -> Iterator[None]:
-    """A process stopped for the time of the block; its sockets stay open."""
+    """Stop a process for the duration of the block; its sockets stay open."""
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -20,7 +20,7 @@ use crate::masks::MOST_SEGMENTS;
 const ROWS: usize = 8;
 /// As many datagrams as these blocks have are read in one call: the sender is to hear of it before its window is over.
 const BLOCKS_PER_READ: usize = 64;
-/// What `Stay::reads_for` is for a receiver.
+/// The value of `Stay::reads_for` in a receiver: its sender must hear of a slow store before it gives the receiver up.
 pub const READS_FOR: Duration = Duration::from_millis(50);
 
 /// `_LEAST_SECONDS` of `base/moderation.py`.
@@ -28,7 +28,7 @@ const SHORTEST_PAUSE: f64 = 0.0002;
 
 /// For how long one call may read on, by the clock that `monotonic` reads.
 ///
-/// It reads nothing more after `reads_for`, however little it was: a receiver with a slow store has to report progress.
+/// It starts no further reading after `reads_for`.
 /// After the first reading it ends at `until`, when so many `segments` have passed or some were left out, and when there
 /// is something to read at one of `woken`. Before every other reading light gathers, until `gathers` seconds after the one
 /// before, but for `most` seconds at the most, as of `base/moderation.py`.
