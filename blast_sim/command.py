@@ -24,7 +24,8 @@ has units for each receiver). With either, the sum of what the policy says each 
 possible: with `paper` that is the weight itself.
 
 The answer as JSON: {"selected": [{"id", "splitters": {"4": m}}...], "refused": [{"id", "reason"}...], "weight",
-"bound" (no allocation weighs more; null: none found), "gap" (share of the bound), "optimal" (proven), "seconds"}.
+"bound" (no allocation weighs more; null: none found), "gap" (share of the bound), "optimal" (the two are equal),
+"seconds"}.
 """
 _PLAN_EXAMPLE = """\
 example:

@@ -14,9 +14,6 @@ from algorithms.b_matching.options import Options
 from algorithms.b_matching.relaxation import Relaxation, Relaxed
 from algorithms.b_matching.rounding import fractional, rounded
 
-CLOSE = 1e-9
-"""Share of the value by which a bound must be better for a node to be worth a look."""
-
 Fixed = tuple[int, int]
 """An option, taken (1) or left out (0)."""
 
@@ -39,26 +36,30 @@ def branched(
     best, value = list(start), options.total(start)
     open_nodes = _children(options, _Node(frozenset(), relaxed.bound), relaxed)
     fixed = frozenset[Fixed]()
-    interrupted = 0.0
+    # The bound of nodes that are neither searched nor beaten: the solver was stopped, or leaves nothing to branch on.
+    unsettled = 0.0 if open_nodes else relaxed.bound
     while open_nodes and go_on():
         node = open_nodes.pop()
-        if node.bound <= value * (1 + CLOSE):
+        if node.bound <= value:
             continue
         _move(relaxation, fixed, node.fixed)
         fixed = node.fixed
         inside = relaxation.solve()
-        if inside is None or not inside.optimal:
-            # Nothing feasible in it, or stopped half way: then its bound stays open.
-            interrupted = interrupted if go_on() else node.bound
+        if inside is None:
+            unsettled = max(unsettled, node.bound if relaxation.feasible else 0.0)
             continue
-        if inside.bound <= value * (1 + CLOSE):
+        bound = min(node.bound, inside.bound)
+        if bound <= value:
             continue
         found = rounded(options, inside)
         weight = options.total(found)
         if weight > value:
             best, value = found, weight
-        open_nodes += _children(options, node, inside)
-    return best, max([value, interrupted, *(node.bound for node in open_nodes)])
+        children = _children(options, node, inside) if inside.optimal else []
+        open_nodes += children
+        if not children:
+            unsettled = max(unsettled, bound)
+    return best, max([value, unsettled, *(node.bound for node in open_nodes)])
 
 
 def _children(options: Options, node: _Node, relaxed: Relaxed) -> list[_Node]:

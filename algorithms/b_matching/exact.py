@@ -7,6 +7,7 @@ HiGHS is missing.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -14,11 +15,15 @@ import pulp
 
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimised import Optimised
+from algorithms.b_matching.optimised import Optimised, bounded, total
 from algorithms.b_matching.options import Options, options
+from algorithms.b_matching.relaxation import to_whole_units
 
-GAP = 1e-7
-"""Relative gap at which the solver may call a solution optimal."""
+ABSOLUTE_GAP = 0.5
+"""Gap at which the solver may end: weights are whole numbers, so that none lies between."""
+
+ROUNDING = 1e-12
+"""Share of its bound by which the solver's arithmetic may be wrong: the bound is raised by it, never lowered."""
 
 
 class SolverFailed(Exception):
@@ -69,19 +74,21 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     choices = options(groups, feasibility)
     if not len(choices):
         return Optimised([], 0.0, 0.0)
-    programme, taken = _programme(choices)
-    solver = pulp.HiGHS(msg=False, threads=1, gapRel=GAP, timeLimit=seconds)
+    in_units, grid = to_whole_units(choices)
+    programme, taken = _programme(in_units)
+    gaps = {"gapRel": 0.0, "gapAbs": ABSOLUTE_GAP}
+    solver = pulp.HiGHS(msg=False, threads=1, timeLimit=seconds, **gaps)
     if not solver.available():
-        solver = pulp.PULP_CBC_CMD(msg=False, threads=1, gapRel=GAP, timeLimit=seconds)
+        solver = pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds, **gaps)
     programme.solve(solver)
     if programme.status not in {pulp.LpStatusOptimal, pulp.LpStatusNotSolved}:
         raise SolverFailed(f"{solver.name} ended with {pulp.LpStatus[programme.status]}")
     selected = [j for j, variable in enumerate(taken) if (variable.value() or 0.0) > 0.5]
-    return Optimised(
-        [(groups[choices.owners[j]], choices.pieces[j]) for j in selected],
-        sum(choices.weights[j] for j in selected),
-        _bound(programme) if choices.complete else None,
-    )
+    selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in selected]
+    bound = _bound(programme)
+    if bound is None or not choices.complete:
+        return Optimised(selection, total(selection), None)
+    return bounded(selection, grid, math.floor(bound * (1 + ROUNDING)))
 
 
 def _programme(choices: Options) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
+from algorithms.b_matching.grid import Grid
 from algorithms.b_matching.group import Group
 
 Selection = list[tuple[Group, Pieces]]
 """Groups to serve, each with the splitters of its tree."""
-
-TOLERANCE = 1e-6
-"""Share of the value below which a gap is the solver's rounding and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,39 @@ class Optimised:
 
     @property
     def certified(self) -> bool:
-        """Whether the selection is proven to be an optimum."""
-        return self.gap is not None and self.gap <= TOLERANCE
+        """Whether the selection is proven to be an optimum: no tolerance is allowed for."""
+        return self.bound is not None and self.bound <= self.value
+
+
+def bounded(selection: Selection, grid: Grid, units: float) -> Optimised:
+    """Return a selection with a bound: its own weight exactly if that is proven.
+
+    Parameters
+    ----------
+    selection : list of (Group, splitters)
+        What is served.
+    grid : Grid
+        The unit of the bound.
+    units : float
+        The bound, a whole number of units.
+
+    Returns
+    -------
+    Optimised
+        Certified only where the selection weighs no less than the bound, in whole units.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.grid import grid_of
+    >>> grid = grid_of([10_000_000.0, 10_000_001.0], 2)
+    >>> rival = Group("rival", 1, 1, 1, 10_000_000.0)
+    >>> bounded([(rival, ())], grid, 10_000_001.0 * grid.scale / grid.divisor).certified
+    False
+    """
+    value = total(selection)
+    if grid.round_down(group.weight for group, _ in selection) >= units:
+        return Optimised(selection, value, value)
+    return Optimised(selection, value, max(grid.weight(units), math.nextafter(value, math.inf)))
 
 
 def total(selection: Iterable[tuple[Group, Pieces]]) -> float:

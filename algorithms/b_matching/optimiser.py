@@ -19,10 +19,10 @@ from algorithms.b_matching.budget import Spent, Steps
 from algorithms.b_matching.conflicts import independent
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimised import TOLERANCE, Optimised, Selection, fill, total
+from algorithms.b_matching.optimised import Optimised, Selection, bounded, fill, total
 from algorithms.b_matching.options import Options, options
 from algorithms.b_matching.oscillation import MOST_CELLS, cells, oscillated
-from algorithms.b_matching.relaxation import Relaxation, Relaxed
+from algorithms.b_matching.relaxation import Relaxation, Relaxed, to_whole_units
 from algorithms.b_matching.rounding import core, open_options, packed, questions, rounded
 from algorithms.b_matching.scores import FLOOR, best_of
 
@@ -90,9 +90,10 @@ def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
     choices = options(groups, feasibility)
     if not len(choices):
         return Optimised(floor, total(floor), total(floor))
-    found, bound = _searched(choices, spent, rng)
+    in_units, grid = to_whole_units(choices)
+    found, bound = _searched(in_units, spent, rng)
     best = max(floor, _filled(choices, found, feasibility), key=total)
-    return Optimised(best, total(best), max(bound, total(best)) if choices.complete else None)
+    return bounded(best, grid, bound) if choices.complete else Optimised(best, total(best), None)
 
 
 def warm_up() -> None:
@@ -146,16 +147,19 @@ def _wide_groups(choices: Options, relaxation: Relaxation, spent: Spent) -> tupl
     wide = [option for option, vertices in enumerate(choices.vertices) if len(vertices) > PAIR]
     if not 0 < len(wide) <= MOST_WIDE or any(budget > 1 for budget in choices.budgets):
         return [], False
-    pairs = _with_fixed(relaxation, dict.fromkeys(wide, 0))
-    if pairs is None or not pairs.optimal:
-        return [], False
-    worthy = [option for option in wide if pairs.profits[option] > 0]
-    few = replace(choices.keep(worthy), weights=[pairs.profits[option] for option in worthy])
+    profits = choices.weights
+    if len(wide) < len(choices):
+        pairs = _with_fixed(relaxation, dict.fromkeys(wide, 0))
+        if pairs is None or not pairs.optimal:
+            return [], False
+        profits = pairs.profits
+    worthy = [option for option in wide if profits[option] > 0]
+    few = replace(choices.keep(worthy), weights=[profits[option] for option in worthy])
     until = spent() + WIDE_SHARE
     places, settled = independent(few, [], lambda: spent() < until)
     taken = {worthy[place] for place in places}
     around = _with_fixed(relaxation, {option: int(option in taken) for option in wide})
-    return (rounded(choices, around) if around else []), settled
+    return (rounded(choices, around) if around else sorted(taken)), settled
 
 
 def _with_fixed(relaxation: Relaxation, fixed: Mapping[int, int]) -> Relaxed | None:
@@ -174,7 +178,7 @@ def _worth_branching(choices: Options, relaxed: Relaxed, found: Sequence[int]) -
 
 
 def _proven(choices: Options, found: Sequence[int], bound: float) -> bool:
-    return choices.total(found) >= bound * (1 - TOLERANCE)
+    return choices.total(found) >= bound
 
 
 def _by_root(choices: Options) -> list[int]:

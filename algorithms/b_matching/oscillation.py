@@ -79,7 +79,7 @@ class _Walk:
         self._columns = [entries[first:last] for first, last in pairwise(rows.starts.tolist())]
         self._limits: list[float] = rows.limits.tolist()
         self._used = [0.0] * len(self._limits)
-        self._weights, self._worth = options.weights, np.array(options.weights)
+        self._weights, self._worth = options.weights, np.array(options.weights, np.float64)
         self._unit, self._port = 1.0, float(self._worth.sum() / rows.values.sum())
         cheapest = CHEAPEST * self._port
         self._prices = [max(price, cheapest) for price in prices] + [cheapest] * (len(self._limits) - len(prices))

@@ -8,15 +8,23 @@ fighting for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from algorithms.b_matching.grid import EXACT, Grid, grid_of
 from algorithms.b_matching.options import Options
+
+SOLVER_BITS = 10
+"""The heaviest weight is about 2^10 in the solver, whose tolerances are made for such numbers."""
+
+PRICE_BITS = 20
+"""Binary places of a price, where sums leave room: prices are mostly halves, and the solver's error is smaller."""
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
 """HiGHS's numbers for them."""
@@ -28,10 +36,11 @@ FEASIBLE = int(highspy.SolutionStatus.kSolutionStatusFeasible)
 class Relaxed:
     """The optimum of the relaxation, or where the solver had got to when it was stopped.
 
-    `bound` is no less than the weight of any allocation, `fractions[j]` how much of option j is taken, `prices` are
-    those of the rows of `matrix`, and `profits[j]` is the option's weight less the price of all that it uses. Any
-    allocation that takes an option j with a negative profit weighs at most `bound + profits[j]`. Only if `optimal` do
-    the fractions weigh as much as the bound.
+    `bound` is a whole number and no less than the weight of any allocation, `fractions[j]` how much of option j is
+    taken, `prices` are those of the rows of `matrix`, and `profits[j]` is the option's weight less the price of all
+    that it uses. Any allocation that takes an option j with a negative profit weighs at most `bound + profits[j]`:
+    this is computed without rounding, whatever the solver's tolerances. Only if `optimal` do the fractions weigh as
+    much as the prices (within those tolerances).
     """
 
     bound: float
@@ -42,12 +51,24 @@ class Relaxed:
 
 
 class Relaxation:
-    """The relaxation in the solver. Options can be fixed and freed between solutions, which then cost a few pivots."""
+    """The relaxation in the solver. Options can be fixed and freed between solutions, which then cost a few pivots.
+
+    The weights are those of `to_whole_units`.
+    """
 
     def __init__(self, options: Options, stop: Callable[[], bool]) -> None:
-        """`stop` is asked once a pivot."""
+        """`stop` is asked once a pivot. Raises ValueError for weights that are not whole."""
         self._weights, self._matrix = np.array(options.weights, np.float64), matrix(options)
-        self._solver = _programme(self._weights, self._matrix)
+        heaviest = float(self._weights.max())
+        if (self._weights != np.rint(self._weights)).any():
+            raise ValueError("the weights of a relaxation are whole numbers, see `to_whole_units`")
+        # The solver's tolerances are absolute. A power of two changes no digit.
+        self._scale = 2.0 ** (SOLVER_BITS - math.ceil(math.log2(heaviest)))
+        room = EXACT / (heaviest * (float(self._matrix.limits.sum()) + len(self._weights)))
+        self._price_step = 2.0 ** -min(PRICE_BITS, max(0, math.floor(math.log2(room))))
+        self._fixed: dict[int, int] = {}
+        self._columns = np.repeat(np.arange(len(self._weights)), np.diff(self._matrix.starts))
+        self._solver = _programme(self._weights * self._scale, self._matrix)
         self._solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stop() else None)
         # Serving nobody is feasible, so the primal simplex starts without a first phase.
         self._solver.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
@@ -60,31 +81,73 @@ class Relaxation:
         solver.run()
         # The last basis stays dual feasible whatever is fixed.
         solver.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
-        solution, found = solver.getSolution(), solver.getInfo()
-        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-            profits, prices = list(solution.col_dual), list(solution.row_dual)
-            return Relaxed(found.objective_function_value, list(solution.col_value), profits, prices, True)
-        if found.primal_solution_status != FEASIBLE:
+        solution = solver.getSolution()
+        optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        if not optimal and solver.getInfo().primal_solution_status != FEASIBLE:
             return None
-        prices = [max(0.0, price) for price in solution.row_dual]
-        bound, profits = self._priced(np.array(prices))
-        return Relaxed(bound, list(solution.col_value), profits, prices, False)
+        prices = np.maximum(0.0, solution.row_dual) / self._scale
+        # No row is worth more than the heaviest option, and any prices give a bound.
+        prices = np.minimum(np.rint(prices / self._price_step) * self._price_step, self._weights.max())
+        bound, profits = self._priced(prices)
+        return Relaxed(bound, list(solution.col_value), profits.tolist(), prices.tolist(), optimal)
 
-    def fix(self, option: int, fraction: float) -> None:
-        """Take the option to this fraction from now on."""
-        self._solver.changeColBounds(option, fraction, fraction)
+    def fix(self, option: int, taken: int) -> None:
+        """Take the option (1), or leave it out (0), from now on."""
+        self._fixed[option] = taken
+        self._solver.changeColBounds(option, taken, taken)
 
     def free(self, option: int) -> None:
         """Undo `fix`."""
+        del self._fixed[option]
         self._solver.changeColBounds(option, 0.0, 1.0)
 
-    def _priced(self, prices: NDArray[np.float64]) -> tuple[float, list[float]]:
-        """The bound and the profits at any prices of the rows (weak duality), whatever is fixed."""
+    @property
+    def feasible(self) -> bool:
+        """Whether what is fixed fits."""
+        taken = np.zeros(len(self._weights))
+        taken[[option for option, value in self._fixed.items() if value]] = 1.0
         matrix = self._matrix
-        columns = np.repeat(np.arange(len(self._weights)), np.diff(matrix.starts))
-        costs = np.bincount(columns, prices[matrix.rows] * matrix.values, len(self._weights))
+        used = np.bincount(matrix.rows, taken[self._columns] * matrix.values, len(matrix.limits))
+        return bool((used <= matrix.limits).all())
+
+    def _priced(self, prices: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """The bound and the profits at any prices of the rows (weak duality)."""
+        matrix = self._matrix
+        costs = np.bincount(self._columns, prices[matrix.rows] * matrix.values, len(self._weights))
         profits = self._weights - costs
-        return float(prices @ matrix.limits + np.maximum(0.0, profits).sum()), profits.tolist()
+        earned = np.maximum(0.0, profits)
+        if self._fixed:
+            options = list(self._fixed)
+            earned[options] = profits[options] * list(self._fixed.values())
+        # Every allocation's weight is whole.
+        return math.floor(float(prices @ matrix.limits + earned.sum())), profits
+
+
+def to_whole_units(options: Options) -> tuple[Options, Grid]:
+    """Return the options with their weights in whole units, rounded up where they are not, and the grid.
+
+    Parameters
+    ----------
+    options : Options
+        At least one.
+
+    Returns
+    -------
+    options, grid
+        `grid.weight` converts a bound in units back.
+
+    Examples
+    --------
+    >>> from algorithms.b_matching.group import Group
+    >>> groups = (Group("a", 1, 1, 1, 0.5), Group("b", 2, 2, 1, 0.75))
+    >>> uses, vertices = [(), ()], [[0], [1]]
+    >>> options = Options(groups, [0, 1], [(), ()], uses, [1, 2], vertices, [0.5, 0.75], [1, 1], (), (), True)
+    >>> to_whole_units(options)[0].weights
+    [2.0, 3.0]
+    """
+    terms = sum(options.budgets) + sum(options.supply) + 2 * len(options)
+    grid = grid_of(options.weights, terms)
+    return replace(options, weights=grid.round_up(options.weights).tolist()), grid
 
 
 def _programme(weights: NDArray[np.float64], matrix: Matrix) -> highspy.Highs:

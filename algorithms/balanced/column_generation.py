@@ -13,7 +13,7 @@ from algorithms.balanced.plan import Tree
 from algorithms.balanced.rising_prices import RisingPrices
 
 GAP = 1e-9
-"""Share of the bound within which a plan is taken for optimal: what the solver's tolerance leaves."""
+"""Share of the bound within which the search for a better plan ends: what the solver's tolerance leaves."""
 
 LEAST_TREES = 8
 """As many trees or more are made between two solutions of the linear programme, which takes as long as a few trees."""

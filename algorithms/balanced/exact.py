@@ -31,7 +31,8 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
     Returns
     -------
     Plan
-        Its `bound` equals its rate unless it was stopped.
+        Its `bound` is above its rate by 1e-9 of itself at most, unless it was stopped: the solver computes in floating
+        point, and nothing closer is claimed.
 
     Raises
     ------

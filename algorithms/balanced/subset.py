@@ -96,7 +96,7 @@ class SubsetSearch:
 
     @property
     def finished(self) -> bool:
-        """Whether the plan is optimal, or nothing better is to be expected."""
+        """Whether the plan is within `GAP` of the bound, or nothing better is to be expected."""
         return self._closed or (self._cuts.finished and self._barren >= PATIENCE)
 
     @property

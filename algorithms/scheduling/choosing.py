@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from algorithms.b_matching.budget import Spent
 from algorithms.b_matching.feasibility import Pieces
-from algorithms.b_matching.optimised import TOLERANCE
 from algorithms.b_matching.optimiser import optimise
 from algorithms.scheduling.contention import Chosen, Contender, Contention
-
-HEAVIEST = 1000.0
-"""What the weightiest contender counts, whatever unit the policy's objective has: solvers have absolute tolerances."""
 
 Served = Iterable[tuple[Contender, Pieces]]
 
@@ -55,26 +52,25 @@ def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Ch
     """
     in_order = [(contender, None) for contender in contention.contenders]
     better = contention.served([*_optimised(contention, spent, rng), *in_order])
-    if worth(better) <= worth(contention.served(in_order)) * (1 + TOLERANCE):
+    if worth(better) <= worth(contention.served(in_order)):
         return ()
     return tuple(Chosen(contender.name, contender.switch, pieces) for contender, pieces in better)
 
 
 def worth(served: Served) -> float:
     """What those who are served are worth together, by the policy's objective."""
-    return sum(contender.group.weight for contender, _ in served)
+    # Rounded once only, so that the same contenders are worth the same in any order.
+    return math.fsum(contender.group.weight for contender, _ in served)
 
 
 def _optimised(contention: Contention, spent: Spent, rng: random.Random) -> list[tuple[Contender, Pieces]]:
-    heaviest = max((contender.group.weight for contender in contention.contenders), default=0.0)
-    unit = HEAVIEST / heaviest if heaviest > 0 else 1.0
     found: list[tuple[Contender, Pieces]] = []
     for number, (name, free) in enumerate(contention.free.items()):
         done = {contender.name for contender, _ in found}
         here: dict[Hashable, Contender] = {
             c.name: c for c in contention.contenders if c.switch == name and c.name not in done
         }
-        groups = [replace(c.group, name=c.name, weight=c.group.weight * unit) for c in here.values()]
+        groups = [replace(c.group, name=c.name) for c in here.values()]
         best = optimise(groups, free, _share(spent, number, len(contention.free)), rng)
         found += [(here[group.name], pieces) for group, pieces in best.selection]
     return found

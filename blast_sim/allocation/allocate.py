@@ -15,10 +15,10 @@ from algorithms.b_matching import greedy
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, Pieces
 from algorithms.b_matching.group import Group, members
-from algorithms.b_matching.optimised import TOLERANCE, Optimised, Selection, fill, total
+from algorithms.b_matching.optimised import Optimised, Selection, bounded, fill, total
 from algorithms.b_matching.optimiser import optimise, warm_up
 from algorithms.b_matching.options import options
-from algorithms.b_matching.relaxation import Relaxation
+from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.scheduling import POLICIES
 from algorithms.scheduling.job import Job
 from algorithms.scheduling.policy import Policy, State
@@ -56,25 +56,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who is served with which splitters, who is not; `weight` served, an upper `bound` on it, decided in `seconds`."""
+    """Who is served with which splitters, who is not, and the allocation with its bound, decided in `seconds`."""
 
     selected: tuple[tuple[str, Pieces], ...]
     refused: tuple[Refusal, ...]
-    weight: float
-    bound: float | None
+    allocation: Optimised
     seconds: float
-
-    @property
-    def gap(self) -> float | None:
-        """Share of the bound by which an optimum could be better; None without a bound."""
-        if self.bound is None:
-            return None
-        return max(0.0, self.bound - self.weight) / self.bound if self.bound > 0 else 0.0
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no allocation is heavier, proven."""
-        return self.gap is not None and self.gap <= TOLERANCE
 
 
 def plan(instance: Instance, method: Method) -> Plan:
@@ -87,15 +74,13 @@ def plan(instance: Instance, method: Method) -> Plan:
     found = _decide(groups, idle, POLICIES[method.policy], method)
     seconds = time.perf_counter() - began
     selection = fill(found.selection, sorted(groups, key=greedy.score, reverse=True), idle)
-    weight, bound = total(selection), found.bound
-    if bound is None or method.policy != "paper":
-        bound = upper_bound(groups, idle)
+    if found.bound is None or method.policy != "paper" or len(selection) > len(found.selection):
+        found = with_bound(selection, groups, idle)
     names = [request.name for request in instance.requests]
     return Plan(
         tuple((names[_place(group)], tuple(sorted(pieces, reverse=True))) for group, pieces in selection),
         _refusals(instance, groups, selection),
-        weight,
-        None if bound is None else max(bound, weight),
+        found,
         seconds,
     )
 
@@ -115,14 +100,17 @@ def _decide(groups: Sequence[Group], idle: Feasibility, policy: Policy, method: 
     return replace(found, selection=[(groups[_place(group)], pieces) for group, pieces in found.selection])
 
 
-def upper_bound(groups: Sequence[Group], idle: Feasibility) -> float | None:
-    """The linear relaxation's bound on the weight of any allocation; None if it took too long."""
+def with_bound(selection: Selection, groups: Sequence[Group], idle: Feasibility) -> Optimised:
+    """Return a selection with the linear relaxation's bound on any allocation; with none if that takes too long."""
     choices = options(groups, idle)
     if not len(choices):
-        return 0.0
+        return Optimised(selection, total(selection), total(selection))
+    choices, grid = to_whole_units(choices)
     began = time.perf_counter()
     relaxed = Relaxation(choices, lambda: time.perf_counter() - began > BOUND_SECONDS).solve()
-    return None if relaxed is None else relaxed.bound
+    if relaxed is None or not choices.complete:
+        return Optimised(selection, total(selection), None)
+    return bounded(selection, grid, relaxed.bound)
 
 
 def _refusals(instance: Instance, groups: Sequence[Group], selection: Selection) -> tuple[Refusal, ...]:

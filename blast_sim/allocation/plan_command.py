@@ -14,6 +14,8 @@ from blast_sim.allocation.instance_file import parse_instance, read_instance
 from blast_sim.base.text import table
 
 STANDARD_INPUT = "-"
+ALL_DIGITS = ".12g"
+"""Weights of bytes differ late, and a bound that looks like the weight would contradict a gap."""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,10 +45,10 @@ def as_json(found: Plan) -> dict[str, object]:
             for name, pieces in found.selected
         ],
         "refused": [{"id": refusal.name, "reason": refusal.reason} for refusal in found.refused],
-        "weight": found.weight,
-        "bound": found.bound,
-        "gap": found.gap,
-        "optimal": found.optimal,
+        "weight": found.allocation.value,
+        "bound": found.allocation.bound,
+        "gap": found.allocation.gap,
+        "optimal": found.allocation.certified,
         "seconds": found.seconds,
     }
 
@@ -71,12 +73,12 @@ def _splitters(pieces: tuple[int, ...]) -> str:
 
 
 def _summary(found: Plan) -> str:
-    requests = len(found.selected) + len(found.refused)
-    served = f"{len(found.selected)} of {requests} served, weight {found.weight:g}"
-    if found.optimal:
+    requests, allocation = len(found.selected) + len(found.refused), found.allocation
+    served = f"{len(found.selected)} of {requests} served, weight {allocation.value:{ALL_DIGITS}}"
+    if allocation.certified:
         judged = "proven optimal"
-    elif found.bound is None or found.gap is None:
+    elif allocation.bound is None or allocation.gap is None:
         judged = "no bound found"
     else:
-        judged = f"no allocation exceeds {found.bound:g} (gap {found.gap:.2%})"
+        judged = f"no allocation exceeds {allocation.bound:{ALL_DIGITS}} (gap {100 * allocation.gap:.3g} %)"
     return f"{served}, {judged}; decided in {found.seconds * 1e3:.3g} ms"

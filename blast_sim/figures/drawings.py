@@ -72,7 +72,7 @@ def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
     panels[1].set_title("the same from 95 % on", fontsize=8)
     panels[0].set_title("all of it", fontsize=8)
     panels[0].invert_yaxis()
-    figure.suptitle("Volume of one allocation, share of the proven optimum (*: of the best known, as none is proven)")
+    figure.suptitle("Volume of one allocation, share of the optimum, proven to a millionth (*: of the best known)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
 
 

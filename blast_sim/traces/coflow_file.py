@@ -156,7 +156,8 @@ class _Line:
             value = math.nan
         # Underscores and words like "inf" are numbers to Python only.
         if "_" in text or not 0 < value <= MOST_MEGABYTES:
-            raise self.wrong(f"a reducer's megabytes must be a number above 0, not {shown(text)}")
+            limits = f"a number above 0, at most {MOST_MEGABYTES:g}"
+            raise self.wrong(f"a reducer's megabytes must be {limits}, not {shown(text)}")
         return value
 
     def differ(self, racks: list[int], what: str) -> None:

@@ -128,7 +128,7 @@ def _summary(answer: Answer) -> str:
     trees = f"{len(plan.trees)} tree{'' if len(plan.trees) == 1 else 's'}"
     told = f"{answer.method}: rate {plan.rate:.6g} over {trees}, found in {answer.seconds * 1e3:.3g} ms"
     if plan.bound is not None:
-        told += f"; no plan exceeds {plan.bound:.6g} ({plan.rate / plan.bound:.2%} of it reached)"
+        told += f"; no plan exceeds {plan.bound:.6g} (gap {100 * (1 - plan.rate / plan.bound):.3g} %)"
     if len(plan.trees) < len(unlimited.trees):
         lost = 1 - plan.rate / unlimited.rate
         told += f"\n{len(unlimited.trees)} trees would give {unlimited.rate:.6g}: the limit costs {lost:.2%}"

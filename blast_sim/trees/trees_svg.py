@@ -78,7 +78,7 @@ def _title(network: Network, plan: Plan) -> str:
     trees = f"{len(plan.trees)} tree{'' if len(plan.trees) == 1 else 's'}"
     told = f"{trees} · rate {plan.rate:.6g}"
     if plan.bound is not None:
-        told += f" · bound {plan.bound:.6g} ({plan.rate / plan.bound:.1%} reached)"
+        told += f" · bound {plan.bound:.6g} (gap {100 * (1 - plan.rate / plan.bound):.3g} %)"
     if any(_relays(network, host) for tree in plan.trees[:MOST_DRAWN] for _, host in edges(tree)):
         told += " · hollow: passes on what it does not want"
     name = f"Multicast from {network.hosts[network.root]} to {len(network.receivers)} of {network.size - 1} hosts"

@@ -17,7 +17,7 @@ def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, b
     found = []
     for number in range(groups):
         chosen = rng.sample(range(racks), rng.randint(2, racks))
-        weight = rng.choice([1.0, 2.0, 3.0, rng.uniform(0.1, 50)])
+        weight = rng.choice([1.0, 2.0, 3.0, rng.randint(1, 200) / 4, 1e7 + rng.randint(0, 3)])
         found.append(Group(number, vertices(chosen[0], chosen[1:]), len(chosen), len(chosen) - 1, weight))
     budgets = [rng.randint(0 if rng.random() < 0.1 else 1, budget) for _ in range(racks * (1 + directional))]
     pool = {ways: rng.randint(0, 3) for ways in sizes}

@@ -20,7 +20,7 @@ from algorithms.b_matching.optimiser import optimise, warm_up
 from algorithms.b_matching.options import options
 from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.packing import Packing
-from algorithms.b_matching.relaxation import Relaxation
+from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.b_matching.rounding import core, open_options, questions, rounded
 from algorithms.b_matching.scores import FLOOR, OTHERS, best_of, by_score
 from tests.support.matching import faults, matching, seeded
@@ -51,7 +51,6 @@ def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
     found = optimise(groups, feasibility, Steps(200), random.Random(1))
     assert names(found.selection) == set(range(10))
     assert found.certified
-    assert found.gap == pytest.approx(0, abs=1e-6)
 
 
 def test_a_wide_group_is_not_given_up_for_a_pair():
@@ -125,11 +124,11 @@ def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
     choices = options(*PENTAGON)
     relaxation = Relaxation(choices, never)
     relaxed = relaxation.solve()
-    assert relaxed.bound == pytest.approx(2.5)
+    assert relaxed.bound == 2
     assert questions(choices, relaxed) == pytest.approx(5)
     selected, bound = branched(choices, relaxation, relaxed, [], lambda: True)
     assert len(selected) == 2
-    assert bound == pytest.approx(2.0)
+    assert bound == 2
     found = optimise(*PENTAGON, Steps(1000), random.Random(1))
     assert (found.value, found.bound, found.certified) == (2.0, 2.0, True)
 
@@ -138,13 +137,13 @@ def test_branch_and_bound_that_is_stopped_keeps_the_bound():
     choices = options(*PENTAGON)
     relaxation = Relaxation(choices, never)
     relaxed = relaxation.solve()
-    assert branched(choices, relaxation, relaxed, [0], lambda: False) == ([0], pytest.approx(2.5))
+    assert branched(choices, relaxation, relaxed, [0], lambda: False) == ([0], 2)
 
 
 def chains(racks=60):
     """Pairs of neighbouring racks, whose relaxation is whole, and the pivots that it takes."""
     rng = seeded("chains")
-    groups = [group(rack, (rack, rack + 1), rng.uniform(1, 9)) for rack in range(racks - 1)]
+    groups = [group(rack, (rack, rack + 1), rng.randint(100, 900)) for rack in range(racks - 1)]
     choices, pivots = options(groups, Feasibility([1] * racks, {})), []
     optimum = Relaxation(choices, lambda: bool(pivots.append(1))).solve().bound
     return choices, optimum, len(pivots)
@@ -168,10 +167,10 @@ def test_what_is_fixed_and_freed_again_changes_nothing():
     relaxation.fix(0, 0)
     relaxation.fix(2, 0)
     relaxation.fix(1, 0)
-    assert relaxation.solve().bound == pytest.approx(1.0)
+    assert relaxation.solve().bound == 1
     for option in (0, 1, 2):
         relaxation.free(option)
-    assert relaxation.solve().bound == pytest.approx(before)
+    assert relaxation.solve().bound == before
 
 
 def test_annealing_leaves_a_poor_start_behind():
@@ -185,7 +184,7 @@ def test_annealing_leaves_a_poor_start_behind():
 def tight(seed):
     """Wide groups with four ports at each rack: no exchange of a few of them fits, and the relaxation says little."""
     rng = seeded(seed)
-    groups = [group(n, rng.sample(range(12), rng.randint(3, 8)), rng.uniform(5, 10)) for n in range(30)]
+    groups = [group(n, rng.sample(range(12), rng.randint(3, 8)), rng.randint(500, 1000)) for n in range(30)]
     return groups, Feasibility([4] * 12, {4: 16})
 
 
@@ -222,11 +221,11 @@ def test_prices_survive_a_long_walk(monkeypatch):
 
 def test_a_search_s_core_keeps_the_optimum_of_the_adversary():
     groups, feasibility = star()
-    choices = options(groups, feasibility)
+    choices, grid = to_whole_units(options(groups, feasibility))
     relaxed = Relaxation(choices, never).solve()
     start = rounded(choices, relaxed)
     assert set(start) == set(range(10))
-    assert set(open_options(relaxed, 90.0)) >= set(range(10))
+    assert set(open_options(relaxed, 90.0 / grid.weight(1))) >= set(range(10))
     assert set(core(choices, relaxed, [10])) >= set(range(10))
 
 
@@ -255,7 +254,7 @@ def test_warming_up_needs_nothing():
 
 def test_wide_groups_that_exclude_each_other_are_solved_exactly_and_at_once():
     rng = seeded("wide")
-    groups = [group(n, rng.sample(range(40), rng.randint(3, 12)), rng.uniform(1, 100)) for n in range(40)]
+    groups = [group(n, rng.sample(range(40), rng.randint(3, 12)), rng.randint(1, 10**7)) for n in range(40)]
     feasibility = Feasibility([1] * 40, {4: 13})
     choices = options(groups, feasibility)
     found, settled = independent(choices, [], lambda: True)

@@ -17,6 +17,7 @@ import pytest
 from blast_sim.allocation.allocate import ONE_SHOT, Method, plan
 from blast_sim.allocation.instance import Instance, Request
 from blast_sim.allocation.instance_file import parse_instance
+from blast_sim.allocation.plan_command import as_text
 from blast_sim.base.wrong_input import WrongInput
 from blast_transport.base.extras import how_to_install
 from tests.support.sim_output import run
@@ -164,7 +165,8 @@ def drawn(rng: random.Random) -> Instance:
     requests = []
     for number in range(rng.randint(1, 7)):
         sender, *receivers = rng.sample(range(racks), rng.randint(2, min(racks, 7)))
-        requests.append(Request(f"q{number}", sender, tuple(receivers), rng.choice([1.0, 5.0, rng.uniform(1, 100)])))
+        weight = rng.choice([1.0, 5.0, rng.randint(1, 400) / 4, 1e7 + rng.randint(0, 3)])
+        requests.append(Request(f"q{number}", sender, tuple(receivers), weight))
     directional = rng.random() < 0.4
     return Instance(
         tuple(rng.choice([1, 1, 1, 2]) for _ in range(racks)),
@@ -187,23 +189,35 @@ def check(instance: Instance, method: Method) -> float:
     for name, pieces in found.selected:
         assert 1 + sum(ways - 1 for ways in pieces) >= instance.leaves(by_name[name])
         assert instance.most_splitters is None or len(pieces) <= instance.most_splitters
-    assert found.weight == pytest.approx(sum(request.weight for request in served))
-    assert found.bound is not None
-    assert found.bound >= found.weight - 1e-9
+    assert found.allocation.value == pytest.approx(sum(request.weight for request in served))
+    assert found.allocation.bound is not None
+    assert found.allocation.bound >= found.allocation.value
     assert all(refusal.reason for refusal in found.refused)
-    return found.weight
+    return found.allocation.value
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_against_brute_force(seed):
     instance = drawn(random.Random(f"plan/{seed}"))
     best = heaviest(instance)
-    assert check(instance, Method(exact=10.0)) == pytest.approx(best)
-    assert plan(instance, Method(exact=10.0)).optimal
+    assert check(instance, Method(exact=10.0)) == best
+    assert plan(instance, Method(exact=10.0)).allocation.certified
     for method in (Method(optimise=0.02), *(Method(policy) for policy in ONE_SHOT)):
-        assert check(instance, method) <= best * (1 + 1e-9)
+        assert check(instance, method) <= best
     found = plan(instance, Method(optimise=0.02))
-    assert not found.optimal or found.weight == pytest.approx(best)
+    assert not found.allocation.certified or found.allocation.value == best
+
+
+@pytest.mark.parametrize("method", [Method(), Method(optimise=0.02), Method(exact=10.0)])
+def test_optimal_is_only_what_weighs_as_much_as_the_bound(method):
+    """One unit of ten million lies between the two requests."""
+    big, rival = Request("big", 0, (1, 2), 10_000_001.0), Request("rival", 0, (3,), 10_000_000.0)
+    found = plan(Instance((1,) * 8, {4: 2}, (big, rival)), method)
+    served = {"rival"} if method == Method() else {"big"}
+    assert {name for name, _ in found.selected} == served
+    assert found.allocation.certified == (served == {"big"})
+    assert found.allocation.bound == 10_000_001.0
+    assert f"gap {1e-5:.3g} %" in as_text(Instance((1,) * 8, {4: 2}, (big, rival)), found) or found.allocation.certified
 
 
 WIDE, SHORT = Request("wide", 0, (1, 2, 3), 3000.0), Request("short", 3, (4,), 10.0)
@@ -226,7 +240,8 @@ def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
 def test_smith_optimises_what_it_values_and_reports_volume():
     found = plan(RIVALS, Method("smith", optimise=0.02))
     assert [name for name, _ in found.selected] == ["short"]
-    assert (found.weight, found.bound, found.optimal) == (10.0, 3000.0, False)
+    found = found.allocation
+    assert (found.value, found.bound, found.certified) == (10.0, 3000.0, False)
     assert found.gap == pytest.approx(0.99666, abs=1e-4)
 
 

@@ -164,7 +164,7 @@ def test_no_fabric_of_any_pool_serves_more_than_all_that_is_of_use():
     best = candidates(Question(samples, prices), 1)[-1]
     optimum = [plan(one, Method(exact=10.0)) for one in samples]
     volumes = [sum(request.weight for request in one.requests) for one in samples]
-    most = sum(one.weight / volume for one, volume in zip(optimum, volumes, strict=True)) / len(samples)
+    most = sum(one.allocation.value / volume for one, volume in zip(optimum, volumes, strict=True)) / len(samples)
     assert best.served == pytest.approx(most, rel=0.02)
     assert best.served <= most + 1e-9
 
