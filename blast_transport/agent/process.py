@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from blast_transport.agent.claims import Claims
 from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
@@ -16,7 +15,9 @@ from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer, ServerParts
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.base.descriptors import RESERVED, TooFewDescriptors, descriptors, raise_limit
 from blast_transport.base.engines import engines_here
+from blast_transport.base.errors import SettingsError
 from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.blocks.digests import SUITES
 from blast_transport.credentials.admission import Admission
@@ -28,6 +29,9 @@ from blast_transport.store.command_target import kill_commands
 from blast_transport.store.file_target import FileRules
 
 _ALIVE_SECONDS = 1.0
+_DESCRIPTORS_OF_SESSION = 8
+"""Its connection, sockets of its transport, its file and that file's record, and what waits for them."""
+_LEAST_CONNECTIONS = 16
 _KILLED = 128
 """The exit status of what a signal ended, less the signal's number (as shells count)."""
 
@@ -51,11 +55,27 @@ def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -
     return ServerParts(admission, session_factory(surroundings), surroundings.connect, claims, measuring)
 
 
+def within_descriptors(settings: Settings, limit: int) -> Settings:
+    """Return the settings with no more connections than find room beside the sessions. Raises SettingsError."""
+    limits = settings.limits
+    # A session for which no descriptor is left is refused; a connection that is not accepted waits for ever.
+    of_sessions = min(_DESCRIPTORS_OF_SESSION * limits.sessions, (limit - RESERVED) // 2)
+    try:
+        room = descriptors(limit, of_sessions, limits.connections, min(_LEAST_CONNECTIONS, limits.connections))
+    except TooFewDescriptors as error:
+        raise SettingsError(str(error)) from error
+    connections = min(limits.connections, room.available)
+    strangers = min(limits.unauthenticated, max(2, connections // 4))
+    of_host = min(limits.unauthenticated_per_host, max(1, strangers // 2))
+    if connections == limits.connections:
+        return settings
+    bounded = replace(limits, connections=connections, unauthenticated=strangers, unauthenticated_per_host=of_host)
+    return replace(settings, limits=bounded)
+
+
 def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
     """An agent that listens. Raises CannotListenError, SettingsError."""
-    # What users get by default is fewer than connections and sessions may need together.
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    settings = within_descriptors(settings, raise_limit())
     parts = parts_of(settings, credentials, reporter)
     server = AgentServer(settings, parts.admission, parts.factory, reporter, parts.dialer)
     server.renew(parts)

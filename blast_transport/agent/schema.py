@@ -80,7 +80,7 @@ def text(check: Callable[[str], str] = lambda one: one) -> Reader[str]:
     def read(value: object, _: str) -> str:
         if not isinstance(value, str):
             raise ValueError("must be a string")
-        return check(value)
+        return check(_without_nul(value))
 
     return read
 
@@ -91,9 +91,16 @@ def texts(check: Callable[[str], str] = lambda one: one) -> Reader[tuple[str, ..
     def read(value: object, _: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
             raise ValueError("must be an array of strings, with at least one")
-        return tuple(check(one) for one in value)
+        return tuple(check(_without_nul(one)) for one in value)
 
     return read
+
+
+def _without_nul(value: str) -> str:
+    # Neither a path nor an argument of a program can contain it.
+    if "\0" in value:
+        raise ValueError("must not contain a NUL character")
+    return value
 
 
 def one_of(*known: str) -> Reader[str]:
@@ -129,12 +136,12 @@ def whole(least: int, most: int) -> Reader[int]:
     return read
 
 
-def positive(most: float) -> Reader[float]:
-    """A number above zero."""
+def positive(most: float, least: float = 0.0) -> Reader[float]:
+    """A number above zero, and no smaller than `least`."""
 
     def read(value: object, _: str) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= most:
-            raise ValueError(f"must be a number above 0, at most {most:g}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not (least <= value <= most and value > 0):
+            raise ValueError(f"must be a number {f'from {least:g} to' if least else 'above 0, at most'} {most:g}")
         return float(value)
 
     return read

@@ -25,7 +25,7 @@ from blast_transport.agent.measurements import Busy, Measurements
 from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
-from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.endpoint import Endpoint, listen_on
 from blast_transport.base.errors import (
     AuthenticationError,
     CannotListenError,
@@ -54,8 +54,8 @@ log = logging.getLogger(LOGGER)
 
 _BACKLOG = 128
 _TICK_SECONDS = 1.0
-_IDLE_SECONDS = 3600.0
-"""How long a connection of somebody we know may wait before it says what it wants."""
+_FIRST_SECONDS, _IDLE_SECONDS = 60.0, 3600.0
+"""Without a word: after a client has proved who it is, and between two sessions of a sender."""
 _FAREWELL_SECONDS = 1.0
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 0.2
@@ -197,7 +197,8 @@ class AgentServer:
         The session that has ended by now, if it may want something else on this connection.
         """
         try:
-            first = read_first(connection.sock, _IDLE_SECONDS, self._message_seconds, ended)
+            idle = _FIRST_SECONDS if ended is None else _IDLE_SECONDS
+            first = read_first(connection.sock, idle, self._message_seconds, ended)
         except RemoteProtocolError as error:
             self.refusals.add(Why.PROTOCOL, connection.peer, str(error))
             first = None
@@ -301,13 +302,9 @@ class AgentServer:
 
 
 def _listen(endpoint: Endpoint) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(endpoint)
-        sock.listen(_BACKLOG)
+        sock = listen_on(*endpoint, _BACKLOG)
     except OSError as error:
-        sock.close()
         raise CannotListenError(f"cannot listen on {endpoint}: {sentence(error)}; change agent.listen") from error
     sock.setblocking(False)
     return sock

@@ -22,13 +22,14 @@ from blast_transport.agent.schema import (
     texts,
     whole,
 )
-from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
+from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_listening
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.roles import NEIGHBOUR, SENDER
 from blast_transport.links.door import MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.wire.measuring import MOST_BYTES, MOST_SECONDS
+from blast_transport.wire.messages import LOWEST_RATE
 
 FILE_NAME = "{file_name}"
 """The element of a command's `run` that stands for the name of the file that comes."""
@@ -76,7 +77,7 @@ def _engine(written: str) -> str:
 
 
 def _endpoint(value: object, place: str) -> Endpoint:
-    return endpoint(text()(value, place))
+    return parse_listening(text()(value, place))
 
 
 def _path(value: object, place: str) -> Path:
@@ -151,7 +152,7 @@ class LimitsSection:
     unauthenticated_per_host: Annotated[int, whole(1, 4096)] = MOST_STRANGERS_PER_HOST
     file_bytes: Annotated[int | None, whole(1, _MOST_BYTES)] = None
     memory_bytes: Annotated[int, whole(0, _MOST_BYTES)] = 0
-    highest_rate_mbps: Annotated[float | None, positive(1e9)] = None
+    highest_rate_mbps: Annotated[float | None, positive(1e9, LOWEST_RATE / 1e6)] = None
     measuring_bytes: Annotated[int, whole(0, MOST_BYTES)] = MeasuringLimits().bytes
     measuring_ms: Annotated[float, positive(MOST_SECONDS * 1000)] = MeasuringLimits().seconds * 1000
 

@@ -67,7 +67,8 @@ class Chain(CarrierChoice):
 
     `slowest_rate` in bits/s excludes slower nodes; 0: none. A neighbour that is silent for `node_timeout` seconds is
     taken for dead. `buffer`: bytes of what cannot be read again (of a stream, or what a command was given) that a node
-    keeps for those behind it; 0: as many as it likes. Raises WrongInputError for what is out of bounds.
+    keeps for those behind it; 0: as many as it likes. `without` are receivers that an earlier phase of the same
+    transfer has taken out of the chain. Raises WrongInputError for what is out of bounds.
     """
 
     carrier: ClassVar[str] = PIPELINE
@@ -75,6 +76,7 @@ class Chain(CarrierChoice):
     slowest_rate: float = 0.0
     node_timeout: float = NODE_TIMEOUT
     buffer: int = 0
+    without: frozenset[str] = field(default=frozenset(), compare=False)
 
     def __post_init__(self) -> None:
         if not SHORTEST_TIMEOUT <= self.node_timeout <= LONGEST_TIMEOUT:
@@ -128,13 +130,15 @@ class Tree:
 class Trees(CarrierChoice):
     """Along several trees at the same time, each of which brings its share of the blocks, at its rate.
 
-    `watch` is told what is seen of the leg, about twice a second, by the session's thread, and must not wait. Raises
+    `watch` is told what is seen of the leg, about twice a second, by the session's thread, and must not wait. `broken`
+    are edges (parent, child) that earlier phases of the same transfer found broken: no later one uses them. Raises
     WrongInputError where there is no tree.
     """
 
     carrier: ClassVar[str] = TREES
     trees: tuple[Tree, ...]
     watch: Callable[[Sight], None] | None = field(default=None, compare=False)
+    broken: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.trees:

@@ -5,7 +5,7 @@ The session permits and is told; it hands no bytes over, and asks no carrier for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from blast_transport.base.errors import RemoteProtocolError
@@ -140,6 +140,9 @@ class SendingCarrier:
     def heard(self, name: str, body: bytes, now: float) -> None:
         """A word of our counterpart at this receiver. Raises RemoteProtocolError."""
         raise RemoteProtocolError(f"a word that the {self._leg.carrier} carrier does not know")
+
+    def look(self, reached: Mapping[str, int], now: float) -> None:
+        """See how far receivers are: each that keeps up holds the blocks before its number. Some times a second."""
 
     def gone(self, name: str, reason: str) -> None:
         """The session has lost this receiver, which may come back."""

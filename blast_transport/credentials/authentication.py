@@ -30,6 +30,7 @@ WELCOME = MAGIC
 """What an agent says to whom it has let in by a certificate."""
 NONCE_BYTES = PROOF_BYTES = 32
 LEAST_SECRET_BYTES = 32
+MIN_DIFFERENT_BYTES = 8
 
 _HASH = "sha256"
 _CLIENT_PROOF, _AGENT_PROOF, _SESSION_KEYS = b"blast client proof", b"blast agent proof", b"blast session keys"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from blast_transport.base.errors import SettingsError, sentence
-from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
+from blast_transport.credentials.authentication import LEAST_SECRET_BYTES, MIN_DIFFERENT_BYTES
 from blast_transport.credentials.tls import TlsFiles
 
 _MOST_SECRET_BYTES = 4096
@@ -35,9 +35,15 @@ def read_secret(path: Path) -> bytes:
     if not LEAST_SECRET_BYTES <= len(secret) <= _MOST_SECRET_BYTES:
         raise SettingsError(
             f"the secret in {path} has {len(secret)} characters, and needs from {LEAST_SECRET_BYTES} to "
-            f"{_MOST_SECRET_BYTES}: head -c 32 /dev/urandom | base64 > {path}"
+            f"{_MOST_SECRET_BYTES}: {_make(path)}"
         )
+    if len(set(secret)) < MIN_DIFFERENT_BYTES:
+        raise SettingsError(f"the secret in {path} can be guessed, and needs random characters: {_make(path)}")
     return secret
+
+
+def _make(path: Path) -> str:
+    return f"head -c 32 /dev/urandom | base64 > {path}"
 
 
 def refuse_readable_by_others(path: Path) -> None:

@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Collection
 
+from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import Admission, Connection, dialer, prove_to_one_of
 from blast_transport.credentials.material import Credentials
@@ -43,7 +44,7 @@ def node_dialer(credentials: Credentials, admission: Admission) -> Dialer:
         give_up = time.monotonic() + seconds
         sock = socket.create_connection((host, port), seconds)
         try:
-            source = admission.admit(sock, f"{host}:{port}", give_up - time.monotonic())
+            source = admission.admit(sock, str(Endpoint(host, port)), give_up - time.monotonic())
         except AuthenticationError:
             sock.close()
             raise

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import NoThreadError, TransportError, sentence
 from blast_transport.base.precedence import BEST_EFFORT, open_connection, set_precedence
 from blast_transport.base.threads import start_thread
@@ -91,7 +92,7 @@ class Dialling(Generic[Key]):
             failed = [] if self._working else list(self._waiting)
             for key, (_, host, port), _ in failed:
                 self._waiting.popleft()
-                self._outcomes.put((key, f"cannot connect to {host}:{port}: {reason}"))
+                self._outcomes.put((key, f"cannot connect to {Endpoint(host, port)}: {reason}"))
         if failed:
             self._wake()
 
@@ -110,10 +111,10 @@ class Dialling(Generic[Key]):
         try:
             outcome = self._dialer(address, timeout)
         except TimeoutError:
-            outcome = f"cannot connect to {host}:{port}: no answer within {timeout:g} s"
+            outcome = f"cannot connect to {Endpoint(host, port)}: no answer within {timeout:g} s"
         # A name that no host can have is a ValueError, of the resolver as well as of TLS.
         except (OSError, ValueError, TransportError) as error:
-            outcome = f"cannot connect to {host}:{port}: {sentence(error)}"
+            outcome = f"cannot connect to {Endpoint(host, port)}: {sentence(error)}"
         if self._closed and not isinstance(outcome, str):
             outcome.close()
             return

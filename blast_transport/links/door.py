@@ -1,7 +1,8 @@
-"""How many may stand at the door: connections in all, those that have not proved who they are, and these of one host.
+"""How many may stand at the door: connections in all, those that have not proved who they are, and those of one host.
 
 Strangers cost little (a thread, a few hundred bytes), but their number is bounded, and one host alone cannot take every
-place. Thread-safe; decides only, and holds no connection.
+place; nor can one that has proved who it is: half of the places are for others. Thread-safe; decides only, and holds no
+connection.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ class Door:
         self._most = connections
         self._most_strangers, self._most_per_host = strangers, strangers_per_host
         self._lock = threading.Lock()
+        self._most_guests_per_host = connections - connections // 2
         self._strangers: Counter[str] = Counter()
-        self._guests = 0
+        self._guests: Counter[str] = Counter()
 
     @property
     def strangers(self) -> int:
@@ -37,40 +39,40 @@ class Door:
     @property
     def guests(self) -> int:
         """Connections that have."""
-        return self._guests
+        return self._guests.total()
 
     def enter(self, host: str) -> str:
         """A connection of `host` wants in: why it may not, or nothing, and then it has entered."""
         host = _neighbourhood(host)
         with self._lock:
-            if self._strangers.total() + self._guests >= self._most:
+            if self._strangers.total() + self._guests.total() >= self._most:
                 return f"this agent has {self._most} connections, as many as it takes; try again later"
             if self._strangers.total() >= self._most_strangers:
                 return f"{self._most_strangers} others are at the door; try again"
             if self._strangers[host] >= self._most_per_host:
                 return f"{self._most_per_host} others of your host are at the door; try again"
+            if self._guests[host] >= self._most_guests_per_host:
+                return f"your host has {self._guests[host]} connections here, as many as one may have; close some"
             self._strangers[host] += 1
         return ""
 
     def welcome(self, host: str) -> None:
         """A stranger of `host` has proved who it is."""
         with self._lock:
-            self._remove(host)
-            self._guests += 1
+            _remove(self._strangers, host)
+            self._guests[_neighbourhood(host)] += 1
 
     def leave(self, host: str, *, guest: bool) -> None:
         """A connection of `host` is over."""
         with self._lock:
-            if guest:
-                self._guests -= 1
-            else:
-                self._remove(host)
+            _remove(self._guests if guest else self._strangers, host)
 
-    def _remove(self, address: str) -> None:
-        host = _neighbourhood(address)
-        self._strangers[host] -= 1
-        if not self._strangers[host]:
-            del self._strangers[host]
+
+def _remove(counts: Counter[str], address: str) -> None:
+    host = _neighbourhood(address)
+    counts[host] -= 1
+    if not counts[host]:
+        del counts[host]
 
 
 def _neighbourhood(host: str) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import NoThreadError, TransportError
 from blast_transport.base.threads import start_thread
 from blast_transport.links.chain_source import SourceAdmission
@@ -66,7 +67,7 @@ class Reception:
 
     def _attend(self, sock: socket.socket, host: str, port: int) -> None:
         try:
-            self._admit(sock, f"{host}:{port}")
+            self._admit(sock, str(Endpoint(host, port)))
         finally:
             self._door.leave(host, guest=False)
 

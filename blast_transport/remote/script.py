@@ -20,6 +20,11 @@ _TAKE = (
     "all(iter(lambda: os.write(f, os.read(0, min(65536, left()))), 0)); sys.exit(left() > 0)"
 )
 
+BEGINNING = "#!/usr/bin/env python3"
+"""Of the agent's file."""
+_EATEN = "a start-up file of the login shell reads standard input, where the agent comes: let it read /dev/null"
+_SHORT = "there is no room, or a start-up file of the login shell reads standard input"
+
 _STEPS = (
     "umask 077",
     f'fail() {{ echo "{COMPLAINT}$1"; exit 1; }}',
@@ -33,7 +38,8 @@ _STEPS = (
     'folder=$(mktemp -d "${TMPDIR:-/tmp}/blast-agent.XXXXXXXX") || fail "no temporary folder can be made"',
     'trap "rm -rf \\"$folder\\"" EXIT',
     'trap "exit 1" HUP INT PIPE TERM',
-    f'"$python" -I -S -c "{_TAKE}" "$folder/agent.pyz" || fail "the agent cannot be copied to $folder"',
+    f'"$python" -I -S -c "{_TAKE}" "$folder/agent.pyz" || fail "the agent cannot be copied to $folder: {_SHORT}"',
+    f'[ "$(head -c {len(BEGINNING)} "$folder/agent.pyz")" = "{BEGINNING}" ] || fail "{_EATEN}"',
     # With the packages that the host has: some make it faster.
     '"$python" -I -B "$folder/agent.pyz" on-demand',
 )

@@ -319,6 +319,10 @@ class SenderCore:
         counted = [peer for peer in there if not peer.demoted] or there
         return min([self.digests, *(peer.position for peer in counted)])
 
+    def reached(self) -> dict[str, int]:
+        """Return, for each receiver that keeps up, the block before which it holds everything."""
+        return {name: peer.position for name, peer in self.peers.items() if peer.active}
+
     def digest(self, digests: bytes) -> None:
         """The digests of the blocks that come next, one after the other."""
         self._digests.add(digests)

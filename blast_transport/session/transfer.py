@@ -190,6 +190,8 @@ class Transfer:
             self._try_again(light, now)
         if looking:
             self._links.look_after(core, self._settings.timings.connect)
+            if self._carrier is not None:
+                self._carrier.look(core.reached(), now)
         wait = self._step(now)
         if (left := self._retry.wait(now)) is not None:
             wait = min(wait, left)
@@ -366,6 +368,8 @@ class Transfer:
             # Its size is known before all of it is there.
             return _AGAIN_SECONDS
         self._route.reached = size
+        # Before receivers are told what the whole is: none of them takes a mixture of two versions for it.
+        reader.source.check_unchanged()
         core.end_of_data(size, reader.whole(core.table()), now)
         return 0
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from blast_transport.base.endpoint import Endpoint, endpoint
+from blast_transport.base.endpoint import Endpoint, parse_endpoint, parse_listening
 from blast_transport.base.engines import AUTO, ENGINES
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent
@@ -207,16 +207,16 @@ def _print(line: dict[str, object]) -> None:
 
 def _listening(text: str) -> Endpoint:
     try:
-        return endpoint(text)
+        return parse_listening(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
 
 
-def _endpoint(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is not IP:PORT")
-    return host, int(port)
+def _endpoint(text: str) -> Endpoint:
+    try:
+        return parse_endpoint(text, lowest_port=0)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _receivers(text: str) -> list[Address]:

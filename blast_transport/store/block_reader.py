@@ -161,3 +161,7 @@ class UndigestedKept:
     def release(self, offset: int) -> None:
         """Later, where it was not digested yet."""
         self._source.release(min(offset, self._reader.layout.offset(self._reader.digested)))
+
+    def check_unchanged(self) -> None:
+        """As of the source."""
+        self._source.check_unchanged()

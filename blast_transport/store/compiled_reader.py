@@ -52,6 +52,8 @@ class CompiledReader(BlockReader):
         try:
             return call(*arguments)
         except EOFError as error:
+            # It names the change, in the words of the other engine.
+            self.source.check_unchanged()
             raise SourceChangedError(f"the file ends at byte {error}: it became shorter while it was read") from error
         except OSError as error:
             raise SourceChangedError(f"the file cannot be read: {sentence(error)}") from error

@@ -8,8 +8,8 @@ from blast_transport.base.errors import UnsafeNameError
 
 PARTIAL_PREFIX = ".blast-"
 """Of our own temporary files."""
-LONGEST_PART = 200
-"""Bytes of one part of a name: the file system's 255, less what the name of a file that is not complete adds."""
+LONGEST_PART = 255
+"""Bytes of one part of a name, as on most file systems."""
 LONGEST_NAME = 1024
 DEEPEST = 16
 """Parts of a name at most."""

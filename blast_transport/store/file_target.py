@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -24,7 +25,7 @@ from pathlib import Path
 from blast_transport.base.errors import StoreError, WrongInputError, sentence
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.file_names import PARTIAL_PREFIX, plain_name
+from blast_transport.store.file_names import LONGEST_PART, PARTIAL_PREFIX, plain_name
 from blast_transport.store.target import Buffer
 
 RECORDS_SUFFIX = ".blocks"
@@ -72,7 +73,7 @@ class FileTarget:
         rules: FileRules = ANY_PRIVATE,
     ) -> None:
         self._directory, self._name, self._rules = directory, plain_name(name), rules
-        self._partial = f"{PARTIAL_PREFIX}{identity}-{name}"
+        self._partial = _partial_name(identity, name)
         self._records = f"{self._partial}{RECORDS_SUFFIX}"
         self._pending: list[bytes] = []
         self._ending = threading.Lock()
@@ -301,3 +302,11 @@ def open_directory(path: Path) -> int:
         raise WrongInputError(
             f"{path} is not a directory that can be used: {error.strerror}; create it first"
         ) from error
+
+
+def _partial_name(identity: str, name: str) -> str:
+    """Return the name of a file that is not complete: with its own name as far as the file system takes that."""
+    partial = f"{PARTIAL_PREFIX}{identity}-{name}"
+    if len(f"{partial}{RECORDS_SUFFIX}".encode()) <= LONGEST_PART:
+        return partial
+    return f"{PARTIAL_PREFIX}{identity}-{hashlib.sha256(name.encode()).hexdigest()}"

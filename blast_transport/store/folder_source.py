@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError, WrongInputError, sentence
+from blast_transport.store.file_state import settled_state
 from blast_transport.store.folder_table import MODE_BITS, MOST_ENTRIES, Entry, Kind, Table, encode
 from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
 
@@ -28,10 +29,20 @@ class FolderSource(PiecesSource):
             raise WrongInputError(f"{folder} cannot be sent: {error}") from error
         files = (entry for entry in table.entries if entry.kind is Kind.FILE)
         pieces: list[Piece] = [memoryview(head)]
-        pieces += [FilePiece(folder / entry.path, entry.size, entry.changed_at) for entry in files]
+        pieces += [_piece(folder / entry.path, entry) for entry in files]
         super().__init__(pieces)
         identity = str(folder.resolve()).encode(errors="surrogateescape") + b"\0" + head
         self.content = hashlib.sha256(identity).hexdigest()[:32]
+
+
+def _piece(path: Path, entry: Entry) -> FilePiece:
+    try:
+        state = settled_state(path.stat)
+    except OSError as error:
+        raise WrongInputError(f"cannot read {path}: {sentence(error)}") from error
+    if (state.size, state.modified) != (entry.size, entry.changed_at):
+        raise WrongInputError(f"{path} is being written: send its folder again when nobody changes it")
+    return FilePiece(path, state)
 
 
 def read_folder(folder: Path) -> Table:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
-from blast_transport.store.file_names import shown
+from blast_transport.store.file_names import LONGEST_PART, shown
 from blast_transport.store.folder_links import check_links
 
 MAGIC = b"BLASTDR1"
@@ -26,7 +26,6 @@ MOST_TABLE = 32 << 20
 """Bytes of a table."""
 LONGEST_PATH = 1024
 """Bytes of a path, and of what a link shows to."""
-LONGEST_PART = 255
 DEEPEST = 64
 """Parts of a path at most."""
 MODE_BITS = 0o777

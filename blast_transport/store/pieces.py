@@ -10,15 +10,20 @@ from itertools import accumulate
 from pathlib import Path
 
 from blast_transport.base.errors import SourceChangedError, sentence
+from blast_transport.store.file_state import FileState
 
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """All of a file that had `size` bytes when it was last written, at `changed_at` nanoseconds of its clock."""
+    """All of a file, as it is in this state."""
 
     path: Path
-    size: int
-    changed_at: int
+    state: FileState
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.state.size
 
     def read(self, offset: int, view: memoryview) -> None:
         """Fill `view` from `offset`. Raises SourceChangedError."""
@@ -28,27 +33,25 @@ class FilePiece:
         except OSError as error:
             raise SourceChangedError(f"{self.path} cannot be read any more: {sentence(error)}") from error
         try:
-            self._check(os.fstat(descriptor))
             while view:
                 count = os.preadv(descriptor, [view], offset)
                 if count == 0:
+                    self.state.check(str(self.path), os.fstat(descriptor))
                     raise SourceChangedError(f"{self.path} became shorter while it was sent")
                 view, offset = view[count:], offset + count
+            self.state.check(str(self.path), os.fstat(descriptor))
         except OSError as error:
             raise SourceChangedError(f"{self.path} cannot be read: {sentence(error)}") from error
         finally:
             os.close(descriptor)
 
     def check_unchanged(self) -> None:
-        """Raises SourceChangedError if it was written, or is not there any more."""
+        """Raise SourceChangedError if it was changed, or is not there any more."""
         try:
-            self._check(self.path.stat())
+            status = self.path.stat()
         except OSError as error:
             raise SourceChangedError(f"{self.path} is not there any more: {sentence(error)}") from error
-
-    def _check(self, status: os.stat_result) -> None:
-        if (status.st_size, status.st_mtime_ns) != (self.size, self.changed_at):
-            raise SourceChangedError(f"{self.path} was changed while it was sent")
+        self.state.check(str(self.path), status)
 
 
 Piece = memoryview | FilePiece

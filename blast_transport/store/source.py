@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError, sentence
+from blast_transport.store.file_state import settled_state
 
 AtEnd = Callable[[Callable[[], None]], None]
 """Called when nothing more comes, with what makes that the end of the stream; any thread may call it, or nobody."""
@@ -48,15 +49,23 @@ class Source(Protocol):
     def release(self, offset: int) -> None:
         """Nobody will ask for what lies before `offset` any more."""
 
+    def check_unchanged(self) -> None:
+        """Raise SourceChangedError if what was read is not what is there now, where that can be known."""
+
 
 class FileSource:
-    """A regular file. `content` is an identity: the same file, unchanged, has the same one."""
+    """A regular file. `content` is an identity: the same file, unchanged, has the same one.
+
+    Raises WrongInputError if the file does not have as many bytes as its size says.
+    """
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.descriptor: int | None = descriptor
-        status = os.fstat(descriptor)
-        self._fd, self._size, self._changed_at = descriptor, status.st_size, status.st_mtime_ns
-        identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
+        self._fd, self._path = descriptor, path
+        self._state = state = settled_state(lambda: os.fstat(descriptor))
+        self._size = state.size
+        self._check_size()
+        identity = f"{path.resolve()}\0{state.size}\0{state.modified}\0{state.inode}"
         self.content = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:32]
 
     @property
@@ -76,18 +85,28 @@ class FileSource:
         while view:
             count = os.preadv(self._fd, [view], offset)
             if count == 0:
+                self.check_unchanged()
                 raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was read")
             view, offset = view[count:], offset + count
+        self.check_unchanged()
         return wanted
 
     def release(self, offset: int) -> None:
         """A file keeps everything."""
 
     def check_unchanged(self) -> None:
-        """Raises SourceChangedError if the file was written since it was opened."""
-        status = os.fstat(self._fd)
-        if (status.st_size, status.st_mtime_ns) != (self._size, self._changed_at):
-            raise SourceChangedError("the file was changed while it was sent; send it again when it is complete")
+        """Raise SourceChangedError if the file was changed since it was opened; `file_state` says what is not seen."""
+        self._state.check(str(self._path), os.fstat(self._fd))
+
+    def _check_size(self) -> None:
+        """Files of /proc and /sys have sizes that say nothing: what is behind such a size would be left out."""
+        is_longer = bool(os.pread(self._fd, 1, self._size))
+        if is_longer or (self._size and not os.pread(self._fd, 1, self._size - 1)):
+            raise WrongInputError(
+                f"{self._path} has {'more' if is_longer else 'fewer'} bytes than the {self._size} of its size: it is "
+                f"being written, or its file system knows no sizes (as /proc): send it as a stream, "
+                f"`cat {self._path} | blast send - --as NAME`"
+            )
 
 
 @contextmanager
@@ -100,7 +119,11 @@ def opened_file(path: Path) -> Iterator[FileSource]:
     try:
         if not path.is_file():
             raise WrongInputError(f"{path} is not a regular file")
-        yield FileSource(path, descriptor)
+        try:
+            source = FileSource(path, descriptor)
+        except OSError as error:
+            raise WrongInputError(f"cannot read {path}: {sentence(error)}") from error
+        yield source
     finally:
         os.close(descriptor)
 
@@ -167,6 +190,9 @@ class StreamSource:
         with self._changed:
             self._released = max(self._released, min(offset, self._end))
             self._changed.notify_all()
+
+    def check_unchanged(self) -> None:
+        """What has come stays as it came."""
 
     def _check(self) -> None:
         if self._failure is not None:

@@ -80,7 +80,7 @@ def _checked(kind: type[Said], body: bytes) -> Said:
     message = from_json(kind, body)
     if not 0 <= message.session < 1 << 32:
         raise RemoteProtocolError(f"{kind.__name__} has a session out of range")
-    if isinstance(message, Hello | Leg):
+    if isinstance(message, Hello | Leg | Ready):
         message.check()
     return message
 

@@ -2,6 +2,7 @@
 
 A message is a dataclass; its annotations say what each field may be. Bytes travel as hexadecimal, tuples as lists. What
 a carrier tells its other ends is a dataclass of its own, and in a message an object that only that carrier understands.
+A field called `reason` is text for people, and is made safe to show.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.wire.reasons import safe_reason
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -51,7 +53,8 @@ def from_parameters(kind: type[Message], values: Parameters) -> Message:
     found = {}
     for name, annotation, required in _fields(kind):
         if name in values:
-            found[name] = _value(values[name], annotation, f"{kind.__name__}.{name}")
+            value = _value(values[name], annotation, f"{kind.__name__}.{name}")
+            found[name] = safe_reason(value) if name == "reason" and isinstance(value, str) else value
         elif required:
             raise RemoteProtocolError(f"{kind.__name__} has no {name}")
     return kind(**found)

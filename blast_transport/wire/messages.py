@@ -63,6 +63,10 @@ class Hello:
             raise RemoteProtocolError("Hello has a target, a key or a session out of range")
 
 
+LOWEST_RATE = 1000.0
+"""Bits/s; a receiver that asks for less would keep a sender for ever."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """The receiver takes part.
@@ -79,6 +83,14 @@ class Ready:
     highest_rate: float | None = None
     early: bool = False
     leg: int = 0
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError if no receiver may say this."""
+        if self.highest_rate is not None and not self.highest_rate >= LOWEST_RATE:
+            raise RemoteProtocolError(
+                f"Ready asks for at most {self.highest_rate:g} bit/s, and {LOWEST_RATE:g} is the least: repairs would "
+                f"never end"
+            )
 
 
 @dataclass(frozen=True, slots=True)

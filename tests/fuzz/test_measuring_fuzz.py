@@ -108,7 +108,6 @@ def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
         Measured(10**400, 1.0, 1.0),
         Measured(1, -1.0, 1.0),
         Measured(1, 1.0, 1e16),
-        Refused("\x1b[2J"),
         Sent(-1),
         Sent(1, (("h2", "two\nlines"),)),
     ],
@@ -116,6 +115,10 @@ def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
 def test_what_nobody_can_have_measured_is_refused(answer: MeasuringMessage) -> None:
     with pytest.raises(RemoteProtocolError):
         MeasuringDecoder().feed(encode_measuring(answer))
+
+
+def test_control_characters_of_a_reason_are_replaced() -> None:
+    assert decoded(encode_measuring(Refused("\x1b[2J")), 0) == [Refused("?[2J")]
 
 
 def as_the_simulator_reads_it(_: random.Random, text: str) -> str:

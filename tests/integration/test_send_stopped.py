@@ -185,7 +185,7 @@ def test_while_it_connects(tmp_path: Path, file: Path) -> None:
     """To a host that takes connections and says nothing."""
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
-    secret.write_text("s" * 32)
+    secret.write_text("0123456789abcdef" * 2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         there = f"h2={Endpoint(*silent.getsockname())}"
         with running(*BLAST, file, "--to", there, "--via", "pipeline", "--secret-file", secret) as process:

@@ -113,6 +113,20 @@ def test_over_an_edge_that_is_broken_nothing_goes_a_second_time(
         assert_by_trees_alone(result, least=2)
 
 
+def test_host_that_accepts_no_connection_is_served_apart_and_holds_up_nobody(
+    tmp_path: Path, file: Path, content: bytes
+) -> None:
+    """Its only connection is that to the sender. Without blame the trees were planned anew without end."""
+    trees = tuple(chain(*order) for order in (("r0", "r1", "r2", "r3"), ("r3", "r2", "r1", "r0"), ("r1", "r2", "r0")))
+    with ExitStack() as stack:
+        there = [stack.enter_context(agent(tmp_path / f"r{n}", connections=1 if n == 2 else 64)) for n in range(4)]
+        sender = stack.enter_context(sender_to(there))
+        result = sender.send_file(file, Route(Trees(trees)))
+        assert [outcome.reason for outcome in result.receivers] == [""] * 4
+        assert all(one.files() == {file.name: content} for one in there)
+        assert len(result.carriers) <= 4, result.carriers
+
+
 class NarrowWays:
     """Makes dialers for agents, of whose connections to `narrow` each takes so many bytes/s. `opened` are counted."""
 

@@ -62,6 +62,8 @@ LATENCY = 0.001
 BUFFER = 40_000
 RATE = 400_000.0
 """Bytes/s of a connection, in each direction."""
+PAUSE = 0.05
+"""Seconds between two pieces that are no wait for data."""
 TIMINGS = PipelineTimings()
 Item = Message | tuple[int, bytes] | None
 """What travels: a message, (offset, data), or None for the end of the connection."""
@@ -82,7 +84,7 @@ class Way:
             return
         size = len(item[1]) if isinstance(item, tuple) else 0
         self.bytes += size
-        self._free = max(self._free, self._world.now) + size / RATE
+        self._free = max(self._free, self._world.now) + size / self._world.rate(self._writer, self._reader)
         self.closed = item is None
         self.items.append((self._free + LATENCY, item))
         self._world.wake(self._reader, self._free + LATENCY)
@@ -130,6 +132,8 @@ class Faults:
     rate: float = float("inf")
     store: float = float("inf")
     """Bytes/s that its store takes; what waits for it is kept in memory, up to a limit."""
+    link: float = float("inf")
+    """Bytes/s that leave it over each of its connections."""
 
 
 class SimulatedStore:
@@ -175,6 +179,7 @@ class Host:
         self.offset = 0
         self.received = bytearray()
         self.taken_by = 0.0
+        self.waited_until = 0.0
         self.storing = SimulatedStore(faults.store)
         self.completing = False
         self.events: list[PipelineEvent] = []
@@ -233,6 +238,9 @@ class Host:
         while self._listen() and self.ended is None:
             pass
         if self.ended is None and isinstance(self.core, NodeCore):
+            if self.world.now > self.waited_until:
+                self.core.waited(self.world.now - self.waited_until)
+                self.waited_until = self.world.now
             self._see_store(self.core)
         if self.ended is None and isinstance(self.core, SourceCore):
             self._see_source(self.core)
@@ -393,6 +401,7 @@ class Host:
         offset, data = item
         assert offset == len(self.received), f"{offset} after {len(self.received)}"
         self.received += data
+        self.waited_until = self.world.now + PAUSE
         self.taken_by = self.world.now + len(data) / self.faults.rate
         self.storing.put(len(data), self.world.now)
         self.tell(Arrived(len(self.received)))
@@ -445,11 +454,14 @@ class World:
         rings: dict[int, int] | None = None,
         source_rate: float | None = None,
         slowest_rate: float = 0.0,
+        between_racks: tuple[int, float] | None = None,
     ) -> None:
+        """`between_racks`: the first place in another rack, and the rate (bytes/s) of what enters or leaves it."""
         self.now = 0.0
         self.content = content
         self.source_rate = source_rate
         self.slowest_rate = slowest_rate
+        self.between_racks = between_racks
         self.members = tuple(Member(f"n{place}", "host", 1) for place in range(len(faults) + 1))
         self.steps = 0
         self.rings = rings or {}
@@ -467,6 +479,15 @@ class World:
         # A stream is read ahead as far as there is room, and what the successor has taken makes some.
         room = come if ring is None else min(come, source.core.down.taken + ring)
         return min(len(self.content), max(room, source.core.node.position))
+
+    def rate(self, writer: Host, reader: Host) -> float:
+        """Of a connection, in this direction."""
+        rate = min(RATE, writer.faults.link)
+        if self.between_racks is not None:
+            first, between = self.between_racks
+            if (writer.place < first) != (reader.place < first):
+                return min(rate, between)
+        return rate
 
     def wake(self, host: Host, when: float) -> None:
         """Activate the host at this time, unless it is to be activated before: it knows what it waits for."""

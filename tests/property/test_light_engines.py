@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.optical import light_socket
+from blast_transport.carriers.optical import compiled_light, light_socket
 from blast_transport.carriers.optical.compiled_light import CompiledLight, open_light
 from blast_transport.carriers.optical.light_intake import PythonLight
 from blast_transport.carriers.optical.offload import UDP_SEGMENT, take_super_packets
@@ -191,6 +191,30 @@ def test_the_same_datagrams_do_the_same(joins: bool, size: int, known: bool, str
             python, compiled = (one.read(stop) for one in there)
             assert python == compiled
             assert there[0].seen == there[1].seen
+
+
+@pytest.mark.parametrize("engine", [PYTHON, COMPILED])
+@pytest.mark.parametrize("address", [LOOPBACK, "127.0.0.2"], ids=["another port", "another address"])
+@pytest.mark.parametrize("is_routed", [True, False], ids=["routed", "no route"])
+def test_datagrams_of_another_sender_are_not_taken(
+    engine: str, address: str, is_routed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel drops them where it has a route to the sender; the engine refuses them where it has none."""
+    if not is_routed:
+        monkeypatch.setattr(compiled_light, "listen_to", lambda sock, _: take_super_packets(sock))
+        monkeypatch.setattr(light_socket, "listen_to", lambda sock, _: take_super_packets(sock))
+    with ExitStack() as undo:
+        there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
+        mouth = undo.enter_context(bound_socket())
+        stranger = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        stranger.bind((address, 0 if address == LOOPBACK else mouth.getsockname()[1]))
+        there.listen(mouth.getsockname())
+        send(stranger, [there], WHOLE_BLOCK)
+        send(mouth, [there], Sent(COUNT, COUNT))
+        delivered(mouth)
+        assert there.read(SEGMENTS) == ([(COUNT, 2 * COUNT)], COUNT)
+        assert there.assembly.refused == (0 if is_routed else COUNT)
+        assert list(there.assembly.store.held.ranges()) == [(1, 1)]
 
 
 @pytest.mark.parametrize("joins", [True, False], ids=["super-packets", "datagrams"])

@@ -55,6 +55,30 @@ def test_neighbours_that_fail_at_once(
     check(World(content, [Faults()] * before + [fault] * failing + [Faults()] * after))
 
 
+@pytest.mark.parametrize("rate", [20.0, 5_000.0, 20_000.0])
+@pytest.mark.parametrize("place", [1, 2, 4])
+def test_a_slow_outgoing_link_costs_its_node_and_one_other(place: int, rate: float) -> None:
+    """Its first successor is excluded: the link may be theirs. As the second one waits too, the node itself leaves."""
+    content = random.Random(1).randbytes(1_500_000)
+    honest = World(content, [Faults()] * 7)
+    check(honest)
+    faults = [Faults(link=rate) if number == place else Faults() for number in range(1, 8)]
+    world = World(content, faults)
+    world.run()
+    left = [host.place for host in world.hosts[1:] if not world.complete(host)]
+    assert left == [place, place + 1]
+    assert "outgoing link" in world.hosts[place].ended.reason
+    assert world.now < 3 * honest.now + 2
+
+
+@pytest.mark.parametrize("first", [2, 4, 7])
+def test_a_slow_path_between_racks_costs_two_nodes_at_most(first: int) -> None:
+    """The sender serves those that left: if all before it did in turn, it would serve them all over the same path."""
+    world = World(random.Random(1).randbytes(300_000), [Faults()] * 7, between_racks=(first, 4_000.0))
+    world.run()
+    assert sum(not world.complete(host) for host in world.hosts[1:]) <= 2
+
+
 @settings(max_examples=60, deadline=None)
 @given(contents, st.integers(1, 6), times, st.booleans())
 def test_all_but_the_source_may_fail(content: bytes, nodes: int, when: float, frozen: bool) -> None:

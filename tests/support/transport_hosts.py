@@ -38,6 +38,7 @@ from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
+from blast_transport.links.door import MOST_CONNECTIONS
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import Surroundings
@@ -166,14 +167,16 @@ def agent(
     clients: Sequence[ClientSection] = (),
     highest_rate: float | None = None,
     engine: str | None = None,
+    listens: str = LOOPBACK,
+    connections: int = MOST_CONNECTIONS,
 ) -> Iterator[Agent]:
     """One that takes files below `directory`, and data into memory and into `commands`."""
     directory.mkdir(exist_ok=True)
     settings = Settings(
-        AgentSection(Endpoint(LOOPBACK, 0), LOOPBACK),
+        AgentSection(Endpoint(listens, 0), LOOPBACK),
         folder=(FolderSection("files", directory),),
         command=tuple(CommandSection(name, run, directory) for name, run in (commands or {}).items()),
-        limits=LimitsSection(memory_bytes=1 << 30),
+        limits=LimitsSection(memory_bytes=1 << 30, connections=connections),
     )
     targets_of = Targets(Permissions(settings), FileRules(file_bytes))
     events: queue.Queue[ReceiverEvent] = queue.Queue()

@@ -279,10 +279,10 @@ def test_a_dialer_reaches_an_agent_by_name_and_address(pool):
 def test_credentials_are_those_of_the_configuration(tmp_path, agent_files):
     assert credentials_of(AccessSection()) is None
     secret = tmp_path / "secret"
-    secret.write_text("x" * 40 + "\n")
+    secret.write_text("0123456789" * 4 + "\n")
     secret.chmod(0o600)
-    assert credentials_of(AccessSection(secret_file=secret)) == SharedSecret(b"x" * 40)
-    assert "x" * 40 not in repr(credentials_of(AccessSection(secret_file=secret)))
+    assert credentials_of(AccessSection(secret_file=secret)) == SharedSecret(b"0123456789" * 4)
+    assert "0123456789" not in repr(credentials_of(AccessSection(secret_file=secret)))
     agent_files.private_key.chmod(0o600)
     named = AccessSection(agent_files.certificate, agent_files.private_key, agent_files.ca)
     assert credentials_of(named) == agent_files
@@ -292,6 +292,7 @@ def test_credentials_are_those_of_the_configuration(tmp_path, agent_files):
     ("content", "mode", "sentence"),
     [
         ("x" * 40, 0o644, "holds secrets, and every user of this machine may use it: chmod o="),
+        ("x" * 40, 0o600, "can be guessed, and needs random characters: head -c 32 /dev/urandom"),
         ("x" * 31, 0o600, "has 31 characters, and needs from 32 to 4096"),
         ("x" * 5000, 0o600, "needs from 32 to 4096"),
         (None, 0o600, "cannot be read: No such file"),

@@ -80,7 +80,7 @@ def test_folders_go_by_their_names(permissions, tree):
         ("a/.blast-0000-x", "begins like our own temporary files"),
         ("a\0b", "characters that cannot be printed"),
         ("a\udc80b", "characters that cannot be printed"),
-        ("ü" * 101, "a part of more than 200 bytes"),
+        ("ü" * 128, "a part of more than 255 bytes"),
         ("ü" * 513, "more than 1024 bytes"),
         ("/".join("x" * 17), "more than 16 parts"),
     ],

@@ -256,6 +256,12 @@ def test_a_file_that_does_not_arrive_whole_is_not_run(host, bundle):
     assert said.startswith("blast-agent: the agent cannot be copied to ") and not host.left
 
 
+def test_start_up_file_that_reads_standard_input_is_named(host, bundle):
+    """It has taken the first lines of the agent's file; as many bytes of what follows come in their place."""
+    said = host.fails(start_line(len(bundle)), bundle[100:] + bytes(100) + host.order())
+    assert said.startswith("blast-agent: a start-up file of the login shell reads standard input") and not host.left
+
+
 @pytest.mark.parametrize("tables", [{"folder": [{"name": "f", "path": "/no/such"}]}, {"agnt": {}}])
 def test_an_order_that_cannot_be_carried_out_is_answered(host, bundle, tables):
     said = json.loads(host.fails(start_line(len(bundle)), bundle + host.order(**tables)))

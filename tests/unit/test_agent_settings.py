@@ -9,7 +9,7 @@ import pytest
 
 import blast_transport.agent
 from blast_transport.agent.settings import FILE_NAME, load, parse
-from blast_transport.base.endpoint import Endpoint, endpoint
+from blast_transport.base.endpoint import Endpoint, parse_listening
 from blast_transport.base.errors import SettingsError
 from blast_transport.credentials.roles import NEIGHBOUR, SENDER
 
@@ -23,9 +23,10 @@ def uncommented(text: str) -> str:
     return re.sub(r"^# (?=\[|\w+ = |    \{|\])", "", text, flags=re.MULTILINE)
 
 
-def test_the_example_is_the_defaults_and_a_folder():
+def test_the_example_is_the_defaults_and_a_folder_that_users_may_read():
     settings = load(EXAMPLE)
-    assert settings == parse(f'[[folder]]\nname = "incoming"\npath = "{settings.folder[0].path}"')
+    folder = f'[[folder]]\nname = "incoming"\npath = "{settings.folder[0].path}"'
+    assert settings == parse(f'[agent]\nfile_mode = "0644"\n{folder}')
 
 
 def test_what_the_example_proposes_is_understood():
@@ -80,7 +81,7 @@ def test_all_that_can_be_said_is_understood():
         (FOLDER * 2, "two folders have the name 'in': rename one."),
         ('[[folder]]\nname = "a/b"\npath = "/"', "must be up to 64 letters, digits, '.', '_' and '-' (found 'a/b')."),
         (FOLDER + "[limits]\nsessions = true", "limits.sessions: must be a whole number from 1 to 4096 (found True)."),
-        (FOLDER + "[limits]\nhighest_rate_mbps = nan", "must be a number above 0, at most 1e+09 (found nan)."),
+        (FOLDER + "[limits]\nhighest_rate_mbps = nan", "must be a number from 0.001 to 1e+09 (found nan)."),
         (FOLDER + "[limits]\nunauthenticated = 2", "limits.unauthenticated_per_host is more than"),
         (FOLDER + '[log]\nlevel = "loud"', "log.level: must be one of debug, info, warning, error (found 'loud')."),
         (FOLDER + '[agent]\nlight_address = "::1"', "agent.light_address: must be an IPv4 address (found '::1')."),
@@ -124,7 +125,7 @@ def test_beyond_loopback_everybody_proves_who_he_is(access, sentence):
 )
 def test_what_is_no_endpoint_is_refused(text):
     with pytest.raises(ValueError, match="IP-ADDRESS:PORT"):
-        endpoint(text)
+        parse_listening(text)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):

@@ -131,6 +131,14 @@ def test_what_is_no_folder_is_told_so():
         table_bytes(bytes(HEAD_BYTES))
 
 
+def test_links_of_a_table_have_one_bound_together(monkeypatch):
+    links = {f"link{number}": "a/../" * 3 for number in range(4)}
+    check_links(links)
+    monkeypatch.setattr("blast_transport.store.folder_links._MAX_STEPS_TOGETHER", 27)
+    with pytest.raises(UnsafeNameError, match="too many names together"):
+        check_links(links)
+
+
 @given(st.dictionaries(PATHS, TARGETS, max_size=5), st.sets(PATHS, max_size=4))
 def test_links_that_are_let_through_lead_nowhere_outside_as_the_system_follows_them(links, folders):
     """In a folder where everything that may be there is made, as far as it can be."""

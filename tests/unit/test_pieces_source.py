@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import SourceChangedError
+from blast_transport.store.file_state import FileState
 from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
 from tests.support.objects import scratch
 
@@ -17,7 +18,7 @@ from tests.support.objects import scratch
 def file_piece(path: Path, content: bytes) -> FilePiece:
     path.write_bytes(content)
     status = path.stat()
-    return FilePiece(path, status.st_size, status.st_mtime_ns)
+    return FilePiece(path, FileState.of(status))
 
 
 @settings(deadline=None)

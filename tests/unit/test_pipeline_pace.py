@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.carriers.pipeline.protocol.pace import LEAST_SHARE, Pace, Sight
+from blast_transport.carriers.pipeline.protocol.pace import (
+    LEAST_SHARE,
+    MAX_BACKLOG,
+    MIN_LINK_SHARE,
+    Pace,
+    Sight,
+    Verdict,
+)
 
 SECONDS = 1.5
 START = Sight(0.0, 0, 0, 0)
@@ -14,11 +21,18 @@ START = Sight(0.0, 0, 0, 0)
 def seen(
     pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False, starved: bool = False
 ) -> str | None:
-    """The first verdict on a successor that takes so much a second, while so much comes and is given."""
+    """The reason of the first verdict on a successor that takes so much a second, while so much comes and is given."""
+    found = verdict(pace, come, taken, until, held_up=held_up, starved=starved)
+    return None if found is None else found.reason
+
+
+def verdict(
+    pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False, starved: bool = True
+) -> Verdict | None:
     pace.anew(START)
     for tick in range(1, int(until * 10) + 1):
         now = tick / 10
-        sight = Sight(now, int(come * now), int(come * now), int(taken * now))
+        sight = Sight(now, int(come * now), int(0.99 * come * now), int(taken * now))
         if (found := pace.see(sight, held_up, starved)) is not None:
             return found
     return None
@@ -40,12 +54,30 @@ def test_whoever_waits_for_others_or_is_given_nothing_is_not_slow() -> None:
 
 
 def test_whoever_waits_for_data_is_not_compared_but_may_be_too_slow() -> None:
-    """Its way is slow, and so will be that to everybody behind it."""
-    pace = Pace(0.0, SECONDS)
+    pace = Pace(0.0, SECONDS, judges_links=False)
     assert seen(pace, 1000, 10, starved=True) is None
     assert not pace.lags(6000, 60), "it is waited for"
     assert seen(pace, 1000, 10) == "excluded: 10 bytes/s where 1000 came", "it has data now"
-    assert seen(Pace(20.0, SECONDS), 1000, 10, starved=True) == "excluded: 10 bytes/s where 20 are the least"
+    assert (
+        seen(Pace(20.0, SECONDS, judges_links=False), 1000, 10, starved=True)
+        == "excluded: 10 bytes/s where 20 are the least"
+    )
+
+
+@given(st.integers(1000, 10**7), st.floats(0.01, 0.95))
+def test_the_second_slow_link_in_turn_is_our_own(come: int, share: float) -> None:
+    pace = Pace(0.0, SECONDS)
+    verdicts = [verdict(pace, come, come * share) for _ in range(3)]
+    if share < MIN_LINK_SHARE * 0.98:
+        assert [found and found.ours for found in verdicts] == [False, True, None]
+    if share > 0.5:
+        assert verdicts == [None] * 3
+
+
+def test_a_link_that_is_fast_enough_for_what_a_node_runs_ahead_is_not_slow() -> None:
+    rate = MAX_BACKLOG / 8 / SECONDS
+    assert verdict(Pace(0.0, SECONDS), 1e9, rate * 1.05) is None
+    assert verdict(Pace(0.0, SECONDS), 1e9, rate * 0.95) is not None
 
 
 def test_a_wait_for_data_begins_the_comparison_anew() -> None:
@@ -60,8 +92,8 @@ def test_where_all_lies_there_from_the_start_only_the_least_rate_counts() -> Non
     for slowest, found in ((0.0, None), (5.0, None), (50.0, "excluded: 10 bytes/s where 50 are the least")):
         pace = Pace(slowest, SECONDS)
         pace.anew(Sight(0.0, 10_000, 0, 0))
-        verdicts = {pace.see(Sight(t / 10, 10_000, 100 * t, t), held_up=False) for t in range(1, 40)}
-        assert verdicts - {None} == ({found} if found else set())
+        verdicts = [pace.see(Sight(t / 10, 10_000, 100 * t, t), held_up=False) for t in range(1, 40)]
+        assert {one.reason for one in verdicts if one} == ({found} if found else set())
 
 
 def test_a_second_one_that_is_no_faster_shows_that_the_way_from_us_is_slow() -> None:

@@ -89,6 +89,15 @@ def test_names_that_nobody_can_send(tmp_path: Path, name: str) -> None:
         receive(name, tmp_path)
 
 
+def test_wrong_use_of_receive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ({"name": 3}, {"name": "x", "timeout": "1"}):
+        with pytest.raises(WrongArgument, match=r"name must be a str|number of seconds"):
+            receive(folder=tmp_path, **wrong)  # type: ignore[arg-type]
+    monkeypatch.setattr(receiving, "find_spec", lambda name: None)
+    with pytest.raises(LibraryMissing, match="'torch' was asked for"):
+        receive("x", tmp_path, library="torch")
+
+
 def test_wrong_use_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(WrongArgument, match="no folder that can be read here"):
         receive("it", tmp_path / "none")

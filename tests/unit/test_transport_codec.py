@@ -10,11 +10,26 @@ from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.carriers.optical.parameters import OpticalParameters, optical_parameters
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import PipelineTimings
+from blast_transport.carriers.pipeline.protocol.messages import decode_failed, encode_failed
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.fields import to_parameters
-from blast_transport.wire.messages import Alive, Credit, Digests, EndOfData, Leg, Message, Nack, Quit, Ready, Repair
+from blast_transport.wire.messages import (
+    Alive,
+    Credit,
+    Digests,
+    EndOfData,
+    Fin,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+    Quit,
+    Ready,
+    Repair,
+)
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
+from blast_transport.wire.reasons import MAX_REASON, safe_reason
 from tests.support.transport_messages import SAMPLES
 
 
@@ -87,6 +102,8 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         frame(2, b'{"session": 1, "highest_rate": 1e999}'),
         frame(2, b'{"session": 1, "highest_rate": 1' + b"0" * 400 + b"}"),
         said(2, session=1, highest_rate=True),
+        said(2, session=1, highest_rate=1e-300),
+        said(2, session=1, highest_rate=0),
         said(2, session=-1),
         said(2, session=1 << 32),
         said(2, session=1, held=[[0]]),
@@ -115,6 +132,24 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
 def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         Decoder().feed(stream)
+
+
+HOSTILE = "\x1b[2Jall is well\n\u202efdp.exe\x9b31m" + "x" * 9_000
+
+
+def test_reason_of_the_other_side_is_one_short_printable_line() -> None:
+    shown = "?[2Jall is well??fdp.exe?31m"
+    for message in (Quit(1, HOSTILE), OnLeg(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
+        (heard,) = Decoder().feed(encode(message))
+        assert heard.reason.startswith(shown) and len(heard.reason) == MAX_REASON and heard.reason.isprintable()
+    assert decode_failed(encode_failed({1: HOSTILE}))[1].startswith(shown)
+
+
+@given(st.text(max_size=600))
+def test_safe_reason_is_printable_and_safe_again(text: str) -> None:
+    safe = safe_reason(text)
+    assert safe.isprintable() and len(safe) <= MAX_REASON and safe_reason(safe) == safe
+    assert safe == text or not text.isprintable() or len(text) > MAX_REASON
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:

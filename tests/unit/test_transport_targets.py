@@ -49,6 +49,18 @@ def test_nothing_looks_whole_before_it_is(tmp_path: Path, fsync: bool) -> None:
     assert (tmp_path / "file.bin").exists()
 
 
+@pytest.mark.parametrize("name", ["x" * 201, "ü" * 127 + "x"], ids=len)
+def test_longest_name_of_the_file_system_is_taken_and_resumed(tmp_path: Path, name: str) -> None:
+    first = file_target(tmp_path, name, identity="0" * 32)
+    first.write(0, CONTENT)
+    first.discard(resumable=True)
+    assert len(names(tmp_path)) == 2, "the data and the record of its blocks"
+    target = file_target(tmp_path, name, identity="0" * 32)
+    target.write(0, CONTENT)
+    target.commit(len(CONTENT), fsync=False)
+    assert names(tmp_path) == [name] and (tmp_path / name).read_bytes() == CONTENT
+
+
 def test_what_is_given_up_leaves_nothing_and_harms_nothing(tmp_path: Path) -> None:
     (tmp_path / "file.bin").write_text("old")
     target = file_target(tmp_path)
@@ -259,7 +271,7 @@ def test_a_symbolic_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "name",
-    ["", "..", "a/b", "a\\b", "nul\0", "ü" * 101, ".blast-1", "\udcff"],
+    ["", "..", "a/b", "a\\b", "nul\0", "ü" * 128, ".blast-1", "\udcff"],
 )
 def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
     directory = open_directory(tmp_path)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import queue
-import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from blast_transport.base.endpoint import listen_on
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.base.host_order import as_given, by_name
 from blast_transport.carriers.choices import CarrierChoice, Chain
+from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Reached
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
 from blast_transport.carriers.pipeline.protocol.messages import decode_failed
 from blast_transport.carriers.pipeline.source import PipelineSource
-from blast_transport.carriers.sending import PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
+from blast_transport.carriers.sending import Anew, PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.dialling import SOURCE, Address
 from blast_transport.links.reception import Reception
@@ -22,8 +23,12 @@ from blast_transport.store.block_reader import UndigestedKept
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import Leg
 
+_BACKLOG = 128
+"""Nodes that fetch at once; a chain dials one after the other."""
 _BLOCKS_PER_TURN = 32
 _IDLE_SECONDS = 0.5
+_REPORT_SECONDS = 1.0
+"""For which the chain's report may be late when every node reports to hold everything: a node may keep it back."""
 _UNDER_WAY_BYTES = 8 << 20
 """More than a socket's buffer and a chunk hold between the source and its successor."""
 
@@ -35,7 +40,7 @@ class PipelineSender(SendingCarrier):
         super().__init__(leg)
         self._choice, self._around, self._reader = choice, around, around.reader
         chain = _order(choice, around)
-        self._listener = socket.create_server((around.own_address, 0))
+        self._listener = listen_on(around.own_address, 0, _BACKLOG)
         self._nodes = PipelineParameters(
             ((SOURCE, *self._listener.getsockname()[:2]), *chain),
             0,
@@ -50,6 +55,11 @@ class PipelineSender(SendingCarrier):
         self._sent = leg.first
         # Where it ends for us once it is left, wherever it does: the next carrier begins there.
         self._stop: int | None = None
+        self._watch = ChainWatch()
+        self._lost: set[str] = set()
+        self._stuck: set[str] = set()
+        self._renewed = False
+        self._complete_since: float | None = None
 
     def leg(self, name: str) -> Leg | None:
         """Each node hears its own place; who is not in the chain gets nothing."""
@@ -69,9 +79,33 @@ class PipelineSender(SendingCarrier):
         return 0 if busy else _IDLE_SECONDS
 
     def events(self) -> Iterator[SendingEvent]:
-        """What the chain has told."""
+        """What the chain has told, and what the sender has seen of it."""
         while not self._happened.empty():
             yield from self._told(self._happened.get())
+        if self._stuck and not self._renewed:
+            self._renewed = True
+            yield from (PeerLost(name, "at one end of a link over which nothing passes") for name in self._stuck)
+            yield Anew(replace(self._choice, without=self._choice.without | self._stuck))
+
+    def look(self, reached: Mapping[str, int], now: float) -> None:
+        """Find out whether data passes along the whole chain, and whether all is there though no report comes."""
+        if self._source is None or self.over or self._stop is not None or self._renewed:
+            return
+        names = [name for name in self._places if name in reached and name not in self._lost]
+        block_size, data = self._reader.layout.block_size, self._reader.source
+        nodes = [Reached(name, reached[name] * block_size) for name in names]
+        if (link := self._watch.stuck([Reached(SOURCE, data.available), *nodes], now)) is not None:
+            self._stuck = set(link) - {SOURCE}
+        if data.size is None or any(node.position < data.size for node in nodes):
+            self._complete_since = None
+        elif self._complete_since is None:
+            self._complete_since = now
+        elif now >= self._complete_since + _REPORT_SECONDS:
+            self.over = True
+
+    def gone(self, name: str, reason: str) -> None:
+        """Its neighbors find out for themselves."""
+        self._lost.add(name)
 
     def heard(self, name: str, body: bytes, now: float) -> None:
         """This node goes on without some that come after it."""
@@ -83,7 +117,7 @@ class PipelineSender(SendingCarrier):
 
     def leave(self) -> int | None:
         """What may be under way still goes through the chain; the next carrier begins behind it."""
-        if self._source is None or self.over:
+        if self._source is None or self.over or self._renewed:
             return None
         self._stop = -(-self._under_way(self._source) // self._reader.layout.block_size)
         self._source.stop_at(self._stop)
@@ -146,7 +180,9 @@ class PipelineSender(SendingCarrier):
     def _lose(self, failed: dict[str, str]) -> Iterator[SendingEvent]:
         # A chain that another carrier follows may be cut off; what is then missing is asked for in the end.
         if self._stop is None:
-            yield from (PeerLost(name, reason) for name, reason in failed.items() if name in self._places)
+            lost = {name: reason for name, reason in failed.items() if name in self._places}
+            self._lost.update(lost)
+            yield from (PeerLost(name, reason) for name, reason in lost.items())
 
     def _under_way(self, source: PipelineSource) -> int:
         """Bytes before this one may have begun to go along the chain before it hears that it is left."""
@@ -157,7 +193,7 @@ class PipelineSender(SendingCarrier):
 
 
 def _order(choice: Chain, around: SendingContext) -> list[Address]:
-    addresses = {member.address[0]: member.address for member in around.members}
+    addresses = {m.address[0]: m.address for m in around.members if m.address[0] not in choice.without}
     if choice.order is None:
         names = by_name(addresses)
     else:

@@ -4,16 +4,19 @@ Theory of operation. Every host tells the sender some times a second what it see
 an edge is lost, one of three has happened: one of its ends is gone, which its control connection or its silence shows;
 or both live, and it is the way between them that is broken. A host whose edges go nowhere costs nobody else anything;
 one that others receive from costs a leg with another plan, and so does an edge. So does one whose store is slow: it
-lives, and its parents wait for it.
+lives, and its parents wait for it. A host whose edges break in leg after leg is left out of the trees: it gets its data
+from the sender, behind all others.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from blast_transport.carriers.sight import Flow, Sight
 from blast_transport.carriers.trees.plan import TreesLeg
 from blast_transport.carriers.trees.protocol.words import Word
+from blast_transport.links.dialling import SOURCE
 from blast_transport.store.store_pace import StorePace
 
 _SETTLING_SECONDS = 0.3
@@ -22,6 +25,8 @@ _QUIET_SECONDS = 1.5
 """Without a word: who is not heard, and has lost an edge besides, is frozen."""
 _SIGHT_SECONDS = 0.5
 _LONGEST_PAUSE = 0.5
+_MOST_BROKEN = 4
+"""Edges of one host, of which some others work."""
 
 
 @dataclass(slots=True)
@@ -67,6 +72,21 @@ class Oversight:
     def broken(self) -> tuple[tuple[str, str], ...]:
         """(parent, child) of the edges that are."""
         return tuple((self._leg.name(parent), self._leg.name(child)) for parent, child in self._broken)
+
+    def unreliable(self, earlier: frozenset[tuple[str, str]]) -> set[str]:
+        """Hosts to whom broken edges are due, rather than to those at their other ends.
+
+        None of a host's edges works, and it had another broken one, or it had `_MOST_BROKEN` in all, `earlier` phases
+        included. Without this, one host that accepts no connection would have the trees planned anew without end.
+        """
+        broken = earlier | frozenset(self.broken)
+        planned = [(self._leg.name(parent), self._leg.name(child)) for parent, child in self._planned]
+        counts = Counter(host for edge in broken for host in edge if host != SOURCE)
+        return {
+            host
+            for host, count in counts.items()
+            if count >= _MOST_BROKEN or (count > 1 and all(edge in broken for edge in planned if host in edge))
+        }
 
     def word(self, place: int, word: Word, now: float) -> None:
         """The host at this place says a word."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.carriers.choices import CarrierChoice, Trees
+from blast_transport.carriers.choices import CarrierChoice, Chain, Trees
 from blast_transport.carriers.sending import Anew, PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.carriers.trees.events import Dealt, Drained, Ended, Event, Said
 from blast_transport.carriers.trees.oversight import Oversight
@@ -90,7 +90,9 @@ class TreesSender(SendingCarrier):
             self._renewed = True
             # The next carrier knows nothing of what this one has seen.
             self._show(self._now)
-            yield Anew(self._without_broken())
+            unreliable = self._oversight.unreliable(self._choice.broken)
+            yield from (PeerLost(name, "its connections to other hosts of the trees break") for name in unreliable)
+            yield Anew(self._replanned(unreliable))
         elif self._drained and not self._oversight.suspects:
             self.over = True
 
@@ -160,14 +162,14 @@ class TreesSender(SendingCarrier):
                 # What the trees did not bring is asked for in the end, unless they are planned anew before.
                 self._drained = True
 
-    def _without_broken(self) -> Trees:
-        """The same trees, over edges that there are."""
+    def _replanned(self, unreliable: set[str]) -> CarrierChoice:
+        """The same trees, over edges that there are and without these hosts; a pipeline where no tree is left."""
         assert self._oversight is not None
-        trees = self._choice.trees
-        if broken := self._oversight.broken:
-            found = [pruned(tree, tuple(tree.parents), broken) for tree in trees]
-            trees = tuple(tree for tree in found if tree is not None)
-        return replace(self._choice, trees=trees or self._choice.trees)
+        choice = self._choice
+        broken = choice.broken | frozenset(self._oversight.broken)
+        found = [pruned(tree, tree.parents.keys() - unreliable, broken) for tree in choice.trees]
+        trees = tuple(tree for tree in found if tree is not None)
+        return replace(choice, trees=trees, broken=broken) if trees else Chain()
 
 
 def _places(members: list[str], parents: dict[str, str]) -> tuple[int, ...]:

@@ -67,6 +67,8 @@ class NodeCore:
         match event:
             case FromSuccessor(message):
                 self._from_successor(message, now)
+                if self.down.slow_link:
+                    return self.leave(Outcome.EXCLUDED, self.down.slow_link)
             case FromPredecessor(message):
                 self._from_predecessor(message, now)
             case FromSource():

@@ -9,7 +9,8 @@ which delivers the report. Hosts that stand together fail together, a rack at a 
 so long that it is dead, many of those behind it are probed at once: together they cost what one does. A successor
 that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us although
 data lies before it, by its own doing, is skipped like a dead one; and so is one whose store is slow by its own word,
-where ours or one behind it is not.
+where ours or one behind it is not. One that waits for data while much lies before it has a slow link from us: it is
+skipped, once; if the next one waits as well, the link from us is the slow one, and we leave the chain.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     Why,
 )
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
-from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight, is_far_behind
+from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight, Verdict, is_far_behind
 from blast_transport.store.store_pace import StorePace
 
 _PROBED = 32
@@ -69,7 +70,7 @@ _LINKED = (Down.SERVING, Down.FORGOTTEN, Down.ENDING)
 class Downstream:
     """`passed` is called when the report is delivered; `sent` and `taken` are how far our successor was given data,
     and how far it says that it holds it. `better_since`: the store of somebody behind us keeps up. `end_told`: where
-    the end is has been said, and stays so.
+    the end is has been said, and stays so. `slow_link`: what shows that our own link is slow, which ends our part.
     """
 
     def __init__(self, node: NodeState, passed: Callable[[float], None]) -> None:
@@ -78,6 +79,7 @@ class Downstream:
         self.sent = self.taken = node.position
         self.better_since: float | None = None
         self.end_told = False
+        self.slow_link = ""
         # The source had begun when we connected.
         self._all_know = False
         self._ending_at = 0.0
@@ -86,7 +88,7 @@ class Downstream:
         self._timings = node.leg.timings
         self._heard = 0.0
         self._due = 0.0
-        self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
+        self._pace = Pace(node.leg.slowest_rate, self._timings.slow, judges_links=node.leg.index > 0)
         self._probed = 0
         self._probed_at = -math.inf
 
@@ -249,9 +251,11 @@ class Downstream:
             self._pace.anew(self._sight(now))
         slow = self._pace.see(self._sight(now), alive.held_up, alive.starved) if self.serving else None
         if slow is None and self._holds_up(alive.store, now) and self._pace.convict():
-            slow = "excluded: its store is far behind"
-        if slow is not None:
-            self._skip(slow, now)
+            slow = Verdict("excluded: its store is far behind")
+        if slow is not None and slow.ours:
+            self.slow_link = slow.reason
+        elif slow is not None:
+            self._skip(slow.reason, now)
 
     def _holds_up(self, store: StorePace, now: float) -> bool:
         """The successor's store is slow while ours is not, or, for a source, which has none, while another is not."""
@@ -267,6 +271,8 @@ class Downstream:
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.LEFT:
+            # It may be the first of many whose links are slow: if each left in turn, the sender would serve them all.
+            self._pace.judges_links = False
             self._skip(quit_.text, now)
         elif quit_.why is Why.EXCLUDED:
             self._node.end(Outcome.EXCLUDED, quit_.text)

@@ -19,6 +19,7 @@ from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.store.store_pace import StorePace
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Join, decode_join, encode_join
+from blast_transport.wire.reasons import safe_reason
 
 LARGEST_CHUNK = 16 << 20
 MOST_NODES = 1 << 16
@@ -165,7 +166,7 @@ def _decode_alive(body: bytes) -> Alive:
 def _decode_quit(body: bytes) -> Quit:
     (why,) = _WHY.unpack_from(body)
     try:
-        return Quit(Why(why), body[_WHY.size :].decode())
+        return Quit(Why(why), safe_reason(body[_WHY.size :].decode()))
     except ValueError:
         raise RemoteProtocolError(f"QUIT cannot be read (reason {why})") from None
 
@@ -189,7 +190,7 @@ def decode_failed(body: bytes) -> dict[int, str]:
             text = body[position : position + length]
             if len(text) < length or place in failed:
                 raise RemoteProtocolError("REPORT is cut short, or names a node twice")
-            failed[place] = text.decode()
+            failed[place] = safe_reason(text.decode())
             position += length
     except (struct.error, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"REPORT cannot be read: {error}") from None

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LEAST_SHARE = 0.5
 """Of what comes to us: a successor that takes less, by its own doing, holds up more than it is worth."""
+
+MIN_LINK_SHARE = 0.125
+"""Of what lies before a successor that waits for it: the link to one that takes less is slow."""
+MAX_BACKLOG = 32 << 20
+"""Bytes that count as lying before a successor: what a node runs ahead."""
+
+
+class Verdict(NamedTuple):
+    """Why a successor is not served any more; `ours`: the link from us is slow, whoever the successor is."""
+
+    reason: str
+    ours: bool = False
 
 
 def is_far_behind(since: float, done: float, now: float, patience: float) -> bool:
@@ -26,21 +39,24 @@ class Sight:
 class Pace:
     """Measures one successor after the other. `slowest` in bytes/s, 0 for none; `seconds`: over which it is measured.
 
-    By comparison only one is ever found slow, and none that waits for data itself: it is the way from us that is slow
-    then, and everybody behind us would be found so in turn.
+    By comparison only one is ever found slow, and none that waits for data itself: the link between us is slow then.
+    Of two slow links in turn the second is ours. `judges_links` is False where a link is no reason: at a source, which
+    has no other node to be replaced by, and behind a node that left for its slow link, where all links may be slow.
     """
 
-    def __init__(self, slowest: float, seconds: float) -> None:
+    def __init__(self, slowest: float, seconds: float, judges_links: bool = True) -> None:
+        self.judges_links = judges_links
         self._slowest = slowest
         self._seconds = seconds
         self._compares = True
-        self._since = self._compared_since = Sight(0.0, 0, 0, 0)
+        self._slow_links = 0
+        self._since = self._compared_since = self._link_since = Sight(0.0, 0, 0, 0)
         self._starved = False
         self._given = 0
 
     def anew(self, sight: Sight) -> None:
         """Measure from here on."""
-        self._since = self._compared_since = sight
+        self._since = self._compared_since = self._link_since = sight
         self._given = sight.given
 
     def lags(self, come: int, taken: int) -> bool:
@@ -53,30 +69,48 @@ class Pace:
         compares, self._compares = self._compares, False
         return compares
 
-    def see(self, sight: Sight, held_up: bool, starved: bool = False) -> str | None:
-        """Why the successor is too slow, if it has been so all the time although data lay before it.
+    def see(self, sight: Sight, held_up: bool, starved: bool = False) -> Verdict | None:
+        """Return why the successor is too slow, if it has been so all the time although data lay before it.
 
         `held_up`: what it waits for is not its doing. `starved`: it waits for data, which does not come faster.
         """
         caught_up, self._given = sight.taken >= self._given, sight.given
         self._starved = starved
-        if caught_up or held_up:
-            self.anew(sight)
-            return None
+        if held_up or not starved or sight.given >= sight.come:
+            # The link carries nothing where the successor does not read, or where all has been handed over.
+            self._link_since = sight
         if starved:
             self._compared_since = sight
-        return self._below_least(sight) or self._behind(sight)
+        if caught_up or held_up:
+            self._since = self._compared_since = sight
+            return self._slow_link(sight)
+        return self._below_least(sight) or self._behind(sight) or self._slow_link(sight)
 
-    def _below_least(self, sight: Sight) -> str | None:
+    def _slow_link(self, sight: Sight) -> Verdict | None:
+        since, seconds = self._link_since, sight.now - self._link_since.now
+        if seconds < self._seconds or not self.judges_links:
+            return None
+        self._link_since, taken = sight, sight.taken - since.taken
+        lay = min(sight.come - since.taken, MAX_BACKLOG)
+        if taken >= MIN_LINK_SHARE * lay:
+            return None
+        self._slow_links += 1
+        rate = f"{taken / seconds:.0f} bytes/s, and {lay} bytes lay there"
+        if self._slow_links == 1:
+            return Verdict(f"excluded: the link to it carries {rate}")
+        self.judges_links = False
+        return Verdict(f"its outgoing link carries {rate}", ours=True)
+
+    def _below_least(self, sight: Sight) -> Verdict | None:
         since, seconds = self._since, sight.now - self._since.now
         if seconds < self._seconds:
             return None
         self._since, taken = sight, sight.taken - since.taken
         if taken >= self._slowest * seconds:
             return None
-        return f"excluded: {taken / seconds:.0f} bytes/s where {self._slowest:.0f} are the least"
+        return Verdict(f"excluded: {taken / seconds:.0f} bytes/s where {self._slowest:.0f} are the least")
 
-    def _behind(self, sight: Sight) -> str | None:
+    def _behind(self, sight: Sight) -> Verdict | None:
         since, seconds = self._compared_since, sight.now - self._compared_since.now
         if seconds < self._seconds:
             return None
@@ -85,4 +119,4 @@ class Pace:
             return None
         self._compares = False
         taken, come = sight.taken - since.taken, sight.come - since.come
-        return f"excluded: {taken / seconds:.0f} bytes/s where {come / seconds:.0f} came"
+        return Verdict(f"excluded: {taken / seconds:.0f} bytes/s where {come / seconds:.0f} came")

@@ -17,6 +17,7 @@ from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.layout import MOST_BLOCKS
 from blast_transport.wire.codec import FRAME, VERSION
+from blast_transport.wire.reasons import safe_reason
 
 MOST_STREAMS = 8
 MOST_RANGES = 1 << 12
@@ -153,7 +154,7 @@ _FORMS: dict[int, _Form] = {
     52: _Form(End, lambda it: _NUMBER.pack(it.entries), _decode_end, _NUMBER.size),
     53: _Form(Taken, lambda it: _TAKEN.pack(it.entries, it.full), _decode_taken, _TAKEN.size),
     54: _Form(Alive, lambda it: b"", lambda body: Alive(), 0),
-    55: _Form(Quit, _encode_quit, lambda body: Quit(body.decode()), TEXT_BYTES),
+    55: _Form(Quit, _encode_quit, lambda body: Quit(safe_reason(body.decode())), TEXT_BYTES),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 

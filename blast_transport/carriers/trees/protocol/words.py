@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.store.store_pace import StorePace
 from blast_transport.wire.fields import from_json, to_json
+from blast_transport.wire.reasons import safe_reason
 
 MOST_TOLD = 100
 """Of flows, and of lost neighbours, in one word; a plan with wider hosts is measured in part."""
@@ -48,4 +49,4 @@ def decode_word(body: bytes, members: int) -> Word:
     possible = all(0 <= place < members for place in places)
     if not possible or word.store not in StorePace._value2member_map_ or word.writing < 0:
         raise RemoteProtocolError("a word of a place, or of a pace, that there is not")
-    return word
+    return replace(word, lost=tuple((parent, child, safe_reason(why)) for parent, child, why in word.lost))

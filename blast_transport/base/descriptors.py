@@ -1,0 +1,67 @@
+"""How many files and sockets this process may have open, and how bounds of connections follow that.
+
+Bounds that add up to more than the system allows are none: clients that have proved nothing could take the last
+descriptor, and the journal, a device or a client that is known would get none.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from dataclasses import dataclass
+
+RESERVED = 96
+"""For files, logs, libraries and sockets of the process's own."""
+
+
+class TooFewDescriptors(Exception):
+    """The operator's fault: the process may open too few files for its configuration. One sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """`available` are shared out among connections, whose bounds are `wanted` together."""
+
+    available: int
+    wanted: int
+
+    def share(self, bound: int) -> int:
+        """Return a bound of connections, or its part where not all bounds fit; at least 4, if it was."""
+        if self.wanted <= self.available:
+            return bound
+        return max(min(4, bound), bound * self.available // self.wanted)
+
+
+def raise_limit() -> int:
+    """Raise the soft limit on open files, 1024 by default, to the hard one, and return that."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
+def descriptors(limit: int, own: int, wanted: int, least: int) -> Descriptors:
+    """Return what of `limit` is left for connections.
+
+    Parameters
+    ----------
+    limit : int
+        Open files that the process may have.
+    own : int
+        Of these, needed for devices and sessions.
+    wanted : int
+        Sum of the bounds of connections.
+    least : int
+        Connections without which it would be of no use.
+
+    Raises
+    ------
+    TooFewDescriptors
+        Fewer than `least` would be left.
+    """
+    available = limit - RESERVED - own
+    if available < least:
+        raise TooFewDescriptors(
+            f"This process may open {limit} files and needs {RESERVED + own + least}: raise its limit "
+            "(ulimit -n, LimitNOFILE= of its service)."
+        )
+    return Descriptors(available, wanted)

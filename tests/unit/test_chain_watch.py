@@ -1,0 +1,77 @@
+"""Which link of a chain passes nothing on, by what each receiver reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Reached
+
+MEGABYTE = 1 << 20
+NAMES = ("", "n1", "n2", "n3", "n4", "n5")
+
+
+def watched(reached: Callable[[float], list[int]], seconds: float = 6.0) -> tuple[float, tuple[str, str]] | None:
+    """When a link is found, and its ends; `reached` are the positions at a time, the sender's first."""
+    watch = ChainWatch()
+    for tick in range(int(seconds * 10)):
+        now = tick / 10
+        found = watch.stuck([Reached(*one) for one in zip(NAMES, reached(now), strict=False)], now)
+        if found is not None:
+            return now, found
+    return None
+
+
+@pytest.mark.parametrize("place", range(1, 6))
+def test_node_that_passes_nothing_on_is_at_an_end_of_the_link(place: int) -> None:
+    """The nodes before it stand still as well, once they have run ahead of it as far as they may."""
+
+    def reached(now: float) -> list[int]:
+        ahead = int(min(now * 100, 32)) * MEGABYTE
+        return [1 << 30, *(ahead * (5 - n) for n in range(1, place)), *([0] * (6 - place))]
+
+    when, ends = watched(reached)  # type: ignore[misc]
+    assert (ends, when) == ((NAMES[place - 1], NAMES[place]), 2.0)
+
+
+@given(st.floats(1e5, 1e9), st.lists(st.integers(0, 6 * MEGABYTE), min_size=5, max_size=5))
+def test_chain_that_goes_on_is_left_alone(rate: float, behind: list[int]) -> None:
+    """Each node is behind the one before it by what lies in sockets, however slow the chain is."""
+    slack = min(1.0, rate / 1e8)
+
+    def reached(now: float) -> list[int]:
+        done = [1 << 40]
+        for lag in behind:
+            done.append(max(0, min(int(rate * now), done[-1]) - int(lag * slack)))
+        return done
+
+    assert watched(reached) is None
+
+
+def test_lost_node_begins_the_comparison_anew() -> None:
+    watch = ChainWatch()
+    for tick in range(60):
+        chain = [Reached("", MEGABYTE), *(Reached(name, 0) for name in NAMES[1 : 6 - tick // 19])]
+        found = watch.stuck(chain, tick / 10)
+        assert (found is None) == (tick < 57 + 20), tick
+
+
+def test_sender_that_was_stopped_compares_nothing() -> None:
+    watch = ChainWatch()
+    for now in (0.0, 0.5, 9.0, 9.5, 10.0, 10.5):
+        assert watch.stuck([Reached("", MEGABYTE), Reached("n1", 0)], now) is None
+    assert watch.stuck([Reached("", MEGABYTE), Reached("n1", 0)], 11.0) == ("", "n1")
+
+
+def test_node_that_holds_all_is_not_stuck() -> None:
+    assert watched(lambda now: [MEGABYTE] * 6) is None
+
+
+@pytest.mark.parametrize("claimed", [0, 1 << 40])
+def test_false_position_accuses_its_own_node(claimed: int) -> None:
+    """Whoever reports too little seems to be given nothing, and who reports too much seems to give nothing."""
+    found = watched(lambda now: [1 << 30, int(now * 1e6), claimed, int(now * 1e6), int(now * 1e6)])
+    assert found is not None and "n2" in found[1]

@@ -1,0 +1,42 @@
+"""Bounds of connections follow how many files the process may open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.agent.process import within_descriptors
+from blast_transport.agent.settings import AgentSection, Settings
+from blast_transport.base.descriptors import RESERVED, TooFewDescriptors, descriptors
+from blast_transport.base.errors import SettingsError
+
+BOUNDS = st.lists(st.integers(1, 5000), min_size=1, max_size=8)
+
+
+@given(BOUNDS, st.integers(64, 10_000), st.integers(0, 100))
+def test_shares_fit_into_what_is_left(bounds: list[int], left: int, own: int) -> None:
+    room = descriptors(RESERVED + own + left, own, sum(bounds), least=64)
+    shares = [room.share(bound) for bound in bounds]
+    assert sum(shares) <= max(left, sum(bounds) if sum(bounds) <= left else left + 4 * len(bounds))
+    assert shares == bounds or sum(bounds) > left
+    assert all(share >= min(4, bound) for share, bound in zip(shares, bounds, strict=True))
+
+
+def test_too_few_descriptors_are_an_error_that_says_how_many_are_needed() -> None:
+    with pytest.raises(TooFewDescriptors, match=f"may open 100 files and needs {RESERVED + 10 + 64}: raise its limit"):
+        descriptors(100, 10, 1000, least=64)
+
+
+def test_an_agent_has_no_more_connections_than_descriptors() -> None:
+    settings = Settings(agent=AgentSection())
+    assert within_descriptors(settings, 10_000) is settings
+    few = within_descriptors(settings, 256).limits
+    assert few.sessions == settings.limits.sessions
+    assert (few.connections, few.unauthenticated, few.unauthenticated_per_host) == (80, 20, 10)
+    many_sessions = replace(settings, limits=replace(settings.limits, sessions=4096))
+    assert within_descriptors(many_sessions, 256).limits.connections == 80
+    with pytest.raises(SettingsError, match="may open 100 files"):
+        within_descriptors(settings, 100)
