@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import resource
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from math import ceil
 from typing import TypeVar
 
-from blast_api import BlastOperator, ttypes
+from blast_api import BlastOperator
 from blast_controller.configuration.access_files import (
     check_access_files,
     read_policy,
@@ -24,7 +23,8 @@ from blast_controller.configuration.access_files import (
 from blast_controller.configuration.config import Config, ConfigError, JournalSection, OpticalSwitchSection
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.openflow import required_names
-from blast_controller.configuration.switch_access import host_and_port, read_password, read_way
+from blast_controller.configuration.section import endpoint_of
+from blast_controller.configuration.switch_access import read_password, read_way
 from blast_controller.core.controller import Core
 from blast_controller.core.model import events
 from blast_controller.core.model.errors import FabricError, Rejected
@@ -34,10 +34,11 @@ from blast_controller.first_check import check_fibres
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
 from blast_controller.http_side import HttpSide, Told, Watchers
-from blast_controller.openflow.driver import OpenFlowDriver
+from blast_controller.openflow.driver import STRANGERS, OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
+from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_KNOWN
 from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
@@ -49,11 +50,13 @@ from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import no_standby, not_holding
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
+from blast_controller.rpc.convert import REFUSALS
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standing_by import said_of
 from blast_controller.runtime.waiting import Places
+from blast_controller.serving.listener import HANDSHAKES
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page
 from blast_controller.store.errors import Dispossessed, StoreFault
@@ -63,6 +66,8 @@ from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.succession.candidate import Hooks
 from blast_controller.succession.succession import Succession, Watcher
+from blast_transport.base.descriptors import Descriptors, TooFewDescriptors, descriptors, raise_limit
+from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.extras import NotInstalled, require
 from tl1_driver.dialects import configured
 
@@ -81,6 +86,10 @@ class CannotListen(Exception):
     """An address that the config names cannot be listened on. One sentence."""
 
 
+LEAST_CONNECTIONS = 64
+"""For which there must be descriptors."""
+
+
 class JournalUnusable(Exception):
     """The journal cannot be opened: held by another controller, damaged, not writable. One sentence."""
 
@@ -93,7 +102,7 @@ class Daemon:
         check_access_files(config)
         # Several short-lived hand-overs between threads make up a grant: do not let one wait 5 ms for the interpreter.
         sys.setswitchinterval(THREAD_SWITCH_INTERVAL)
-        _allow_many_connections()
+        self._room = _room(config)
         self._began = time.monotonic()
         self._succession = _succession(config)
         self._store = _store(config) if self._succession is None else self._succession.store
@@ -122,13 +131,14 @@ class Daemon:
         self._server = FramedServer(
             BlastOperator,
             handler,
-            _server_limits(config),
-            too_many_waits=ttypes.Denied,
+            _server_limits(config, self._room),
+            REFUSALS,
             security=Security(self.gate, tls_settings(config.access)),
         )
         told = Told(lambda: self.epoch, self._counts, self._levels)
         self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, told, config.recording.file)
-        self._http = self._http_side.server(tls_settings(config.access)) if config.controller.http else None
+        tls = tls_settings(config.access) if config.controller.http else None
+        self._http = self._http_side.server(tls, self._room.share) if config.controller.http else None
         self._resuming = threading.Lock()
         self._deposed = threading.Lock()
         self.on_epoch: Callable[[int], None] = lambda epoch: None
@@ -154,7 +164,7 @@ class Daemon:
         self._openflow = _listening(
             config.controller.openflow,
             lambda: OpenFlowDriver(
-                host_and_port(config.controller.openflow),
+                endpoint_of(config.controller.openflow),
                 config.rule_settings(epoch=self.epoch & 0xFFFF),
                 config.optical_ports(),
                 str(config.openflow.group_network),
@@ -162,20 +172,22 @@ class Daemon:
                 self._die,
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
-                self.epoch if self._succession is None else None,
+                generation_of(self.epoch, time.time()) if self._succession is None else None,
                 switch_tls(config.openflow),
                 required_names(config.openflow, config.optical_ports()),
+                self._room.share(STRANGERS),
             ),
         )
         # Whoever asks before the devices are there waits; but nothing is touched before every address is ours.
         host, port = _listening(
-            config.controller.thrift, lambda: self._server.start(*host_and_port(config.controller.thrift))
+            config.controller.thrift,
+            lambda: self._server.start(*endpoint_of(config.controller.thrift)),
         )
-        addresses = {"thrift": f"{host}:{port}"}
+        addresses = {"thrift": str(Endpoint(host, port))}
         if self._http is not None and (listens := config.controller.http) is not None:
             http = self._http
-            host, port = _listening(listens, lambda: http.start(*host_and_port(listens)))
-            addresses["http"] = f"{host}:{port}"
+            host, port = _listening(listens, lambda: http.start(*endpoint_of(listens)))
+            addresses["http"] = str(Endpoint(host, port))
         if self._succession is not None:
             self._stand(self._succession)
             return {**addresses, "openflow": self._openflow_address()}
@@ -200,7 +212,7 @@ class Daemon:
 
     def _openflow_address(self) -> str:
         assert self._openflow is not None
-        return f"{host_and_port(self._config.controller.openflow)[0]}:{self._openflow.port}"
+        return str(Endpoint(endpoint_of(self._config.controller.openflow).host, self._openflow.port))
 
     # ----------------------------------------------------------------------------- one of several controllers
 
@@ -378,6 +390,15 @@ class Daemon:
             self._succession.leave()
 
 
+def generation_of(epoch: int, now: float) -> int:
+    """Return the OpenFlow generation of a controller whose journal is in a file or in memory.
+
+    Seconds since 1970, and not the epoch: with a new journal, or one restored from a backup, ToRs have obeyed a later
+    epoch and would refuse this controller. No other controller is meant to lead: with several, etcd numbers them.
+    """
+    return max(epoch, int(now))
+
+
 def _core(config: Config) -> Core:
     fabric, started = config.build_fabric(), time.monotonic()
     core = Core(fabric, config.core_settings())
@@ -421,20 +442,30 @@ def _opened(store: Store) -> Loaded:
         raise JournalUnusable(str(fault)) from fault
 
 
-def _allow_many_connections() -> None:
-    """Raise the soft limit on open files, 1024 by default, to the hard one."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def _room(config: Config) -> Descriptors:
+    """What is left for clients beside the devices. Raises ConfigError."""
+    limits = ServerLimits()
+    wanted = limits.connections + limits.unauthenticated + limits.handshakes + STRANGERS
+    if config.controller.http:
+        wanted += MAX_KNOWN + MAX_GUESTS + HANDSHAKES
+    own = 2 * len(config.optical_ports()) + 2 * len(config.optical_switch)
+    try:
+        return descriptors(raise_limit(), own, wanted, LEAST_CONNECTIONS)
+    except TooFewDescriptors as error:
+        raise ConfigError(str(error)) from error
 
 
-def _server_limits(config: Config) -> ServerLimits:
-    if config.access is None:
-        return ServerLimits(workers=config.controller.workers)
-    return ServerLimits(workers=config.controller.workers, seconds_to_login=config.access.login_timeout_ms / 1000)
+def _server_limits(config: Config, room: Descriptors) -> ServerLimits:
+    limits = ServerLimits(workers=config.controller.workers)
+    if config.access is not None:
+        limits = replace(limits, seconds_to_login=config.access.login_timeout_ms / 1000)
+    bounds = ("connections", "connections_per_account", "unauthenticated", "unauthenticated_per_host", "handshakes")
+    shared = {name: room.share(getattr(limits, name)) for name in (*bounds, "handshakes_per_host")}
+    return replace(limits, **shared)
 
 
 def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
-    host, port = host_and_port(section.address)
+    host, port = endpoint_of(section.address)
     return SwitchSettings(
         SwitchId(section.name),
         host,

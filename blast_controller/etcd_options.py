@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blast_transport.base.endpoint import parse_endpoint
 from blast_transport.base.extras import require
 
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ def add_etcd_options(parser: argparse.ArgumentParser) -> None:
 
 def endpoints(text: str) -> tuple[str, ...]:
     """HOST:PORT of members, with commas. Raises ValueError."""
-    found = tuple(part.strip() for part in text.split(","))
-    for one in found:
-        host, _, port = one.rpartition(":")
-        if not host or not port.isdecimal() or int(port) >= 1 << 16:
-            raise ValueError(f"{one!r} is no HOST:PORT of a member of etcd")
-    return found
+    return tuple(str(parse_endpoint(part.strip())) for part in text.split(","))
 
 
 def who_copies() -> str:

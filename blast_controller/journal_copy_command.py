@@ -1,9 +1,11 @@
-"""`blast journal export` and `blast journal import`: all of a journal as text, and from there to where none is yet."""
+"""`blast journal export`, `import` and `check`: all of a journal as text, from there to a new place, and compared."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 from blast_client.failures import DONE, FAILED, WRONG_USE
 from blast_client.options import checked
 from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints, who_copies
-from blast_controller.store.contents import Contents, from_lines, to_lines
+from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
 from blast_transport.base.extras import NotInstalled
@@ -31,6 +33,15 @@ examples:
 Nothing is replaced: there must be no journal yet. One that does not end well leaves none."""
 
 
+_CHECK = """\
+examples:
+  blast journal check --file journal.db
+  blast journal check --etcd 10.0.0.1:2379 --etcd-ca ca.pem --etcd-cert me.pem --etcd-key me.key --json
+
+Reads every row and compares it with the digests that were written with it, also while a controller runs. Exit status 1
+and a sentence about what is damaged, and what to do, if anything differs."""
+
+
 def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `export` and `import` to `blast journal`."""
     export = _add(kinds, "export", "write all of a journal as text: what is, and the history", _EXPORT)
@@ -39,6 +50,9 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     into = _add(kinds, "import", "make a journal of what was exported", _IMPORT)
     into.add_argument("--input", type=Path, metavar="FILE", help="read from there (default: standard input)")
     into.set_defaults(run=_import)
+    check = _add(kinds, "check", "compare every row of a journal with what was written", _CHECK)
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.set_defaults(run=_check)
 
 
 def _add(
@@ -82,6 +96,20 @@ def _import(arguments: argparse.Namespace) -> int:
             _make(arguments, from_lines(lines))
 
     return _told(read)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    def check() -> None:
+        with _contents(arguments) as contents:
+            found = Counter(type(row) for row in contents.rows)
+        counts = {"rows": found[Thing], "entries": found[Written], "latest": contents.sequence, "epoch": contents.epoch}
+        if arguments.json:
+            sys.stdout.write(json.dumps(counts) + "\n")
+            return
+        summary = "{rows} rows and {entries} entries, up to {latest}, are as they were written"
+        sys.stdout.write(summary.format(**counts) + "\n")
+
+    return _told(check)
 
 
 @contextmanager

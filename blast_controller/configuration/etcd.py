@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from blast_controller.configuration.section import Address, Section, is_loopback
+from blast_controller.configuration.section import Address, File, Section, is_loopback
 
 
 class EtcdSection(Section):
     """Where etcd's members are, who we are to them, and under which keys the journal lies."""
 
     endpoints: Annotated[tuple[Address, ...], Field(min_length=1)]
-    ca: Path | None = None
-    certificate: Path | None = None
-    private_key: Path | None = None
+    ca: File | None = None
+    certificate: File | None = None
+    private_key: File | None = None
     user: str | None = None
-    password_file: Path | None = None
+    password_file: File | None = None
     prefix: Annotated[str, Field(min_length=1)] = "/blast/"
     lease_s: Annotated[int, Field(ge=1, le=60)] = 1
 

@@ -63,6 +63,12 @@ def _from_xz(data: bytes) -> bytes:
 
 def _from_zstandard(data: bytes) -> bytes:
     # It takes the memory that the frame says it needs.
-    if not 0 <= zstandard.frame_content_size(data) <= MOST_BYTES:
+    frame = zstandard.get_frame_parameters(data)
+    if frame.content_size > MOST_BYTES:
         raise Unreadable("it is too long")
-    return zstandard.ZstdDecompressor(max_window_size=MOST_MEMORY).decompress(data, allow_extra_data=False)
+    # `decompress` would take a header that says 0 bytes at its word, and look at nothing behind it.
+    reader = zstandard.ZstdDecompressor(max_window_size=MOST_MEMORY).decompressobj()
+    found: bytes = reader.decompress(data)
+    if not (frame.has_checksum and reader.eof) or reader.unused_data:
+        raise Unreadable("it is cut off, or its header is damaged")
+    return found

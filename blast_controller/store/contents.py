@@ -1,7 +1,7 @@
 """All that is in a journal, wherever it is kept, and the same as text: to be moved from one place to another.
 
 The text is JSON, one list a line: what it is and where it stands, the things as they are in the order in which they
-came, the history, and at last how many lines there were, without which it is not whole.
+came, the history, and at last how many lines there were and a digest of them all, without which it is not whole.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.rows import encode
 
-NAME, FORMAT = "blast-journal", 1
+NAME, FORMAT = "blast-journal", 2
 
 
 class Thing(NamedTuple):
@@ -67,24 +68,34 @@ class AlreadyThere(StoreFault):
 
 def to_lines(contents: Contents) -> Iterator[str]:
     """As text. Raises StoreFault as the rows do."""
-    yield encode([NAME, FORMAT, contents.epoch, contents.sequence])
+    head = encode([NAME, FORMAT, contents.epoch, contents.sequence])
+    digest = _digest(head)
+    yield head
     lines = 0
     for row in contents.rows:
         if isinstance(row, Thing):
             beside = encode(["thing", row.first, row.kind, row.key, sorted(row.elements)])
         else:
             beside = encode(["entry", row.sequence, row.at, row.epoch, row.kind, row.key, row.note])
-        yield f"{beside[:-1]},{'null' if row.body is None else row.body}]"
+        line = f"{beside[:-1]},{'null' if row.body is None else row.body}]"
+        digest.update(line.encode() + b"\n")
+        yield line
         lines += 1
-    yield encode(["end", lines])
+    yield encode(["end", lines, digest.hexdigest()])
+
+
+def _digest(head: str) -> blake2b:
+    return blake2b(head.encode() + b"\n", digest_size=16)
 
 
 def from_lines(lines: Iterable[str | bytes]) -> Contents:
     """The contents behind `to_lines`, checked while they are read. Raises NotACopy, now and then."""
-    parsed = _parsed(lines)
+    digest = blake2b(digest_size=16)
+    parsed = _parsed(lines, digest)
     match next(parsed, None):
-        case [str(name), int(found), int(epoch), int(sequence)] if name == NAME and found == FORMAT:
-            return Contents(epoch, sequence, checked(_rows(parsed), sequence))
+        case [str(name), int(found), int(epoch), int(sequence)] if name == NAME and found in {1, FORMAT}:
+            # Format 1 has no digest.
+            return Contents(epoch, sequence, checked(_rows(parsed, digest if found == FORMAT else None), sequence))
         case [str(name), int(found), *_] if name == NAME:
             raise NotACopy(f"it has format {found}, and this release knows format {FORMAT}")
     raise NotACopy("its first line is none of a copy")
@@ -111,27 +122,35 @@ def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | 
         raise NotACopy(f"its history ends with entry {entry} instead of {sequence}")
 
 
-def _rows(parsed: Iterator[object]) -> Iterator[Thing | Written]:
+def _rows(parsed: Iterator[object], digest: blake2b | None) -> Iterator[Thing | Written]:
+    """`digest` is that of the lines which were taken from `parsed`, but for the latest."""
     for before, found in enumerate(parsed):
         match found:
             case ["thing", int(first), str(kind), str(key), [*elements], dict() as body]:
                 yield Thing(first, kind, key, encode(body), frozenset(map(str, elements)))
             case ["entry", int(sequence), float() | int() as at, int(epoch), str(kind), str(key), str(note), body]:
                 yield Written(sequence, at, epoch, kind, key, note, None if body is None else encode(body))
-            case ["end", int(lines)] if lines == before:
+            case ["end", int(lines)] if lines == before and digest is None:
+                return
+            case ["end", int(lines), str(written)] if lines == before and digest is not None:
+                if written != digest.hexdigest():
+                    raise NotACopy("its lines are not those that were written")
                 return
             case _:
                 raise NotACopy(f"line {before + 2} cannot be understood")
     raise NotACopy("its end is missing")
 
 
-def _parsed(lines: Iterable[str | bytes]) -> Iterator[object]:
+def _parsed(lines: Iterable[str | bytes], digest: blake2b) -> Iterator[object]:
+    """What is in the lines; a line goes into the digest when the next is asked for."""
     for number, line in enumerate(_readable(lines), 1):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise NotACopy(f"line {number} is no JSON") from error
         yield found
+        written = line if isinstance(line, bytes) else line.encode(errors="replace")
+        digest.update(written.rstrip(b"\r\n") + b"\n")
 
 
 def _readable(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:

@@ -34,16 +34,25 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None] = lambda conne
     """
     unfinished = path.with_name(path.name + ".new")
     # A rollback journal left by a crash would be applied to the new file.
-    for left_over in path.parent.glob(glob.escape(unfinished.name) + "*"):
-        left_over.unlink()
-    with closing(connect(unfinished, "rwc")) as connection:
-        migrate(connection)
-        fill(connection)
-        connection.execute("PRAGMA journal_mode = WAL")
-    unfinished.chmod(0o600)
-    _sync(unfinished)
-    unfinished.rename(path)
+    _remove(unfinished)
+    try:
+        # It is nobody else's to read from its first byte on.
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with closing(connect(unfinished, "rw")) as connection:
+            migrate(connection)
+            fill(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+        _sync(unfinished)
+        unfinished.rename(path)
+    except BaseException:
+        _remove(unfinished)
+        raise
     _sync(path.parent)
+
+
+def _remove(unfinished: Path) -> None:
+    for left_over in unfinished.parent.glob(glob.escape(unfinished.name) + "*"):
+        left_over.unlink()
 
 
 def wal_of(path: Path) -> Path:

@@ -31,11 +31,13 @@ def to_row(record: Record) -> Row:
         raise Unstorable(record.kind, record.key, "only a live reservation holds elements")
     try:
         body = None if record.body is None else encode(dict(record.body))
-        for text in (record.kind, record.key, record.note, *record.elements):
+        for text in (record.kind, record.key, *record.elements):
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Unstorable(record.kind, record.key, str(error)) from error
-    return Row(record.kind, record.key, body, record.elements, record.note)
+    # A note is for people: one that no encoding has is no reason to stop writing the journal.
+    note = record.note.encode(errors="backslashreplace").decode()
+    return Row(record.kind, record.key, body, record.elements, note)
 
 
 def encode(body: object) -> str:

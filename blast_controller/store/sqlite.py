@@ -12,14 +12,16 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain as joined
 from pathlib import Path
 from typing import TypeVar
 
 from blast_controller.core.model.records import Body, Record
+from blast_controller.store.checksums import Sum, chained, thing_digest
+from blast_controller.store.contents import Thing
 from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
 from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.holdings import Changes, Holdings
@@ -28,15 +30,23 @@ from blast_controller.store.lock import FileLock
 from blast_controller.store.reader import JournalReader
 from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
-from blast_controller.store.schema import check_is_ours, check_is_whole, migrate
+from blast_controller.store.schema import CHAIN, ENTRY, STATE, TRIMMED, check_is_ours, check_is_whole, migrate
 from blast_controller.store.sqlite_file import connect
+from blast_controller.store.sqlite_rows import rows
+from blast_controller.store.witness import Witness
 
 T = TypeVar("T")
 
-INSERT_ENTRIES = "INSERT INTO journal (sequence, at, epoch, kind, key, note, body) VALUES {}"
+INSERT_ENTRIES = f"INSERT INTO journal ({ENTRY}, digest) VALUES {{}}"
 INSERT_STATE = (
-    "INSERT INTO state (first, kind, key, body) VALUES {} ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body"
+    "INSERT INTO state (first, kind, key, body, digest) VALUES {} "
+    "ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, digest = excluded.digest"
 )
+SELECT_STATE = (
+    "WITH named (kind, key) AS (VALUES {}) "
+    "SELECT kind, key, state.first, state.digest FROM named CROSS JOIN state USING (kind, key)"
+)
+UPDATE_META = "INSERT OR REPLACE INTO meta (name, value) VALUES {}"
 DELETE_STATE = (
     "WITH forgotten (kind, key) AS (VALUES {}) "
     "DELETE FROM state WHERE first IN (SELECT state.first FROM forgotten CROSS JOIN state USING (kind, key))"
@@ -59,8 +69,8 @@ class _Opened:
     """The connections of an open store, and where its history stands.
 
     `upkeep` writes without waiting for the disk. `history_bytes` is the size that the history is reckoned at.
-    `carried_over` is the latest entry that need no longer be looked
-    for in the write-ahead log.
+    `carried_over` is the latest entry that need no longer be looked for in the write-ahead log. `state` and `chain` are
+    the digests of the state and of the latest entry.
     """
 
     writer: sqlite3.Connection
@@ -70,6 +80,9 @@ class _Opened:
     epoch: int
     newest: int
     history_bytes: int
+    witness: Witness
+    state: Sum
+    chain: int
     carried_over: int = 0
 
 
@@ -104,9 +117,12 @@ class SqliteStore:
             check_is_ours(writer, self.path)
             check_is_whole(writer, self.path)
             migrate(writer)
-            state = self._load(writer)
+            state, total = self._load(writer)
             holdings = Holdings(dict(writer.execute("SELECT element, reservation FROM held")))
-            epoch, newest = self._count_epoch(writer)
+            epoch, newest, chain = self._count_epoch(writer)
+            witness = Witness(self.path)
+            undo.callback(witness.close)
+            witness.note(newest)
             (size,) = writer.execute(f"SELECT TOTAL({ENTRY_BYTES}) FROM journal").fetchone()
             upkeep = self._connect(undo, synchronous="NORMAL")
             # It is called again soon, and must not keep commits waiting for somebody who reads.
@@ -116,7 +132,7 @@ class SqliteStore:
             reader = JournalReader(self.path)
             undo.callback(reader.close)
             self._to_close = undo.pop_all()
-        self._opened = _Opened(writer, upkeep, reader, holdings, epoch, newest, int(size))
+        self._opened = _Opened(writer, upkeep, reader, holdings, epoch, newest, int(size), witness, total, chain)
         return Loaded(epoch, state, is_new)
 
     def close(self) -> None:
@@ -144,28 +160,34 @@ class SqliteStore:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
 
-    def _load(self, connection: sqlite3.Connection) -> dict[str, dict[str, Body]]:
+    def _load(self, connection: sqlite3.Connection) -> tuple[dict[str, dict[str, Body]], Sum]:
+        """The state, and what its digests add up to; all of the journal is compared with what was written."""
         state: dict[str, dict[str, Body]] = {}
         try:
-            for kind, key, body in connection.execute("SELECT kind, key, body FROM state ORDER BY first"):
-                state.setdefault(kind, {})[key] = decode(body)
+            for row in rows(connection, self.path):
+                if isinstance(row, Thing):
+                    state.setdefault(row.kind, {})[row.key] = decode(row.body)
         except ValueError as error:
             raise Damaged(self.path, "a row of the state is no JSON") from error
-        return state
+        (total,) = connection.execute("SELECT value FROM meta WHERE name = ?", (STATE,)).fetchone()
+        return state, Sum(total)
 
-    def _count_epoch(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """The epoch that begins, and the sequence of its first entry."""
+    def _count_epoch(self, connection: sqlite3.Connection) -> tuple[int, int, int]:
+        """The epoch that begins, the sequence of its first entry, and the digest of that."""
 
-        def count() -> tuple[int, int]:
+        def count() -> tuple[int, int, int]:
             found = connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value")
             values = [value for (value,) in found]
             if not values:
                 raise Damaged(self.path, "it does not know its epoch")
             (newest,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
+            (before,) = connection.execute("SELECT value FROM meta WHERE name = ?", (CHAIN,)).fetchone()
             body = encode({"epoch": values[0]})
             entry = (newest + 1, time.time(), values[0], EPOCH_KIND, EPOCH_KEY, EPOCH_NOTE, body)
-            _execute(connection, INSERT_ENTRIES, [entry])
-            return values[0], newest + 1
+            chain = chained(before, entry)
+            _execute(connection, INSERT_ENTRIES, [(*entry, chain)])
+            _execute(connection, UPDATE_META, [(CHAIN, chain)])
+            return values[0], newest + 1, chain
 
         return self._transact(connection, count)
 
@@ -179,9 +201,10 @@ class SqliteStore:
         with self._writing, typed_faults(self.path):
             opened = self._current()
             changes = opened.holdings.changes(rows)
-            self._transact(opened.writer, lambda: _write(opened, rows, changes, at))
+            opened.state.total, opened.chain = self._transact(opened.writer, lambda: _write(opened, rows, changes, at))
             opened.holdings.apply(changes)
             opened.newest += len(rows)
+            opened.witness.note(opened.newest)
             opened.history_bytes += sum(size_of(row.body) for row in rows)
         self._on_commit(self.last_commit_seconds)
 
@@ -223,9 +246,22 @@ class SqliteStore:
         oldest = [Line(*line) for line in decode(found)]
         last = self._retention.last_expired(oldest, opened.newest, opened.history_bytes, at)
         if last:
-            opened.upkeep.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
+            self._drop(opened.upkeep, last)
             opened.history_bytes -= sum(line.size for line in oldest if line.sequence <= last)
         return len(oldest) == TRIM_BATCH and last == oldest[-1].sequence
+
+    def _drop(self, connection: sqlite3.Connection, last: int) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            digest = "(SELECT digest FROM journal WHERE sequence = ?)"
+            connection.execute(f"UPDATE meta SET value = {digest} WHERE name = ?", (last, TRIMMED))
+            connection.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
 
     def _carry_over(self, opened: _Opened) -> None:
         newest = opened.newest
@@ -243,8 +279,11 @@ class SqliteStore:
         return self._opened
 
 
-def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> None:
-    kept: dict[tuple[str, str], tuple[int, str]] = {}
+def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> tuple[int, int]:
+    """Write, and return the digests of the state and of the latest entry."""
+    before = _before(opened.writer, {(row.kind, row.key) for row in rows})
+    chain = opened.chain
+    kept: dict[tuple[str, str], tuple[int, Row]] = {}
     forgotten: dict[tuple[str, str], None] = {}
     entries = []
     for sequence, row in enumerate(rows, opened.newest + 1):
@@ -253,14 +292,42 @@ def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) ->
             kept.pop(name, None)
             forgotten[name] = None
         else:
-            first, _ = kept.get(name, (sequence, ""))
-            kept[name] = (first, row.body)
-        entries.append((sequence, at, opened.epoch, row.kind, row.key, row.note, row.body))
+            first, _ = kept.get(name, (sequence, row))
+            kept[name] = (first, row)
+        entry = (sequence, float(at), opened.epoch, row.kind, row.key, row.note, row.body)
+        chain = chained(chain, entry)
+        entries.append((*entry, chain))
+    # A thing that is there keeps its place, unless this commit forgets it first.
+    places = {name: first for name, (first, _) in before.items() if name not in forgotten}
+    written = [
+        (first, *name, row.body, thing_digest(places.get(name, first), *name, row.body or "", row.elements))
+        for name, (first, row) in kept.items()
+    ]
     _execute(opened.writer, DELETE_HELD, [(element,) for element in changes if element in opened.holdings])
     _execute(opened.writer, INSERT_HELD, [change for change in changes.items() if change[1] is not None])
     _execute(opened.writer, DELETE_STATE, list(forgotten))
-    _execute(opened.writer, INSERT_STATE, [(first, *name, body) for name, (first, body) in kept.items()])
+    _execute(opened.writer, INSERT_STATE, written)
     _execute(opened.writer, INSERT_ENTRIES, entries)
+    gone = [digest for name, (_, digest) in before.items() if name in kept or name in forgotten]
+    state = Sum(opened.state.total)
+    state.change(gone, (digest for *_, digest in written))
+    _execute(opened.writer, UPDATE_META, [(STATE, state.total), (CHAIN, chain)])
+    return state.total, chain
+
+
+def _before(
+    connection: sqlite3.Connection, names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """`first` and digest of those things of these names that are there."""
+    found = {}
+    listed = list(names)
+    for begin in range(0, len(listed), MOST_ROWS):
+        some = listed[begin : begin + MOST_ROWS]
+        statement = SELECT_STATE.format(", ".join(["(?, ?)"] * len(some)))
+        query = f"SELECT json_group_array(json_array(kind, key, first, digest)) FROM ({statement})"
+        (rows,) = connection.execute(query, list(joined.from_iterable(some))).fetchone()
+        found.update({(kind, key): (first, digest) for kind, key, first, digest in decode(rows)})
+    return found
 
 
 def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
@@ -268,4 +335,4 @@ def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tupl
     for begin in range(0, len(rows), MOST_ROWS):
         some = rows[begin : begin + MOST_ROWS]
         row = f"({', '.join('?' * len(some[0]))})"
-        connection.execute(statement.format(", ".join([row] * len(some))), list(chain.from_iterable(some)))
+        connection.execute(statement.format(", ".join([row] * len(some))), list(joined.from_iterable(some)))

@@ -8,13 +8,14 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
+from blast_controller.store.checksums import Sum, chained, thing_digest
 from blast_controller.store.contents import AlreadyThere, Contents, Thing, Written
-from blast_controller.store.errors import NotAccessible
+from blast_controller.store.errors import Damaged, NotAccessible
 from blast_controller.store.files import create, typed_faults, wal_of
-from blast_controller.store.interface import RESERVATION
 from blast_controller.store.lock import FileLock
-from blast_controller.store.schema import check_is_ours, check_is_whole
+from blast_controller.store.schema import CHAIN, STATE, check_is_ours, check_is_whole
 from blast_controller.store.sqlite_file import connect
+from blast_controller.store.sqlite_rows import rows
 
 MANY = 1000
 """Rows written at a time."""
@@ -32,7 +33,10 @@ def contents_of_file(path: Path) -> Iterator[Contents]:
             connection.execute("BEGIN")
             check_is_ours(connection, path)
             check_is_whole(connection, path)
-            (epoch,) = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
+            found = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
+            if found is None:
+                raise Damaged(path, "it does not know its epoch")
+            (epoch,) = found
             (sequence,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
         yield Contents(epoch, sequence, _rows(connection, path))
 
@@ -60,27 +64,24 @@ def _check_nothing_there(path: Path) -> None:
 
 def _rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written]:
     with typed_faults(path):
-        yield from _all_rows(connection)
-
-
-def _all_rows(connection: sqlite3.Connection) -> Iterator[Thing | Written]:
-    held: dict[str, set[str]] = {}
-    for element, reservation in connection.execute("SELECT element, reservation FROM held"):
-        held.setdefault(reservation, set()).add(element)
-    for first, kind, key, body in connection.execute("SELECT first, kind, key, body FROM state ORDER BY first"):
-        yield Thing(first, kind, key, body, frozenset(held.get(key, ()) if kind == RESERVATION else ()))
-    fields = "sequence, at, epoch, kind, key, note, body"
-    yield from map(Written._make, connection.execute(f"SELECT {fields} FROM journal ORDER BY sequence"))
+        yield from rows(connection, path)
 
 
 def _fill(connection: sqlite3.Connection, contents: Contents) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    while rows := list(islice(contents.rows, MANY)):
-        things = [row for row in rows if isinstance(row, Thing)]
-        entries = [row for row in rows if isinstance(row, Written)]
-        connection.executemany("INSERT INTO state VALUES (?, ?, ?, ?)", [thing[:4] for thing in things])
-        held = [(element, thing.key) for thing in things for element in thing.elements]
+    state, chain = Sum(), 0
+    while some := list(islice(contents.rows, MANY)):
+        things = [(*row[:4], thing_digest(*row)) for row in some if isinstance(row, Thing)]
+        state.change((), (digest for *_, digest in things))
+        entries = []
+        for row in some:
+            if isinstance(row, Written):
+                chain = chained(chain, row)
+                entries.append((*row, chain))
+        connection.executemany("INSERT INTO state VALUES (?, ?, ?, ?, ?)", things)
+        held = [(element, row.key) for row in some if isinstance(row, Thing) for element in row.elements]
         connection.executemany("INSERT INTO held VALUES (?, ?)", held)
-        connection.executemany("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)", entries)
-    connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (contents.epoch,))
+        connection.executemany("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries)
+    known = {"epoch": contents.epoch, STATE: state.total, CHAIN: chain}
+    connection.executemany("UPDATE meta SET value = ? WHERE name = ?", [(value, name) for name, value in known.items()])
     connection.execute("COMMIT")

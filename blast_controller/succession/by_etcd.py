@@ -49,7 +49,7 @@ class EtcdSuccession:
     def generation(self) -> int:
         """The number of our time as the leader: larger than that of any leader before. Only while we lead."""
         term = self._leadership.term
-        return 0 if term is None else term.revision
+        return 0 if term is None else term.generation
 
     @property
     def sequence(self) -> int:

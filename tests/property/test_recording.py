@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -194,6 +195,14 @@ def test_bytes_that_are_not_packed_are_refused(anything, place, other, pack):
         with suppress(Unreadable):
             # Some bits of a header mean nothing.
             assert unpacked(spoilt) == TEXT
+
+
+@pytest.mark.parametrize("pack", [packed, packed_for_speed])
+def test_no_changed_byte_makes_another_text(pack):
+    good = pack(TEXT)
+    for place, other in itertools.product(range(len(good)), range(256)):
+        with suppress(Unreadable):
+            assert unpacked(good[:place] + bytes([other]) + good[place + 1 :]) == TEXT
 
 
 @settings(max_examples=40)

@@ -10,7 +10,9 @@ from blast_controller.core.model.errors import FabricError, KeyReused
 from blast_controller.core.model.events import FinishAsked, RequestSubmitted
 from blast_controller.core.model.fabric import OpticalPort, Rack, StaticTree
 from blast_controller.core.model.part_states import PartState
+from blast_controller.store.memory import MemoryStore
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.core_checks import audited
 
 GROUP = ["r2h1", "r3h1"]
 
@@ -226,3 +228,18 @@ def test_a_static_tree_in_use_must_stay_as_it_is(other):
     world.fabric = replace(fabric, static_trees=other)
     with pytest.raises(FabricError, match="static tree t1"):
         world.start()
+
+
+def test_lost_journal_removes_the_old_rules_and_reports_the_old_circuits_as_drift(world):
+    world.granted(multicast("a", "r1h1", GROUP, size=10**12))
+    circuits = world.switches["ocs1"].held
+    world.crash()
+    world.store = MemoryStore()
+    world.start()
+    world.connect_all()
+    world.settle()
+    assert not any(tor.held for tor in world.tors.values())
+    assert world.switches["ocs1"].held == circuits != frozenset()
+    report = audited(world, dry_run=True)
+    assert report.commands == ()
+    assert set(report.foreign) == {f"{c.input} to {c.output} on ocs1" for c in circuits}

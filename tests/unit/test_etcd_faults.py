@@ -23,6 +23,7 @@ from blast_controller.store.etcd.errors import (
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.methods import STATUS, TXN
+from blast_controller.store.etcd.presence import Presence
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete, put
 from blast_controller.store.etcd.store import Policy
@@ -209,6 +210,11 @@ def spoilt(controllers, *operations):
         (lambda keys: put(keys.state(7), b'["request",5,[],{}]'), "a row of the state lacks something"),
         (lambda keys: put(keys.state(7), b'["request","a",[],{}]'), "'a' is there twice"),
         (lambda keys: put(keys.state(7), b'["reservation","2",["port:1"],{}]'), "or what it holds is"),
+        (lambda keys: put(keys.state(2), b'["request","a",[],{"is":"other"}]'), "changed, missing, or of another time"),
+        (lambda keys: delete(keys.state(2)), "changed, missing, or of another time"),
+        (lambda keys: put(keys.state(7), b'["request","b",[],{}]'), "changed, missing, or of another time"),
+        (lambda keys: put(keys.epoch, b"many"), "its epoch is no number"),
+        (lambda keys: put(keys.generation, b"many"), "its generation is no number"),
         (lambda keys: put(keys.head, Head(3, 0, 1, 2, staged=2).pack()), "part 0 of its latest commit is missing"),
     ],
 )
@@ -234,8 +240,8 @@ def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
 
 
 def test_a_journal_of_a_later_release_is_refused(controllers):
-    store = spoilt(controllers, put(controllers.keys.head, b"[2,5,0,1,1,0,0]"))
-    with pytest.raises(NewerInEtcd, match="has format 2 and this release knows formats up to 1"):
+    store = spoilt(controllers, put(controllers.keys.head, b"[3,5,0,1,1,0,0,0]"))
+    with pytest.raises(NewerInEtcd, match="has format 3 and this release knows formats up to 2"):
         store.open()
 
 
@@ -287,4 +293,27 @@ def test_values_are_compressed_where_it_pays():
     assert unpack(pack(short)) == ["a"] and unpack(pack(long)) == ["a" * 100_000]
     with pytest.raises(ValueError, match="incomplete"):
         unpack(zlib.compress(b"[]" * 1000)[:10])
-    assert to_head(Head(1, 2, 3, 4, 5).pack()) == Head(1, 2, 3, 4, 5)
+    assert to_head(Head(1, 2, 3, 4, 5, 6).pack()) == Head(1, 2, 3, 4, 5, 6)
+    assert to_head(b"[1,1,2,3,4,5]") == Head(1, 2, 3, 4, 5, None)
+
+
+def test_a_journal_of_format_1_gets_digests_when_it_is_opened(controllers):
+    store = controllers.opened_store()
+    store.commit([row("a")], at=1.0)
+    store.close()
+    head, _ = EtcdHistory(controllers.connection(), controllers.keys).head()
+    old = f"[1,{head.sequence},{head.history_bytes},{head.epoch},{head.change},0]".encode()
+    controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, old)]))
+    assert list(store.open().of("request")) == ["a"]
+    store.commit([row("b")], at=2.0)
+    store.close()
+    assert list(store.open().of("request")) == ["a", "b"]
+    store.close()
+
+
+def test_a_candidate_without_a_lease_is_none(controllers):
+    controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.candidate("forged:1"), b"999")]))
+    presence, other = (Presence(controllers.connection(), controllers.keys, f"here:{n}") for n in (1, 2))
+    other.tell(3)
+    assert presence.others() == {"here:2": 3}
+    other.leave()

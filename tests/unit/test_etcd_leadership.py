@@ -2,11 +2,13 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.etcd import lease
+from blast_controller.daemon import generation_of
+from blast_controller.store.etcd import leadership, lease
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import Deposed, NotLeader, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory
@@ -35,6 +37,17 @@ def test_a_term_is_the_revision_of_the_key_and_an_epoch_that_grows(controllers):
     assert one.term is None and not one.still_leads() and one.leader() is None
     again = one.campaign(0.0)
     assert again.epoch == term.epoch + 1 and again.revision > term.revision
+
+
+def test_generation_of_a_later_start_is_larger_whatever_its_journal(controllers, monkeypatch):
+    """ToRs refuse a smaller one, also from a controller whose journal is new, restored, or moved to or from etcd."""
+    before = generation_of(1000, time.time() - 1)
+    one = controllers.leadership()
+    generations = [before, one.campaign(0.0).generation, generation_of(1, time.time() + 1)]
+    assert generations == sorted(set(generations))
+    one.resign()
+    monkeypatch.setattr(leadership, "time", SimpleNamespace(time=lambda: 5.0, monotonic=time.monotonic))
+    assert one.campaign(0.0).generation == generations[1] + 1, "its clock is behind that of the leader before"
 
 
 def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers):

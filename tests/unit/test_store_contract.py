@@ -69,6 +69,12 @@ def test_what_was_committed_is_there_after_reopening(store):
     assert reopened(store).of("request") == {"default/a b\0c": body}
 
 
+def test_a_row_that_one_commit_removes_and_writes_again_is_there_after_reopening(store):
+    store.commit([request("a", 1), request("b", 2)], at=1)
+    store.commit([request("a"), request("a", 3)], at=2)
+    assert reopened(store).of("request") == {"b": {"value": 2}, "a": {"value": 3}}
+
+
 # -------------------------------------------------------------------------------------------------- holdings (I1)
 
 
@@ -92,12 +98,11 @@ def test_a_second_holder_is_refused_and_nothing_is_written(store):
         Record("request", "a", {"x": float("nan")}),
         Record("request", "a", {"x": {1, 2}}),
         Record("request", "\ud800", {}),
-        Record("request", "a", {}, note="\udfff"),
         Record("request", "a", {}, frozenset({"port:r1/1"})),
         Record("reservation", "a", None, frozenset({"port:r1/1"})),
         Record("reservation", "a", {}, frozenset({"\ud800"})),
     ],
-    ids=["object", "not a number", "set", "key", "note", "held by a request", "held by nobody", "element"],
+    ids=["object", "not a number", "set", "key", "held by a request", "held by nobody", "element"],
 )
 def test_what_cannot_be_stored_is_our_fault_and_writes_nothing(store, record):
     with pytest.raises(Unstorable):
@@ -106,6 +111,11 @@ def test_what_cannot_be_stored_is_our_fault_and_writes_nothing(store, record):
 
 
 # ------------------------------------------------------------------------------------------------------- history
+
+
+def test_note_that_is_not_utf8_is_escaped(store):
+    store.commit([Record("request", "a", {}, note="\udfff")], at=0.0)
+    assert store.journal(0, 10)[-1].note == r"\udfff"
 
 
 def test_history_is_read_page_by_page(store):

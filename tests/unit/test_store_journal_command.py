@@ -14,6 +14,7 @@ from blast_client.command import GROUP, build_parser
 from blast_controller import journal_command
 from blast_controller.core.model.records import Record
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
+from blast_controller.rpc.convert import REFUSALS
 from blast_controller.store.details import NotAnEntry, read_page
 from blast_controller.store.interface import Entry
 from blast_controller.store.sqlite import SqliteStore
@@ -161,7 +162,7 @@ def test_a_file_that_is_no_journal_fails_in_one_sentence(tmp_path, capsys):
 
 
 def test_a_controller_is_asked_page_by_page(store, capsys):
-    server = FramedServer(BlastOperator, JournalHandler(store), ServerLimits(workers=1), too_many_waits=ttypes.Denied)
+    server = FramedServer(BlastOperator, JournalHandler(store), ServerLimits(workers=1), refusals=REFUSALS)
     host, port = server.start("127.0.0.1", 0)
     try:
         assert run("--controller", f"{host}:{port}") == 0

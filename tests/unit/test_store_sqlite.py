@@ -54,15 +54,32 @@ def test_a_commit_is_a_few_statements_however_many_rows(path):
     store._current().writer.set_trace_callback(said.append)
     store.commit([row(number) for number in range(50, 150)] + [Record("request", "r7", None)], at=0.0)
     store._current().writer.set_trace_callback(None)
-    assert len(said) <= 5, said
+    assert len(said) <= 7, said
     said.clear()
     store._current().writer.set_trace_callback(said.append)
     elements = [f"e{number}" for number in range(60)]
     holding = [Record("reservation", str(n), {}, frozenset(elements[6 * n : 6 * n + 6])) for n in range(10)]
     store.commit(holding, at=0.0)
     store.commit([Record("reservation", str(number), None) for number in range(10)], at=0.0)
-    assert len(said) <= 10, said
+    assert len(said) <= 14, said
     store.close()
+
+
+def test_backup_of_an_open_journal_is_a_journal_with_every_commit(path, tmp_path):
+    """As `sqlite3 FILE .backup` makes it, which the operator's guide gives."""
+    copy = tmp_path / "backup.db"
+    store = SqliteStore(path)
+    with closing(store):
+        store.open()
+        for number in range(50):
+            store.commit([row(number)], at=0.0)
+        with closing(connect(path, "ro")) as connection, closing(sqlite3.connect(copy)) as backup:
+            connection.backup(backup)
+        store.commit([row(50)], at=0.0)
+    with closing(SqliteStore(copy)) as restored:
+        loaded = restored.open()
+        assert loaded.epoch == 2, "the run after the one that was copied"
+        assert list(loaded.of("request")) == [f"r{number}" for number in range(50)]
 
 
 def refused(path, fault):
@@ -226,8 +243,8 @@ def test_a_lost_log_gives_no_epoch_twice_and_no_fresh_start(path, tmp_path):
     ("statement", "reason"),
     [
         ("DROP TABLE held", "no such table: held"),
-        ("DELETE FROM meta", "does not know its epoch"),
-        ("UPDATE state SET body = '{' WHERE key = 'r1'", "no JSON"),
+        ("DELETE FROM meta", "opened 1 times and says None"),
+        ("UPDATE state SET body = '{' WHERE key = 'r1'", "the request 'r1' is not what was written"),
     ],
 )
 def test_a_file_that_somebody_edited_is_refused(filled, statement, reason):
@@ -247,7 +264,7 @@ def test_a_half_made_first_file_is_made_again(path):
     store = SqliteStore(path)
     assert store.open().is_new
     store.close()
-    assert sorted(file.name for file in path.parent.iterdir()) == ["journal.db", "journal.db.lock"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["journal.db", "journal.db.latest", "journal.db.lock"]
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from blast_controller.store.checksums import Sum, thing_digest
 from blast_controller.store.contents import Written
 from blast_controller.store.errors import Unstorable
 from blast_controller.store.etcd.keys import Keys
@@ -16,6 +17,9 @@ from blast_controller.store.rows import Row
 
 Firsts = Mapping[tuple[str, str], int]
 """For each thing that is there, by kind and key, the sequence of the entry that inserted it."""
+
+Digests = Mapping[tuple[str, str], int]
+"""For each thing that is there, by kind and key, the digest of what is written of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,20 @@ class Delta:
         for first, row in self.kept.values():
             yield put(keys.state(first), _fitting(row.kind, row.key, pack_thing(row)))
 
-    def after(self, head: Head) -> Head:
-        """The head after it."""
-        size = sum(size_of(entry.body) for entry in self.entries)
+    def after(self, head: Head, digests: Digests) -> Head:
+        """The head after it; `digests` are those of the things that were there before."""
+        size = head.history_bytes + sum(size_of(entry.body) for entry in self.entries)
+        state = Sum(head.state or 0)
+        before = [digests[name] for name in {*self.gone, *self.kept} if name in digests]
+        state.change(before, self.digests().values())
         last = self.entries[-1]
-        return replace(head, sequence=last.sequence, history_bytes=head.history_bytes + size, epoch=last.epoch)
+        return replace(head, sequence=last.sequence, history_bytes=size, epoch=last.epoch, state=state.total)
+
+    def digests(self) -> dict[tuple[str, str], int]:
+        """Those of the things that it keeps."""
+        return {
+            name: thing_digest(first, *name, row.body or "", row.elements) for name, (first, row) in self.kept.items()
+        }
 
 
 def delta(rows: Sequence[Row], firsts: Firsts, newest: int, entry: tuple[float, int]) -> Delta:

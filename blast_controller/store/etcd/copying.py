@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from blast_controller.store.checksums import Sum, thing_digest
 from blast_controller.store.contents import AlreadyThere, Contents, Thing, Written
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed
@@ -40,7 +41,7 @@ def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
         )
     with whole(keys):
         epoch = int(epochs[0].value) if epochs else head.epoch
-    return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision))
+    return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision, head.state))
 
 
 def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
@@ -63,13 +64,14 @@ class _Copy:
         self._keys = leadership.keys
         self._leads = created_at(leadership.keys.leader, revision)
         self._size = 0
+        self._state = Sum()
 
     def make(self, contents: Contents, epoch: int) -> None:
         keys = self._keys
         self._begin()
         for group in grouped(self._operations(contents), MOST_BYTES):
             self._write(nested(group))
-        head = Head(contents.sequence, self._size, contents.epoch, change=1)
+        head = Head(contents.sequence, self._size, contents.epoch, change=1, state=self._state.total)
         # The lead that was taken for this is none of the journal's, unless its epoch was here before.
         ends = [put(keys.epoch, str(max(contents.epoch, epoch if epoch > 1 else 0)).encode()), delete(keys.importing)]
         self._write([put(keys.head, head.pack()), *ends])
@@ -88,7 +90,10 @@ class _Copy:
     def _operations(self, contents: Contents) -> Iterator[api.RequestOp]:
         for kind, rows in groupby(contents.rows, type):
             if kind is Thing:
-                yield from (put(self._keys.state(row.first), pack_thing(row)) for row in rows if isinstance(row, Thing))
+                for row in rows:
+                    if isinstance(row, Thing):
+                        self._state.change((), [thing_digest(*row)])
+                        yield put(self._keys.state(row.first), pack_thing(row))
                 continue
             entries: list[Written] = []
             for row in rows:
@@ -118,10 +123,15 @@ class _Copy:
         return bool(heads) and last.key == self._keys.head and heads[0].value == last.value
 
 
-def _rows(connection: Connection, keys: Keys, revision: int) -> Iterator[Thing | Written]:
+def _rows(connection: Connection, keys: Keys, revision: int, state: int | None) -> Iterator[Thing | Written]:
+    found = Sum()
     with whole(keys):
         for kv in pages(connection, keys.states, revision):
-            yield to_thing(number_of(kv.key), kv.value)[0]
+            thing, _ = to_thing(number_of(kv.key), kv.value)
+            found.change((), [thing_digest(*thing)])
+            yield thing
+        if state not in (None, found.total):
+            raise DamagedInEtcd(keys.prefix, "rows of its state are changed, missing, or of another time")
         for kv in pages(connection, keys.histories, revision, page=64):
             for entry in to_entries(number_of(kv.key), kv.value):
                 body = text_of(entry.body)

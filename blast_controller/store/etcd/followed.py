@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import DamagedInEtcd
-from blast_controller.store.etcd.history import EtcdHistory, checked_head
+from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.loading import load
 from blast_controller.store.etcd.methods import TXN
@@ -23,13 +23,14 @@ class FollowedJournal:
 
     def look(self) -> Seen:
         """Who leads, and how far the journal has come. Raises StoreFault."""
-        both = [reading(get(self._keys.leader)), reading(get(self._keys.head))]
-        answer = self._connection.call(TXN, api.TxnRequest(success=both))
-        leader, head = (list(one.response_range.kvs) for one in answer.responses)
+        keys = (self._keys.leader, self._keys.head, self._keys.generation)
+        answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(key)) for key in keys]))
+        leader, head, generation = (list(one.response_range.kvs) for one in answer.responses)
         sequence = checked_head(self._keys, head[0].value).sequence if head else 0
         if not leader:
             return Seen(None, 0, sequence)
-        return Seen(leader[0].value.decode(), leader[0].create_revision, sequence)
+        with whole(self._keys):
+            return Seen(leader[0].value.decode(), int(generation[0].value) if generation else 0, sequence)
 
     def state(self) -> Loaded:
         """All that is in it at one moment; what counts and is not yet carried out, too. Raises StoreFault."""

@@ -4,6 +4,7 @@
 |---|---|
 | `leader` | the address of the controller that leads; gone with its lease |
 | `epoch` | how often somebody has begun to lead |
+| `generation` | OpenFlow's generation id of the latest who has begun to lead |
 | `head` | where the journal stands, see `head`; without it there is no journal |
 | `state/N` | a thing as it is; N is the sequence that first inserted it, so that they lie in that order |
 | `history/N` | some entries of one commit; N is the sequence of the last of them |
@@ -39,6 +40,7 @@ class Keys:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
         base = self.prefix.encode()
         self.leader, self.epoch = base + b"leader", base + b"epoch"
+        self.generation = base + b"generation"
         self.head, self.importing = base + b"head", base + b"importing"
         self._state, self._history, self._staged = base + b"state/", base + b"history/", base + b"staged/"
         self._candidates = base + b"candidates/"

@@ -1,7 +1,9 @@
 """Which controller leads: the one whose lease keeps the key `leader`.
 
-The revision at which that key came into being never comes again and only grows: every write compares it, and the
-switches get it as OpenFlow's generation id. The epoch is counted up in the transaction that makes the key.
+The revision at which that key came into being never comes again and only grows: every write compares it. The epoch is
+counted up in the transaction that makes the key, and so is the generation, which ToRs get as OpenFlow's generation id:
+the seconds since 1970, or more. The revision would not do for that: in a new etcd, or after a time with the journal in
+a file, it is below what ToRs have obeyed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from blast_controller.store.etcd.connection import PAUSE, Connection
-from blast_controller.store.etcd.errors import LeaseGone, NotLeader, StoreAway
+from blast_controller.store.etcd.errors import DamagedInEtcd, LeaseGone, NotLeader, StoreAway
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.lease import Lease
 from blast_controller.store.etcd.methods import TXN
@@ -29,10 +31,14 @@ AGAIN = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One time of leading: the revision at which the leader's key came into being, and how many terms there were."""
+    """One time of leading: the revision at which the leader's key came into being, and how many terms there were.
+
+    `generation` is larger than that of every term before, and of every controller with another journal before.
+    """
 
     revision: int
     epoch: int
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class _Seen:
 
     leader: api.KeyValue | None
     epoch: api.KeyValue | None
+    generation: api.KeyValue | None
     revision: int
 
 
@@ -115,10 +122,11 @@ class Leadership:
     # ------------------------------------------------------------------------------------------------- campaign
 
     def _look(self) -> _Seen:
-        both = [reading(get(self.keys.leader)), reading(get(self.keys.epoch))]
-        answer = self.connection.call(TXN, api.TxnRequest(success=both))
-        leader, epoch = (list(one.response_range.kvs) for one in answer.responses)
-        return _Seen(leader[0] if leader else None, epoch[0] if epoch else None, answer.header.revision)
+        keys = (self.keys.leader, self.keys.epoch, self.keys.generation)
+        answer = self.connection.call(TXN, api.TxnRequest(success=[reading(get(key)) for key in keys]))
+        found = [list(one.response_range.kvs) for one in answer.responses]
+        leader, epoch, generation = (kvs[0] if kvs else None for kvs in found)
+        return _Seen(leader, epoch, generation, answer.header.revision)
 
     def _is_mine(self, leader: api.KeyValue) -> bool:
         return self._lease is not None and self._lease.holds() and leader.lease == self._lease.number
@@ -127,17 +135,19 @@ class Leadership:
         """Whether it leads now; otherwise somebody was faster, or nothing is known: look again."""
         if seen.leader is not None:
             # The answer to an earlier try was lost on its way.
-            assert seen.epoch is not None
-            self.term = Term(seen.leader.create_revision, int(seen.epoch.value))
+            epoch, generation = self._number(seen.epoch, "epoch"), self._number(seen.generation, "generation")
+            self.term = Term(seen.leader.create_revision, epoch, generation)
             return True
         lease = self._have_lease()
-        epoch = 1 + (int(seen.epoch.value) if seen.epoch else 0)
+        epoch = 1 + self._number(seen.epoch, "epoch")
+        generation = max(1 + self._number(seen.generation, "generation"), int(time.time()))
         unchanged = changed_at(self.keys.epoch, seen.epoch.mod_revision if seen.epoch else 0)
         begin = api.TxnRequest(
             compare=[created_at(self.keys.leader, 0), unchanged],
             success=[
                 put(self.keys.leader, self._address.encode(), lease.number),
                 put(self.keys.epoch, str(epoch).encode()),
+                put(self.keys.generation, str(generation).encode()),
             ],
         )
         try:
@@ -146,8 +156,16 @@ class Leadership:
             self._drop()
             return False
         if answer.succeeded:
-            self.term = Term(answer.header.revision, epoch)
+            self.term = Term(answer.header.revision, epoch, generation)
         return bool(answer.succeeded)
+
+    def _number(self, found: api.KeyValue | None, name: str) -> int:
+        if found is None:
+            return 0
+        try:
+            return int(found.value)
+        except ValueError:
+            raise DamagedInEtcd(self.keys.prefix, f"its {name} is no number") from None
 
     def _wait(self, seen: _Seen, left: float | None) -> None:
         assert seen.leader is not None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError
 
 from blast_controller.core.model.records import Body
+from blast_controller.store.checksums import Sum, thing_digest
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import DamagedInEtcd
 from blast_controller.store.etcd.history import whole
@@ -15,7 +16,7 @@ from blast_controller.store.etcd.keys import Keys, Span, number_of
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, reading
-from blast_controller.store.etcd.values import to_thing
+from blast_controller.store.etcd.values import Head, to_thing
 
 PAGE = 500
 """Keys read at a time."""
@@ -25,10 +26,13 @@ MOST_ANSWER_BYTES = 16 << 20
 
 @dataclass(slots=True)
 class State:
-    """Things by kind and key, in the order in which they came; the sequences of their first entries; who holds what."""
+    """Things by kind and key, in the order in which they came; the sequences of their first entries and their digests;
+    who holds what.
+    """
 
     bodies: dict[str, dict[str, Body]] = field(default_factory=dict)
     firsts: dict[tuple[str, str], int] = field(default_factory=dict)
+    digests: dict[tuple[str, str], int] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
 
 
@@ -48,8 +52,18 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
                 raise DamagedInEtcd(keys.prefix, f"the {thing.kind} {thing.key!r} is there twice, or what it holds is")
             state.bodies.setdefault(thing.kind, {})[thing.key] = body
             state.firsts[name] = thing.first
+            state.digests[name] = thing_digest(*thing)
             state.holders.update(dict.fromkeys(thing.elements, thing.key))
     return state
+
+
+def check_state(keys: Keys, state: State, head: Head) -> int:
+    """Return what the digests of the state add up to. Raises DamagedInEtcd where that is not what was written."""
+    found = Sum()
+    found.change((), state.digests.values())
+    if head.state not in (None, found.total):
+        raise DamagedInEtcd(keys.prefix, "rows of its state are changed, missing, or of another time")
+    return found.total
 
 
 def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) -> None:

@@ -44,13 +44,18 @@ class Presence:
         self._told = reached
 
     def others(self) -> Mapping[str, int]:
-        """By address, how many devices each of the others reaches. Raises StoreFault."""
+        """By address, how many devices each of the others reaches. Raises StoreFault.
+
+        A key without a lease is no controller's: it would stay for ever, and each leader would step down for it.
+        """
         span = self._keys.candidates
         answer = self._connection.call(RANGE, api.RangeRequest(key=span.first, range_end=span.end, limit=MOST))
         own = self._keys.candidate(self._address)
         with whole(self._keys):
             return {
-                kv.key.removeprefix(span.first).decode(): int(kv.value) for kv in answer.kvs if bytes(kv.key) != own
+                kv.key.removeprefix(span.first).decode(): int(kv.value)
+                for kv in answer.kvs
+                if bytes(kv.key) != own and kv.lease
             }
 
     def leave(self) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blast_controller.core.model.records import Record
@@ -17,7 +17,7 @@ from blast_controller.store.etcd.errors import Deposed
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.leadership import Leadership, Term
 from blast_controller.store.etcd.ledger import Change, Ledger
-from blast_controller.store.etcd.loading import State, check_empty, load
+from blast_controller.store.etcd.loading import State, check_empty, check_state, load
 from blast_controller.store.etcd.requests import delete_all
 from blast_controller.store.etcd.trimming import Forgetting, Trimmer
 from blast_controller.store.etcd.values import Head
@@ -42,12 +42,13 @@ class Policy:
 
 @dataclass(slots=True)
 class _Opened:
-    """What is known of the journal while it is open; `firsts` as in `commits`."""
+    """What is known of the journal while it is open; `firsts` and `digests` as in `commits`."""
 
     term: Term
     ledger: Ledger
     holdings: Holdings
     firsts: dict[tuple[str, str], int]
+    digests: dict[tuple[str, str], int]
     trimmer: Trimmer
     forgetting: Forgetting | None
 
@@ -108,12 +109,14 @@ class EtcdStore:
         else:
             ledger.settle()
         state = load(connection, keys)
+        total = check_state(keys, state, ledger.head)
         opened = self._opened_with(term, ledger, state)
         opening = Row(EPOCH_KIND, EPOCH_KEY, encode({"epoch": term.epoch}), frozenset(), EPOCH_NOTE)
         entry = delta([opening], {}, ledger.head.sequence, (time.time(), term.epoch))
         # It is no row of the state. What a commit has staged that came to nothing goes with it.
         entry = Delta({}, {}, entry.entries)
-        ledger.write(Change(entry.after(ledger.head), [*entry.operations(keys), delete_all(keys.all_staged)]))
+        after = entry.after(replace(ledger.head, state=total), state.digests)
+        ledger.write(Change(after, [*entry.operations(keys), delete_all(keys.all_staged)]))
         self._opened, self.sequence = opened, ledger.head.sequence
         return Loaded(term.epoch, state.bodies, found is None, self.sequence)
 
@@ -121,7 +124,7 @@ class EtcdStore:
         keys, policy = self._leadership.keys, self._policy
         trimmer = Trimmer(self._history, keys, policy.retention)
         forgetting = Forgetting(self._leadership.connection) if policy.compacts else None
-        return _Opened(term, ledger, Holdings(state.holders), state.firsts, trimmer, forgetting)
+        return _Opened(term, ledger, Holdings(state.holders), state.firsts, state.digests, trimmer, forgetting)
 
     # ------------------------------------------------------------------------------------------------ commit
 
@@ -153,7 +156,7 @@ class EtcdStore:
         held = opened.holdings.changes(rows)
         made = delta(rows, opened.firsts, head.sequence, (at, opened.term.epoch))
         operations = list(made.operations(self._leadership.keys))
-        return Change(made.after(head), operations, rows, lambda: _remember(opened, made, held))
+        return Change(made.after(head, opened.digests), operations, rows, lambda: _remember(opened, made, held))
 
     # ----------------------------------------------------------------------------------------------- history
 
@@ -193,6 +196,7 @@ class EtcdStore:
 
 def _remember(opened: _Opened, made: Delta, held: Changes) -> None:
     for name in made.gone:
-        del opened.firsts[name]
+        del opened.firsts[name], opened.digests[name]
+    opened.digests.update(made.digests())
     opened.firsts.update({name: first for name, (first, _) in made.kept.items()})
     opened.holdings.apply(held)

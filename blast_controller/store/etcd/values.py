@@ -18,7 +18,7 @@ LARGEST_VALUE = 5 << 18
 """Bytes, compressed: below the 1.5 MiB that etcd takes in one request by default, with room for what goes with it."""
 LARGEST_BATCH = 128 << 10
 """Bytes of entries under one key, not compressed, unless it is one entry: what is trimmed in part is written anew."""
-FORMAT = 1
+FORMAT = 2
 """Of all that is under the prefix."""
 _OF_ZLIB = b"\x78"
 
@@ -45,7 +45,8 @@ class Head:
     """Where the journal stands: its latest sequence, the bytes that its history is reckoned at, and its epoch.
 
     `change` counts what was written since the journal is there: with the epoch it names one transaction. `staged` is
-    how many parts of the latest commit lie under `staged/` and count as written.
+    how many parts of the latest commit lie under `staged/` and count as written. `state` is what the digests of the
+    state add up to; None in format 1, which had none.
     """
 
     sequence: int
@@ -53,10 +54,11 @@ class Head:
     epoch: int
     change: int
     staged: int = 0
+    state: int | None = 0
 
     def pack(self) -> bytes:
         """As it is stored."""
-        fields = [FORMAT, self.sequence, self.history_bytes, self.epoch, self.change, self.staged]
+        fields = [FORMAT, self.sequence, self.history_bytes, self.epoch, self.change, self.staged, self.state]
         return pack(encode(fields))
 
 
@@ -69,10 +71,12 @@ def head_format(value: bytes) -> int:
 
 
 def to_head(value: bytes) -> Head:
-    """A head of our format. Raises ValueError."""
+    """A head of our format, or of an earlier one. Raises ValueError."""
     match unpack(value):
+        case [_, int(sequence), int(size), int(epoch), int(change), int(staged), int() | None as state]:
+            return Head(sequence, size, epoch, change, staged, state)
         case [_, int(sequence), int(size), int(epoch), int(change), int(staged)]:
-            return Head(sequence, size, epoch, change, staged)
+            return Head(sequence, size, epoch, change, staged, None)
     raise ValueError("its head lacks something")
 
 

@@ -1,0 +1,45 @@
+"""Digests that tell whether a journal is what was written: of its state as a whole, and of its history as a chain.
+
+SQLite's and etcd's own checks find a broken page, not a changed value, and neither finds a row or a commit that is
+missing. Each commit writes, with its rows, what all rows of the state add up to (a digest of each, modulo 2^63: any
+row that changes, comes or goes changes the sum, and a commit computes only what it changes), and the digest of its
+last entry, into which that of the entry before has gone. These find damage, not forgery: an attacker who can write the
+rows can write these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from blast_controller.store.rows import encode
+
+MODULUS = 1 << 63
+"""A digest is an integer of SQLite, which has 64 bits with a sign."""
+
+
+def digest_of(*fields: object) -> int:
+    """Return the digest of these fields, which JSON can say."""
+    return int.from_bytes(blake2b(encode(fields).encode(), digest_size=8).digest()) % MODULUS
+
+
+def thing_digest(first: int, kind: str, key: str, body: str, elements: Iterable[str]) -> int:
+    """Return the digest of a row of the state, with the elements that it holds."""
+    return digest_of(first, kind, key, body, sorted(elements))
+
+
+def chained(before: int, entry: Iterable[object]) -> int:
+    """Return the digest of an entry of the history (all of its fields) that follows one with the digest `before`."""
+    return digest_of(before, *entry)
+
+
+@dataclass(slots=True)
+class Sum:
+    """What the digests of rows add up to."""
+
+    total: int = 0
+
+    def change(self, gone: Iterable[int], come: Iterable[int]) -> None:
+        """Rows with these digests are gone, and others have come."""
+        self.total = (self.total - sum(gone) + sum(come)) % MODULUS
