@@ -1855,11 +1855,12 @@ class RackStatus(object):
      - hosts
      - accessBitsPerSecond: Rate of the access link to the packet network, either way, of each host for which the config has one.
      - uplinkBitsPerSecond: Rate of the rack's uplink to the other racks, either way, where the config has one.
+     - addresses: Address of each host on the data network.
 
     """
 
 
-    def __init__(self, name=None, datapath=None, connected=None, opticalPorts=None, hosts=None, accessBitsPerSecond=None, uplinkBitsPerSecond=None,):
+    def __init__(self, name=None, datapath=None, connected=None, opticalPorts=None, hosts=None, accessBitsPerSecond=None, uplinkBitsPerSecond=None, addresses=None,):
         self.name = name
         self.datapath = datapath
         self.connected = connected
@@ -1867,6 +1868,7 @@ class RackStatus(object):
         self.hosts = hosts
         self.accessBitsPerSecond = accessBitsPerSecond
         self.uplinkBitsPerSecond = uplinkBitsPerSecond
+        self.addresses = addresses
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1929,6 +1931,17 @@ class RackStatus(object):
                     self.uplinkBitsPerSecond = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.MAP:
+                    self.addresses = {}
+                    (_ktype111, _vtype112, _size110) = iprot.readMapBegin()
+                    for _i114 in range(_size110):
+                        _key115 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val116 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.addresses[_key115] = _val116
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1954,28 +1967,36 @@ class RackStatus(object):
         if self.opticalPorts is not None:
             oprot.writeFieldBegin('opticalPorts', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalPorts))
-            for iter110 in self.opticalPorts:
-                iter110.write(oprot)
+            for iter117 in self.opticalPorts:
+                iter117.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.hosts is not None:
             oprot.writeFieldBegin('hosts', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.hosts))
-            for iter111 in self.hosts:
-                oprot.writeString(iter111.encode('utf-8') if sys.version_info[0] == 2 else iter111)
+            for iter118 in self.hosts:
+                oprot.writeString(iter118.encode('utf-8') if sys.version_info[0] == 2 else iter118)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.accessBitsPerSecond is not None:
             oprot.writeFieldBegin('accessBitsPerSecond', TType.MAP, 6)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.accessBitsPerSecond))
-            for kiter112, viter113 in self.accessBitsPerSecond.items():
-                oprot.writeString(kiter112.encode('utf-8') if sys.version_info[0] == 2 else kiter112)
-                oprot.writeI64(viter113)
+            for kiter119, viter120 in self.accessBitsPerSecond.items():
+                oprot.writeString(kiter119.encode('utf-8') if sys.version_info[0] == 2 else kiter119)
+                oprot.writeI64(viter120)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.uplinkBitsPerSecond is not None:
             oprot.writeFieldBegin('uplinkBitsPerSecond', TType.I64, 7)
             oprot.writeI64(self.uplinkBitsPerSecond)
+            oprot.writeFieldEnd()
+        if self.addresses is not None:
+            oprot.writeFieldBegin('addresses', TType.MAP, 8)
+            oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.addresses))
+            for kiter121, viter122 in self.addresses.items():
+                oprot.writeString(kiter121.encode('utf-8') if sys.version_info[0] == 2 else kiter121)
+                oprot.writeString(viter122.encode('utf-8') if sys.version_info[0] == 2 else viter122)
+            oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2062,10 +2083,10 @@ class SplitterStatus(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.switchInputs = []
-                    (_etype117, _size114) = iprot.readListBegin()
-                    for _i118 in range(_size114):
-                        _elem119 = iprot.readI32()
-                        self.switchInputs.append(_elem119)
+                    (_etype126, _size123) = iprot.readListBegin()
+                    for _i127 in range(_size123):
+                        _elem128 = iprot.readI32()
+                        self.switchInputs.append(_elem128)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2108,8 +2129,8 @@ class SplitterStatus(object):
         if self.switchInputs is not None:
             oprot.writeFieldBegin('switchInputs', TType.LIST, 5)
             oprot.writeListBegin(TType.I32, len(self.switchInputs))
-            for iter120 in self.switchInputs:
-                oprot.writeI32(iter120)
+            for iter129 in self.switchInputs:
+                oprot.writeI32(iter129)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.reservation is not None:
@@ -2391,31 +2412,31 @@ class LightTreeStatus(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.leafRacks = []
-                    (_etype124, _size121) = iprot.readListBegin()
-                    for _i125 in range(_size121):
-                        _elem126 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.leafRacks.append(_elem126)
+                    (_etype133, _size130) = iprot.readListBegin()
+                    for _i134 in range(_size130):
+                        _elem135 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.leafRacks.append(_elem135)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.splitters = []
-                    (_etype130, _size127) = iprot.readListBegin()
-                    for _i131 in range(_size127):
-                        _elem132 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.splitters.append(_elem132)
+                    (_etype139, _size136) = iprot.readListBegin()
+                    for _i140 in range(_size136):
+                        _elem141 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.splitters.append(_elem141)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.LIST:
                     self.crossConnects = []
-                    (_etype136, _size133) = iprot.readListBegin()
-                    for _i137 in range(_size133):
-                        _elem138 = CrossConnectStatus()
-                        _elem138.read(iprot)
-                        self.crossConnects.append(_elem138)
+                    (_etype145, _size142) = iprot.readListBegin()
+                    for _i146 in range(_size142):
+                        _elem147 = CrossConnectStatus()
+                        _elem147.read(iprot)
+                        self.crossConnects.append(_elem147)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2456,22 +2477,22 @@ class LightTreeStatus(object):
         if self.leafRacks is not None:
             oprot.writeFieldBegin('leafRacks', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.leafRacks))
-            for iter139 in self.leafRacks:
-                oprot.writeString(iter139.encode('utf-8') if sys.version_info[0] == 2 else iter139)
+            for iter148 in self.leafRacks:
+                oprot.writeString(iter148.encode('utf-8') if sys.version_info[0] == 2 else iter148)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
             oprot.writeFieldBegin('splitters', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.splitters))
-            for iter140 in self.splitters:
-                oprot.writeString(iter140.encode('utf-8') if sys.version_info[0] == 2 else iter140)
+            for iter149 in self.splitters:
+                oprot.writeString(iter149.encode('utf-8') if sys.version_info[0] == 2 else iter149)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.crossConnects is not None:
             oprot.writeFieldBegin('crossConnects', TType.LIST, 9)
             oprot.writeListBegin(TType.STRUCT, len(self.crossConnects))
-            for iter141 in self.crossConnects:
-                iter141.write(oprot)
+            for iter150 in self.crossConnects:
+                iter150.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2661,11 +2682,11 @@ class WarmStatus(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.pieces = []
-                    (_etype145, _size142) = iprot.readListBegin()
-                    for _i146 in range(_size142):
-                        _elem147 = IdlePieces()
-                        _elem147.read(iprot)
-                        self.pieces.append(_elem147)
+                    (_etype154, _size151) = iprot.readListBegin()
+                    for _i155 in range(_size151):
+                        _elem156 = IdlePieces()
+                        _elem156.read(iprot)
+                        self.pieces.append(_elem156)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2706,8 +2727,8 @@ class WarmStatus(object):
         if self.pieces is not None:
             oprot.writeFieldBegin('pieces', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.pieces))
-            for iter148 in self.pieces:
-                iter148.write(oprot)
+            for iter157 in self.pieces:
+                iter157.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightGiven is not None:
@@ -2799,10 +2820,10 @@ class StaticTreeStatus(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.leaves = []
-                    (_etype152, _size149) = iprot.readListBegin()
-                    for _i153 in range(_size149):
-                        _elem154 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.leaves.append(_elem154)
+                    (_etype161, _size158) = iprot.readListBegin()
+                    for _i162 in range(_size158):
+                        _elem163 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.leaves.append(_elem163)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2837,8 +2858,8 @@ class StaticTreeStatus(object):
         if self.leaves is not None:
             oprot.writeFieldBegin('leaves', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.leaves))
-            for iter155 in self.leaves:
-                oprot.writeString(iter155.encode('utf-8') if sys.version_info[0] == 2 else iter155)
+            for iter164 in self.leaves:
+                oprot.writeString(iter164.encode('utf-8') if sys.version_info[0] == 2 else iter164)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.reservation is not None:
@@ -2918,44 +2939,44 @@ class FabricStatus(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.racks = []
-                    (_etype159, _size156) = iprot.readListBegin()
-                    for _i160 in range(_size156):
-                        _elem161 = RackStatus()
-                        _elem161.read(iprot)
-                        self.racks.append(_elem161)
+                    (_etype168, _size165) = iprot.readListBegin()
+                    for _i169 in range(_size165):
+                        _elem170 = RackStatus()
+                        _elem170.read(iprot)
+                        self.racks.append(_elem170)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.splitters = []
-                    (_etype165, _size162) = iprot.readListBegin()
-                    for _i166 in range(_size162):
-                        _elem167 = SplitterStatus()
-                        _elem167.read(iprot)
-                        self.splitters.append(_elem167)
+                    (_etype174, _size171) = iprot.readListBegin()
+                    for _i175 in range(_size171):
+                        _elem176 = SplitterStatus()
+                        _elem176.read(iprot)
+                        self.splitters.append(_elem176)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.opticalSwitches = []
-                    (_etype171, _size168) = iprot.readListBegin()
-                    for _i172 in range(_size168):
-                        _elem173 = OpticalSwitchStatus()
-                        _elem173.read(iprot)
-                        self.opticalSwitches.append(_elem173)
+                    (_etype180, _size177) = iprot.readListBegin()
+                    for _i181 in range(_size177):
+                        _elem182 = OpticalSwitchStatus()
+                        _elem182.read(iprot)
+                        self.opticalSwitches.append(_elem182)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.lightTrees = []
-                    (_etype177, _size174) = iprot.readListBegin()
-                    for _i178 in range(_size174):
-                        _elem179 = LightTreeStatus()
-                        _elem179.read(iprot)
-                        self.lightTrees.append(_elem179)
+                    (_etype186, _size183) = iprot.readListBegin()
+                    for _i187 in range(_size183):
+                        _elem188 = LightTreeStatus()
+                        _elem188.read(iprot)
+                        self.lightTrees.append(_elem188)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2972,10 +2993,10 @@ class FabricStatus(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.warnings = []
-                    (_etype183, _size180) = iprot.readListBegin()
-                    for _i184 in range(_size180):
-                        _elem185 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.warnings.append(_elem185)
+                    (_etype192, _size189) = iprot.readListBegin()
+                    for _i193 in range(_size189):
+                        _elem194 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.warnings.append(_elem194)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2988,11 +3009,11 @@ class FabricStatus(object):
             elif fid == 9:
                 if ftype == TType.LIST:
                     self.staticTrees = []
-                    (_etype189, _size186) = iprot.readListBegin()
-                    for _i190 in range(_size186):
-                        _elem191 = StaticTreeStatus()
-                        _elem191.read(iprot)
-                        self.staticTrees.append(_elem191)
+                    (_etype198, _size195) = iprot.readListBegin()
+                    for _i199 in range(_size195):
+                        _elem200 = StaticTreeStatus()
+                        _elem200.read(iprot)
+                        self.staticTrees.append(_elem200)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3019,29 +3040,29 @@ class FabricStatus(object):
         if self.racks is not None:
             oprot.writeFieldBegin('racks', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.racks))
-            for iter192 in self.racks:
-                iter192.write(oprot)
+            for iter201 in self.racks:
+                iter201.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
             oprot.writeFieldBegin('splitters', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.splitters))
-            for iter193 in self.splitters:
-                iter193.write(oprot)
+            for iter202 in self.splitters:
+                iter202.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.opticalSwitches is not None:
             oprot.writeFieldBegin('opticalSwitches', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalSwitches))
-            for iter194 in self.opticalSwitches:
-                iter194.write(oprot)
+            for iter203 in self.opticalSwitches:
+                iter203.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightTrees is not None:
             oprot.writeFieldBegin('lightTrees', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.lightTrees))
-            for iter195 in self.lightTrees:
-                iter195.write(oprot)
+            for iter204 in self.lightTrees:
+                iter204.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightRateBitsPerSecond is not None:
@@ -3055,8 +3076,8 @@ class FabricStatus(object):
         if self.warnings is not None:
             oprot.writeFieldBegin('warnings', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.warnings))
-            for iter196 in self.warnings:
-                oprot.writeString(iter196.encode('utf-8') if sys.version_info[0] == 2 else iter196)
+            for iter205 in self.warnings:
+                oprot.writeString(iter205.encode('utf-8') if sys.version_info[0] == 2 else iter205)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.warm is not None:
@@ -3066,8 +3087,8 @@ class FabricStatus(object):
         if self.staticTrees is not None:
             oprot.writeFieldBegin('staticTrees', TType.LIST, 9)
             oprot.writeListBegin(TType.STRUCT, len(self.staticTrees))
-            for iter197 in self.staticTrees:
-                iter197.write(oprot)
+            for iter206 in self.staticTrees:
+                iter206.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.staleMs is not None:
@@ -3149,10 +3170,10 @@ class Version(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.features = []
-                    (_etype201, _size198) = iprot.readListBegin()
-                    for _i202 in range(_size198):
-                        _elem203 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.features.append(_elem203)
+                    (_etype210, _size207) = iprot.readListBegin()
+                    for _i211 in range(_size207):
+                        _elem212 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.features.append(_elem212)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3182,8 +3203,8 @@ class Version(object):
         if self.features is not None:
             oprot.writeFieldBegin('features', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.features))
-            for iter204 in self.features:
-                oprot.writeString(iter204.encode('utf-8') if sys.version_info[0] == 2 else iter204)
+            for iter213 in self.features:
+                oprot.writeString(iter213.encode('utf-8') if sys.version_info[0] == 2 else iter213)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.openflowFramework is not None:
@@ -4087,41 +4108,41 @@ class ReconcileReport(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.commands = []
-                    (_etype208, _size205) = iprot.readListBegin()
-                    for _i209 in range(_size205):
-                        _elem210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.commands.append(_elem210)
+                    (_etype217, _size214) = iprot.readListBegin()
+                    for _i218 in range(_size214):
+                        _elem219 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.commands.append(_elem219)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.foreign = []
-                    (_etype214, _size211) = iprot.readListBegin()
-                    for _i215 in range(_size211):
-                        _elem216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.foreign.append(_elem216)
+                    (_etype223, _size220) = iprot.readListBegin()
+                    for _i224 in range(_size220):
+                        _elem225 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.foreign.append(_elem225)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.compared = []
-                    (_etype220, _size217) = iprot.readListBegin()
-                    for _i221 in range(_size217):
-                        _elem222 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.compared.append(_elem222)
+                    (_etype229, _size226) = iprot.readListBegin()
+                    for _i230 in range(_size226):
+                        _elem231 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.compared.append(_elem231)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.notCompared = []
-                    (_etype226, _size223) = iprot.readListBegin()
-                    for _i227 in range(_size223):
-                        _elem228 = NotCompared()
-                        _elem228.read(iprot)
-                        self.notCompared.append(_elem228)
+                    (_etype235, _size232) = iprot.readListBegin()
+                    for _i236 in range(_size232):
+                        _elem237 = NotCompared()
+                        _elem237.read(iprot)
+                        self.notCompared.append(_elem237)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4142,29 +4163,29 @@ class ReconcileReport(object):
         if self.commands is not None:
             oprot.writeFieldBegin('commands', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.commands))
-            for iter229 in self.commands:
-                oprot.writeString(iter229.encode('utf-8') if sys.version_info[0] == 2 else iter229)
+            for iter238 in self.commands:
+                oprot.writeString(iter238.encode('utf-8') if sys.version_info[0] == 2 else iter238)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.foreign is not None:
             oprot.writeFieldBegin('foreign', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.foreign))
-            for iter230 in self.foreign:
-                oprot.writeString(iter230.encode('utf-8') if sys.version_info[0] == 2 else iter230)
+            for iter239 in self.foreign:
+                oprot.writeString(iter239.encode('utf-8') if sys.version_info[0] == 2 else iter239)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.compared is not None:
             oprot.writeFieldBegin('compared', TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.compared))
-            for iter231 in self.compared:
-                oprot.writeString(iter231.encode('utf-8') if sys.version_info[0] == 2 else iter231)
+            for iter240 in self.compared:
+                oprot.writeString(iter240.encode('utf-8') if sys.version_info[0] == 2 else iter240)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.notCompared is not None:
             oprot.writeFieldBegin('notCompared', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.notCompared))
-            for iter232 in self.notCompared:
-                iter232.write(oprot)
+            for iter241 in self.notCompared:
+                iter241.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4292,21 +4313,21 @@ class FibreReport(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.faults = []
-                    (_etype236, _size233) = iprot.readListBegin()
-                    for _i237 in range(_size233):
-                        _elem238 = FibreFault()
-                        _elem238.read(iprot)
-                        self.faults.append(_elem238)
+                    (_etype245, _size242) = iprot.readListBegin()
+                    for _i246 in range(_size242):
+                        _elem247 = FibreFault()
+                        _elem247.read(iprot)
+                        self.faults.append(_elem247)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.skipped = []
-                    (_etype242, _size239) = iprot.readListBegin()
-                    for _i243 in range(_size239):
-                        _elem244 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.skipped.append(_elem244)
+                    (_etype251, _size248) = iprot.readListBegin()
+                    for _i252 in range(_size248):
+                        _elem253 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.skipped.append(_elem253)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4328,15 +4349,15 @@ class FibreReport(object):
         if self.faults is not None:
             oprot.writeFieldBegin('faults', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
-            for iter245 in self.faults:
-                iter245.write(oprot)
+            for iter254 in self.faults:
+                iter254.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skipped is not None:
             oprot.writeFieldBegin('skipped', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.skipped))
-            for iter246 in self.skipped:
-                oprot.writeString(iter246.encode('utf-8') if sys.version_info[0] == 2 else iter246)
+            for iter255 in self.skipped:
+                oprot.writeString(iter255.encode('utf-8') if sys.version_info[0] == 2 else iter255)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.probed is not None:
@@ -4694,6 +4715,7 @@ RackStatus.thrift_spec = (
     (5, TType.LIST, 'hosts', (TType.STRING, 'UTF8', False), None, ),  # 5
     (6, TType.MAP, 'accessBitsPerSecond', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 6
     (7, TType.I64, 'uplinkBitsPerSecond', None, None, ),  # 7
+    (8, TType.MAP, 'addresses', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
 )
 all_structs.append(SplitterStatus)
 SplitterStatus.thrift_spec = (

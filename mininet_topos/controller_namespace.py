@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum
 
+from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.errors import ProcessFault
 from mininet_topos.names import MARK
 from mininet_topos.passages import Gate, Passage, Passages, here, listening_here, listening_within, within
@@ -75,13 +76,13 @@ class ControllerNamespace:
 
     def _outward(self, addresses: Mapping[str, Side]) -> Iterator[Passage]:
         for address, side in addresses.items():
-            host, port = _split(address)
+            host, port = parse_endpoint(address)
             listening = listening_within(self._holder.pid, host, port)
             yield Passage(listening, here(host, port), self._gates[side])
 
     def _inward(self, addresses: Mapping[str, Side]) -> Iterator[Passage]:
         for address, side in addresses.items():
-            host, port = _split(address)
+            host, port = parse_endpoint(address)
             yield Passage(listening_here(host, port), within(self._holder.pid, host, port), self._gates[side])
 
     def _end_holder(self) -> None:
@@ -89,8 +90,3 @@ class ControllerNamespace:
         self._holder.wait()
         assert self._holder.stdout is not None
         self._holder.stdout.close()
-
-
-def _split(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host, int(port)

@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.errors import ProcessFault
 from mininet_topos.names import MARK
 
@@ -45,11 +46,11 @@ class LabEtcd:
         self._wait(address)
 
     def _wait(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
+        host, port = parse_endpoint(address)
         end = time.monotonic() + _SECONDS
         while self._process.poll() is None and time.monotonic() < end:
             try:
-                socket.create_connection((host, int(port)), 1.0).close()
+                socket.create_connection((host, port), 1.0).close()
             except OSError:
                 time.sleep(0.05)
             else:

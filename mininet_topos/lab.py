@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack
 
+from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos import registry
 from mininet_topos._mininet import Host, Mininet, setLogLevel
 from mininet_topos.addresses import LOOPBACK, ReservedAddresses
@@ -257,8 +258,8 @@ class Lab:
         self.net = Mininet(topo=None, controller=None, build=False)
         self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log"))
         for number, address in enumerate([self.openflow, *(standby.openflow for standby in self._standbys)]):
-            host, port = address.split(":")
-            self.net.addController(f"c{number}", ControllerTarget, ip=host, port=int(port), lab=self.id)
+            host, port = parse_endpoint(address)
+            self.net.addController(f"c{number}", ControllerTarget, ip=host, port=port, lab=self.id)
         self.net.build()
         self.net.start()
         if not widen_send_buffer():

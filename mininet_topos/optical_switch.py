@@ -21,6 +21,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.faults import FaultDesk
 from mininet_topos.names import Names
@@ -86,11 +87,11 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def _listen(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
+    host, port = parse_endpoint(address, lowest_port=0)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, int(port)))
+        listener.bind((host, port))
     except (OSError, ValueError) as refusal:
         listener.close()
         raise PlanError(f"cannot listen on {address}: {refusal}") from refusal

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.lab import Lab
 from mininet_topos.passages import Passage, Passages, here, listening_within
 
@@ -28,6 +29,6 @@ def relay(lab: Lab, hosts: Sequence[str]) -> Passages:
 def _passages(lab: Lab, hosts: Sequence[str]) -> Iterator[Passage]:
     address, first = ADDRESS
     for port, controller in enumerate(lab.controllers.split(","), first):
-        host, _, far = controller.rpartition(":")
+        host, far = parse_endpoint(controller)
         for name in hosts:
-            yield Passage(listening_within(lab.pid(name), address, port), here(host, int(far)))
+            yield Passage(listening_within(lab.pid(name), address, port), here(host, far))

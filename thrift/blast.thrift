@@ -253,6 +253,8 @@ struct RackStatus {
   6: optional map<string, i64> accessBitsPerSecond
   /** Rate of the rack's uplink to the other racks, either way, where the config has one. */
   7: optional i64 uplinkBitsPerSecond
+  /** Address of each host on the data network. */
+  8: optional map<string, string> addresses
 }
 
 /** A passive splitter: the switch's output feeds it, its legs come back into the switch's inputs. */

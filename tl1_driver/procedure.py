@@ -7,7 +7,7 @@ and undo, and is tested with answers written by hand.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,9 @@ from tl1_driver.errors import NotConfirmed
 from tl1_driver.messages import Command, Response
 
 T = TypeVar("T")
+
+_FIRST_PAUSE = 0.05
+"""Seconds; each pause is twice the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,15 @@ def rows(command: Command) -> Procedure[list[str]]:
 def pause(seconds: float) -> Procedure[None]:
     """Nothing for so many seconds."""
     yield Pause(seconds)
+
+
+def settled(read: Callable[[], Procedure[T]], is_settled: Callable[[T], bool], seconds: float) -> Procedure[T]:
+    """Read until what was read is settled, or for about so many seconds; return the last reading.
+
+    A switch may list a change only some time after it has confirmed it.
+    """
+    waited, next_pause = 0.0, _FIRST_PAUSE
+    while not is_settled(found := (yield from read())) and waited < seconds:
+        yield Pause(next_pause)
+        waited, next_pause = waited + next_pause, 2 * next_pause
+    return found

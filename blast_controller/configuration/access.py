@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from blast_controller.configuration.section import Milliseconds, Name, Section, is_loopback
+from blast_controller.configuration.section import File, Milliseconds, Name, Section, is_loopback
 from blast_controller.core.model.settings import TenantLimits
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 
@@ -35,11 +34,11 @@ class ClientSection(Section):
 class AccessSection(Section):
     """How the Thrift server proves who it is, and how clients do."""
 
-    certificate: Path | None = None
-    private_key: Path | None = None
-    client_ca: Path | None = None
+    certificate: File | None = None
+    private_key: File | None = None
+    client_ca: File | None = None
     client_certificate: Literal["required", "optional"] = "required"
-    token_file: Path | None = None
+    token_file: File | None = None
     handshake_timeout_ms: Milliseconds = 5_000
     login_timeout_ms: Milliseconds = 20_000
     client: tuple[ClientSection, ...] = ()

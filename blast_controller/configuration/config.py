@@ -19,7 +19,7 @@ from blast_controller.configuration.optics import (
     SwitchKeys,
     TransceiverKeys,
 )
-from blast_controller.configuration.section import Address, Ip, Milliseconds, Name, Section
+from blast_controller.configuration.section import Address, File, Ip, Milliseconds, Name, Section
 from blast_controller.configuration.ssh import SshSection
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
@@ -85,7 +85,7 @@ class JournalSection(Section):
     """Where the controller keeps what must survive a restart: in a file, unless `in_memory` or `etcd` say otherwise."""
 
     etcd: EtcdSection | None = None
-    file: Path = Path(DEFAULT_JOURNAL)
+    file: File = Path(DEFAULT_JOURNAL)
     in_memory: bool = False
     keep_entries: Annotated[int, Field(ge=1)] = 100_000
     keep_days: Annotated[float, Field(gt=0)] = 30.0
@@ -101,7 +101,7 @@ class JournalSection(Section):
 class RecordingSection(Section):
     """Where what was shown is kept, to look at the past: nowhere by default."""
 
-    file: Path | None = None
+    file: File | None = None
     keep_mb: Annotated[float, Field(ge=16)] = 1_000.0
     keep_days: Annotated[float, Field(gt=0)] = 14.0
 
@@ -140,7 +140,7 @@ class OpticalSwitchSection(SwitchKeys):
     inputs: Number
     outputs: Number
     user: str = ""
-    password_file: Path | None = None
+    password_file: File | None = None
     step_timeout_ms: Milliseconds = 2_000
     dialect_settings: Annotated[dict[str, str | bool | int | float | list[str]], Field(default_factory=dict)]
     light_check: LightCheckTime | None = None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from blast_controller.configuration.section import IpNetwork, Milliseconds, Section, is_loopback
+from blast_controller.configuration.section import File, IpNetwork, Milliseconds, Section, is_loopback
 from blast_controller.core.model.identifiers import DatapathId
+
+LOCAL_CONTROL = IPv4Network("224.0.0.0/24")
 
 CertificateName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -18,9 +19,9 @@ CertificateName = Annotated[str, Field(min_length=1, max_length=256)]
 class OpenFlowSection(Section):
     """How ToRs and the controller prove who they are, and where Blast's rules live on the ToRs."""
 
-    certificate: Path | None = None
-    private_key: Path | None = None
-    switch_ca: Path | None = None
+    certificate: File | None = None
+    private_key: File | None = None
+    switch_ca: File | None = None
     certificate_names: dict[str, CertificateName] = Field(default_factory=dict)
     group_network: IpNetwork = IPv4Network("239.77.0.0/16")
     group_port: Annotated[int, Field(ge=1, le=65535)] = 5001
@@ -64,3 +65,8 @@ def _faults(listen: str, trusts_network: bool, section: OpenFlowSection) -> Iter
         yield "openflow.guard_priority must be below openflow.priority."
     if not section.group_network.is_multicast or section.group_network.prefixlen > 30:
         yield f"openflow.group_network {section.group_network} must be multicast with at least 2 addresses."
+    if section.group_network.overlaps(LOCAL_CONTROL):
+        yield (
+            f"openflow.group_network {section.group_network} contains {LOCAL_CONTROL}, which the protocols of routers "
+            "and hosts use (RFC 5771): give a part of 239.0.0.0/8."
+        )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 import types
 import typing
+from collections.abc import Iterator
+from datetime import date, time
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -36,12 +39,36 @@ def read_toml(text: str) -> dict[str, object]:
 
 
 def checked(model: type[Model], tables: object) -> Model:
-    """The tables as the model. Raises SchemaFault: a misspelt key first, since it is why another one is missing."""
+    """The tables as the model. Raises SchemaFault: a misspelt key first, since it is why another one is missing.
+
+    Values are taken as they are written: "4" is no number, and true is not 1. Pydantic is as strict as that with JSON
+    only, where it still makes paths and addresses of strings.
+    """
     try:
-        return model.model_validate(tables)
+        text = json.dumps(tables)
+    except ValueError as error:
+        # Python writes no numbers of thousands of digits.
+        raise SchemaFault(f"a number is too long: {error}.") from error
+    except TypeError:
+        text = ""
+    for location in _dates(tables):
+        raise SchemaFault(f"{_place(location)}: no key takes a date or a time.", location)
+    try:
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
         raise SchemaFault(_sentence(model, first), first["loc"]) from error
+
+
+def _dates(value: object, location: Location = ()) -> Iterator[Location]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _dates(inner, (*location, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _dates(inner, (*location, number))
+    elif isinstance(value, date | time):
+        yield location
 
 
 def _sentence(model: type[BaseModel], fault: ErrorDetails) -> str:

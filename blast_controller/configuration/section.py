@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, ip_address
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from blast_transport.base.endpoint import Endpoint, parse_endpoint
 
 
 def _text(value: object) -> object:
@@ -15,9 +18,22 @@ def _text(value: object) -> object:
     return value
 
 
+def _unicast(address: IPv4Address) -> IPv4Address:
+    if address.is_multicast or address.is_reserved or address.is_unspecified:
+        raise ValueError("must be the address of one host")
+    return address
+
+
+def _path(value: object) -> object:
+    if isinstance(value, str) and (not value or "\0" in value):
+        raise ValueError("must be the path of a file, without NUL characters")
+    return value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
 Milliseconds = Annotated[float, Field(gt=0)]
-Ip = Annotated[IPv4Address, BeforeValidator(_text)]
+Ip = Annotated[IPv4Address, BeforeValidator(_text), AfterValidator(_unicast)]
+File = Annotated[Path, BeforeValidator(_path)]
 IpNetwork = Annotated[IPv4Network, BeforeValidator(_text)]
 
 
@@ -27,11 +43,16 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+def endpoint_of(address: str) -> Endpoint:
+    """Return the host and port of HOST:PORT, where 0 is any free port. Raises ValueError."""
+    return parse_endpoint(address, lowest_port=0)
+
+
 def _address(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError('must be "ADDRESS:PORT"')
-    return text
+    try:
+        return str(endpoint_of(text))
+    except ValueError:
+        raise ValueError('must be "HOST:PORT" or "[IPv6]:PORT"') from None
 
 
 Address = Annotated[str, AfterValidator(_address)]
@@ -39,8 +60,4 @@ Address = Annotated[str, AfterValidator(_address)]
 
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches HOST:PORT."""
-    host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return endpoint_of(address).is_loopback

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from blast_controller.configuration.section import Milliseconds, Section
+from blast_controller.configuration.section import File, Milliseconds, Section
 
 _Text = Annotated[str, Field(min_length=1)]
 
@@ -17,10 +16,10 @@ class SshSection(Section):
     """As whom we log in, what the switch proves itself by, and where TL1 is spoken."""
 
     user: _Text
-    password_file: Path | None = None
-    private_key: Path | None = None
-    host_key: Path | None = None
-    known_hosts: Path | None = None
+    password_file: File | None = None
+    private_key: File | None = None
+    host_key: File | None = None
+    known_hosts: File | None = None
     subsystem: _Text | None = None
     command: _Text | None = None
     terminal: bool = False

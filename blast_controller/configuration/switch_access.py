@@ -9,17 +9,12 @@ from typing import TypeVar
 from blast_controller.configuration.access_files import read_secret
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.reading import read
+from blast_transport.base.endpoint import parse_endpoint
 from blast_transport.base.extras import NotInstalled, require
 from tl1_driver.errors import InvalidSetting
 from tl1_driver.ways import Tcp, Way
 
 T = TypeVar("T")
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of ADDRESS:PORT, which has been checked."""
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def read_password(section: OpticalSwitchSection) -> str:
@@ -46,7 +41,7 @@ def read_way(section: OpticalSwitchSection) -> Way:
 
     trusted = ssh.host_key or ssh.known_hosts
     assert trusted is not None, "what was read was checked"
-    host, port = host_and_port(section.address)
+    host, port = parse_endpoint(section.address)
     make = host_keys if ssh.host_key is not None else lambda text: known_host_keys(text, host, port)
     password = "" if ssh.password_file is None else read_secret(ssh.password_file).strip()
     if ssh.password_file is not None and not password:

@@ -18,6 +18,8 @@ exit status 0, 1 when it failed or cannot listen, 2 for a wrong configuration.
 # ruff: noqa: I001 - the framework comes first: under ryu it patches the standard library
 from __future__ import annotations
 
+from blast_transport.base.endpoint import Endpoint, parse_endpoint
+
 from blast_controller.core.model.identifiers import DatapathId
 
 from blast_controller.openflow import framework as _patched_first  # noqa: F401
@@ -55,6 +57,7 @@ class Configuration:
     step_timeout: float = 2.0
     echo_interval: float = 3.0
     echo_unanswered: int = 5
+    handshake_timeout: float = 10.0
     generation: int | None = 0
     tls: TlsSettings | None = None
     certificates: dict[DatapathId, str] | None = None
@@ -131,7 +134,7 @@ def _driver(listen: tuple[str, int], configuration: Configuration) -> OpenFlowDr
         _report,
         _end_process,
         configuration.step_timeout,
-        EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
+        EchoProbe(configuration.echo_interval, configuration.echo_unanswered, configuration.handshake_timeout),
         configuration.generation,
         configuration.tls,
         configuration.certificates,
@@ -187,11 +190,11 @@ def _end_process(_: BaseException) -> None:
     os._exit(1)
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not ADDRESS:PORT")
-    return host, int(port)
+def _address(text: str) -> Endpoint:
+    try:
+        return parse_endpoint(text, lowest_port=0)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 if __name__ == "__main__":

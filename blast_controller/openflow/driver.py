@@ -18,7 +18,7 @@ from blast_controller.openflow.framework import Fatal, ending_the_process
 from blast_controller.openflow.messages import encode
 from blast_controller.openflow.probe import MOST_BYTES
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.server import EchoProbe, Server
+from blast_controller.openflow.server import Connection, EchoProbe, Server
 from blast_controller.openflow.steps import Steps
 from blast_controller.openflow.vocabulary import (
     Command,
@@ -26,6 +26,7 @@ from blast_controller.openflow.vocabulary import (
     Effect,
     Event,
     Follow,
+    HandshakeFailed,
     HangUp,
     Input,
     Lead,
@@ -65,6 +66,7 @@ class OpenFlowDriver:
         another controller leads; ToRs are connected, and nothing is written to them, until `lead`.
     tls : ToRs connect by TLS and nothing else; None: by plain TCP.
     certificates : for each datapath the name that its certificate must bear (common or DNS name); None: any will do.
+    strangers : connections that may be open beside those of the ToRs.
 
     Raises ValueError for a group network or a generation that is none, OSError if the address cannot be listened on,
     BadTlsFile if a certificate or key cannot be used.
@@ -83,6 +85,7 @@ class OpenFlowDriver:
         generation: int | None = 0,
         tls: TlsSettings | None = None,
         certificates: Mapping[DatapathId, str] | None = None,
+        strangers: int = STRANGERS,
     ) -> None:
         self._settings, self._step_timeout = settings, step_timeout
         terms = None if generation is None else self._terms(settings, generation)
@@ -92,7 +95,8 @@ class OpenFlowDriver:
         self._inbox: deque[Input] = deque()
         self._at_work = self._stopped = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._server = Server(listen, fatal, probe, tls, STRANGERS + 2 * len(optical_ports))
+        self._server = Server(listen, fatal, probe, tls, strangers + 2 * len(optical_ports))
+        self._server.stalled = self._stalled
 
     @property
     def port(self) -> int:
@@ -173,6 +177,10 @@ class OpenFlowDriver:
             LOG.warning("ignored datapath %016x: no rack in the configuration names it", happened.datapath)
         self._inbox.append(happened)
         self._empty()
+
+    def _stalled(self, connection: Connection, reason: str) -> None:
+        if connection.id is not None:
+            self._heard(HandshakeFailed(connection, connection.id, connection.names, reason))
 
     def _empty(self) -> None:
         self._turn(())

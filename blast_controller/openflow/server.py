@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +11,9 @@ from dataclasses import dataclass
 
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
+    HANDSHAKE_DISPATCHER,
     HEADER,
+    MAIN_DISPATCHER,
     Application,
     Applications,
     Datapath,
@@ -24,6 +25,7 @@ from blast_controller.openflow.screening import is_readable
 from blast_controller.serving.listener import Door, Listener
 from blast_controller.serving.places import Places
 from blast_controller.serving.tls import TlsSettings, certificate_names
+from blast_transport.base.endpoint import listen_on
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -35,10 +37,14 @@ MOST_OF_STRANGERS = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class EchoProbe:
-    """A switch that leaves `unanswered` echo requests unanswered, one every `interval` seconds, counts as dead."""
+    """A switch that leaves `unanswered` echo requests unanswered, one every `interval` seconds, counts as dead.
+
+    So does one that answers them and has not completed the handshake `handshake` seconds after it connected.
+    """
 
     interval: float = 3.0
     unanswered: int = 5
+    handshake: float = 10.0
 
 
 class _NoSocket:
@@ -65,10 +71,11 @@ class Connection(Datapath):  # type: ignore[misc]
         self._probe = probe
         self._unread = bytearray()
 
-    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Say hello, and begin to ask whether the switch is still there."""
+    def begin(self, loop: asyncio.AbstractEventLoop, stalled: Callable[[Connection, str], None]) -> None:
+        """Say hello, and begin to ask whether the switch is still there; `stalled` if it is, and gets no further."""
         self.send_msg(self.ofproto_parser.OFPHello(self))
         self._ask(loop)
+        loop.call_later(self._probe.handshake, self._check_handshake, stalled)
 
     def transmit(self, messages: bytes) -> bool:
         """Send whole OpenFlow messages; False if the connection is closing."""
@@ -109,6 +116,17 @@ class Connection(Datapath):  # type: ignore[misc]
         self.close()
         self._stream.abort()
 
+    def _check_handshake(self, stalled: Callable[[Connection, str], None]) -> None:
+        if self.state in (MAIN_DISPATCHER, DEAD_DISPATCHER):
+            return
+        missing = (
+            "HELLO" if self.state == HANDSHAKE_DISPATCHER else "FEATURES_REPLY" if self.id is None else "PORT_DESC"
+        )
+        reason = f"it sent no {missing} within {self._probe.handshake:g} s after it connected"
+        LOG.warning("closed the connection from %s: %s", self.address, reason)
+        stalled(self, reason)
+        self.hang_up()
+
     def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
         if self.state == DEAD_DISPATCHER:
             return
@@ -134,7 +152,7 @@ class _Stream(asyncio.Protocol):
         with ending_the_process(self._server.fatal):
             self._connection = Connection(transport, self._server.probe)
             self._server.welcome(self._connection)
-            self._connection.begin(self._server.loop)
+            self._connection.begin(self._server.loop, self._server.stalled)
 
     def data_received(self, data: bytes) -> None:
         assert self._connection
@@ -175,10 +193,12 @@ class Server:
     ) -> None:
         self.fatal = fatal
         self.probe = probe or EchoProbe()
+        self.stalled: Callable[[Connection, str], None] = lambda connection, reason: None
+        """Called with a connection that is closed because it did not complete the handshake, and why."""
         self.connections: set[Connection] = set()
         self._strangers: Places[Connection] = Places(strangers, strangers)
         self._listening = Listener(Door(lambda: _Stream(self), _handshake_failed, strangers, strangers), tls)
-        self._listener = socket.create_server(listen, backlog=BACKLOG)
+        self._listener = listen_on(*listen, BACKLOG)
         self.port: int = self._listener.getsockname()[1]
         self.loop = asyncio.new_event_loop()
         self._applications: Applications | None = None

@@ -36,6 +36,7 @@ from blast_controller.openflow.vocabulary import (
     DriverInput,
     Effect,
     Follow,
+    HandshakeFailed,
     Input,
     Lead,
     Lost,
@@ -115,6 +116,10 @@ class Steps:
         match happened:
             case Connected():
                 effects = self._connected(happened, now)
+            case HandshakeFailed(_, datapath, names, reason):
+                tor = self._tors.get(datapath)
+                is_ours = tor is not None and tor.is_proved_by(names) and datapath not in self._current
+                effects = [DeviceDown(datapath, reason)] if is_ours else []
             case Follow(generation):
                 self._leader, effects = generation, []
             case Lead(terms):
@@ -216,7 +221,7 @@ class Steps:
         match happened:
             case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
-            case Connected() | Command() | Read() | Probe() | Follow() | Lead() | Lost():
+            case Connected() | HandshakeFailed() | Command() | Read() | Probe() | Follow() | Lead() | Lost():
                 return effects
             case answer:
                 return effects + self._kept(session, session.answered(answer, now))

@@ -54,6 +54,16 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class HandshakeFailed:
+    """A connection of this ToR was closed before it could be used; `names` are those of its certificate."""
+
+    session: object
+    datapath: DatapathId
+    names: CertificateNames
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RoleAnswered:
     """The ToR answered the claim `xid`."""
 
@@ -186,7 +196,7 @@ class Lead:
 
 
 DriverInput = Command | Read | Probe | Follow | Lead
-Input = Connected | Lost | Answer | News | DriverInput
+Input = Connected | HandshakeFailed | Lost | Answer | News | DriverInput
 
 # ---------------------------------------------------------------------------------------------- messages to a ToR
 

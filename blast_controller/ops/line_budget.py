@@ -28,12 +28,12 @@ class _Bucket:
     lines: float
     at: float
 
-    def take(self, now: float, size: float, rate: float) -> bool:
+    def take(self, now: float, size: float, rate: float, cost: float) -> bool:
         self.lines = min(size, self.lines + max(0.0, now - self.at) * rate)
         self.at = now
-        if self.lines < 1:
+        if self.lines < cost:
             return False
-        self.lines -= 1
+        self.lines -= cost
         return True
 
 
@@ -45,12 +45,12 @@ class LineBudget:
     _left_out: dict[Source, tuple[float, int]] = field(default_factory=dict)
     """Since when, and how many lines."""
 
-    def allows(self, kind: str, party: str, now: float) -> bool:
-        """Whether a line may be written now; if not, it is counted."""
+    def allows(self, kind: str, party: str, now: float, cost: float = 1.0) -> bool:
+        """Whether a line, or what is as long as `cost` lines, may be written now; if not, it is counted as one."""
         sources = [((kind, party), 1.0)] if party else []
         for source, share in [*sources, ((kind, ""), ALL_PARTIES if party else 1.0)]:
             bucket = self._bucket(source, BURST * share, now)
-            if not bucket.take(now, BURST * share, PER_SECOND * share):
+            if not bucket.take(now, BURST * share, PER_SECOND * share, cost):
                 self._count(source, now)
                 return False
         return True

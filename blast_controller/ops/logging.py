@@ -28,6 +28,8 @@ _ADDRESS = re.compile(r"\[?([0-9A-Fa-f.:]{3,45}?)\]?:\d{1,5}")
 LONGEST_MESSAGE = 4_000
 """Characters; a peer may say more, and all of it would be written."""
 LONGEST_TRACEBACK = 20_000
+LINES_OF_TRACEBACK = 50.0
+"""As so many lines a traceback counts."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -110,7 +112,8 @@ class _Limited(logging.StreamHandler[TextIO]):
         """Write the line, if there is room for it. Called with the handler's lock held."""
         self.tell_left_out()
         always = record.levelno >= logging.CRITICAL or record.levelno <= logging.DEBUG
-        if always or self._budget.allows(_kind(record), _party(record), self._clock()):
+        cost = LINES_OF_TRACEBACK if record.exc_info else 1.0
+        if always or self._budget.allows(_kind(record), _party(record), self._clock(), cost):
             super().emit(record)
 
     def tell_left_out(self, all_of_it: bool = False) -> None:

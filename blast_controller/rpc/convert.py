@@ -26,6 +26,7 @@ from blast_controller.core.model.requests import (
 )
 from blast_controller.core.snapshot.facts import PartFacts, RequestFacts
 from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.rpc.connections.messages import Refusals
 from blast_controller.runtime.parked_future import ParkedFuture
 from blast_controller.runtime.runtime import Look
 
@@ -34,6 +35,14 @@ T = TypeVar("T")
 MOST_MARGINS = 500
 """In one grant, so that it stays well below the frame cap, too: of the leaves with the smallest margins."""
 LARGEST_I64 = (1 << 63) - 1
+
+
+def bad_text(field: str, sentence: str) -> ttypes.Rejected:
+    """The refusal of a text that is not UTF-8."""
+    return ttypes.Rejected("bad_key" if field == "key" else "bad_text", sentence)
+
+
+REFUSALS = Refusals(ttypes.Denied, bad_text)
 
 # ------------------------------------------------------------------------------------------------ from Thrift
 

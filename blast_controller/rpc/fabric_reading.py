@@ -123,6 +123,7 @@ def _rack(snapshot: Snapshot, rack: Rack) -> ttypes.RackStatus:
         hosts=[host.name for host in hosts],
         accessBitsPerSecond=limited or None,
         uplinkBitsPerSecond=None if rack.uplink_rate is None else round(rack.uplink_rate),
+        addresses={host.name: host.ip for host in hosts},
     )
 
 

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Coroutine
 from typing import TypeVar
 
+from blast_transport.base.endpoint import listen_on
+
 T = TypeVar("T")
 
 
@@ -47,8 +49,8 @@ class LoopThread:
 async def listening_socket(host: str, port: int, backlog: int = 128) -> socket.socket:
     """A socket that listens there (`port` 0: at a free one). Raises OSError when the address cannot be had."""
     loop = asyncio.get_running_loop()
-    family, _, _, _, address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-    return socket.create_server(address[:2], family=family, backlog=backlog)
+    address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4]
+    return listen_on(str(address[0]), int(address[1]), backlog)
 
 
 def address_of(listening: socket.socket) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
+from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.errors import DemoError
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.session import Answered, Failed, Session
@@ -18,10 +19,10 @@ class Tl1Probe:
     """A TL1 session of its own at `address:port`. Raises `DemoError`."""
 
     def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
+        host, port = parse_endpoint(address)
         self._session = Session(_DIALECT.deadlines, _DIALECT.wire)
         try:
-            self._socket = socket.create_connection((host, int(port)), _PATIENCE_SECONDS)
+            self._socket = socket.create_connection((host, port), _PATIENCE_SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as refusal:
             raise DemoError(f"the optical switch at {address} takes no TL1 session of ours: {refusal}") from refusal

@@ -442,7 +442,8 @@ IS_SLAVE = struct.pack("!HH", 1, 10)
 class FakeSwitch:
     """An OpenFlow 1.3 switch that does the handshake and answers as a test wants, or not at all.
 
-    `rules` are the ofp_flow_stats that it reports, `foreign` how many more it has.
+    `rules` are the ofp_flow_stats that it reports, `foreign` how many more it has; messages of the
+    kind `ignores` are not answered.
     """
 
     def __init__(
@@ -454,8 +455,9 @@ class FakeSwitch:
         foreign: int = 0,
         role_error: bytes | None = None,
         tls: ssl.SSLContext | None = None,
+        ignores: int | None = None,
     ) -> None:
-        self.datapath, self.answers_echo = datapath, answers_echo
+        self.datapath, self.answers_echo, self.ignores = datapath, answers_echo, ignores
         self.rules, self.foreign, self.role_error = rules, foreign, role_error
         self.generation: int | None = None
         self.stream = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
@@ -478,6 +480,8 @@ class FakeSwitch:
         while True:
             kind, xid, body = self._receive()
             match kind:
+                case self.ignores:
+                    pass
                 case 5:
                     self.send(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.datapath, 0, 254, 0, 0, 0))
                 case 18:

@@ -108,7 +108,7 @@ def bench() -> Iterator[Bench]:
 @pytest.fixture
 def light_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transfers that wait for their light, however late a busy machine grants it."""
-    monkeypatch.setattr(delivery, "GRANT_SECONDS", HANGING)
+    monkeypatch.setattr(delivery, "grant_seconds", lambda size: HANGING)
 
 
 @pytest.mark.usefixtures("light_first")

@@ -156,6 +156,24 @@ def test_a_second_connection_does_not_take_a_tor_over(patient: ControllerProcess
         patient.expect_none(event="DeviceDown", device=tor)
 
 
+@pytest.mark.parametrize(("ignores", "missing"), [(5, "FEATURES_REPLY"), (18, "PORT_DESC")])
+def test_tor_that_stalls_in_the_handshake_is_closed_for_its_own_reason(
+    ignores: int, missing: str, tmp_path: Path
+) -> None:
+    """Its signs of life do not help it. Who it is we know from its features."""
+    with controller("os-ken", tmp_path, {1: [9]}, handshake_timeout=1.0) as own:
+        with FakeSwitch(own.port, 1) as switch:
+            _up(own, switch)
+        assert own.expect(event="DeviceDown", device=1)["reason"] == "its connection was closed"
+        with FakeSwitch(own.port, 1, ignores=ignores) as switch:
+            switch.until_closed()
+        if missing == "PORT_DESC":
+            assert f"it sent no {missing} within 1 s" in own.expect(event="DeviceDown", device=1)["reason"]
+        assert f"it sent no {missing} within 1 s" in own.logged()[-1]
+        with FakeSwitch(own.port, 1) as switch:
+            _up(own, switch)
+
+
 NONSENSE = [
     b"GET / HTTP/1.1\r\n\r\n",
     b"\x04\x00\x00\x00" * 4,  # length 0

@@ -76,11 +76,11 @@ class Controller:
         self.allow((self.user, Identity("physics", Role.USER)), (self.operator, Identity("default", Role.OPERATOR)))
 
     @contextlib.contextmanager
-    def running(self, text: str) -> Iterator[Controller]:
-        """Run with this configuration until the end of the block."""
+    def running(self, text: str, *wrapper: str) -> Iterator[Controller]:
+        """Run with this configuration, by a wrapper if there is one, until the end of the block."""
         self.config.write_text(text)
         with self.log.open("w") as log:
-            command = [BLAST, "controller", "run", "--config", str(self.config)]
+            command = [*wrapper, BLAST, "controller", "run", "--config", str(self.config)]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert self.process.stdout is not None
@@ -243,6 +243,23 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_strangers_leave_descriptors_to_known_clients(tmp_path: Path) -> None:
+    controller = Controller(tmp_path)
+    with (
+        controller.running(FABRIC + controller.access, "prlimit", "--nofile=256:256"),
+        contextlib.ExitStack() as crowd,
+    ):
+        for _ in range(300):
+            crowd.enter_context(controller.connect())
+        port = int(controller.openflow.rpartition(":")[2])
+        for _ in range(100):
+            crowd.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+        with controller.client(controller.operator) as client:
+            assert client.fabric().racks
+        assert len(list(Path(f"/proc/{controller.process.pid}/fd").iterdir())) < 240
 
 
 def frame(method: str, *arguments: object) -> bytes:

@@ -199,7 +199,9 @@ class MemoryController:
             (r.number for r in self.requests.values() if r.state == PartState.ACTIVE and name in r.racks), None
         )
         port = OpticalPortStatus(1, "ocs", number, number, owner, self.unusable.get(f"port:{name}/1"))
-        return RackStatus(name, f"{number:016x}", True, [port], [h for h, rack in self.hosts.items() if rack == name])
+        hosts = [host for host, rack in self.hosts.items() if rack == name]
+        addresses = dict.fromkeys(hosts, "127.0.0.1")
+        return RackStatus(name, f"{number:016x}", True, [port], hosts, addresses=addresses)
 
 
 class _Request:

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from blast_api import ttypes
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of, new_token
 from blast_controller.rpc.connections.framed_server import Security
+from blast_controller.rpc.convert import REFUSALS
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving import tls
 from tests.support.certificates import Authority
@@ -71,7 +71,7 @@ def main() -> None:
         def serve(policy: AccessPolicy, tls_settings: tls.TlsSettings | None = None) -> str:
             """Serve the core to clients of whom this is asked; return the address."""
             gate = Gate(policy, ROLES)
-            options = {"too_many_waits": ttypes.Denied, "security": Security(gate, tls_settings)}
+            options = {"refusals": REFUSALS, "security": Security(gate, tls_settings)}
             _, host, port = stack.enter_context(serving(lab.make_handler(gate), **options))
             return f"{host}:{port}"
 

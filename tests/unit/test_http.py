@@ -17,7 +17,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from blast_controller.core.model.events import DeviceDown, FinishAsked, RequestSubmitted
 from blast_controller.core.model.requests import MulticastRequest, TransferReport
 from blast_controller.ops.http import protocol as http_protocol
-from blast_controller.ops.http.server import MOST_SILENT_PER_HOST
+from blast_controller.ops.http.crowd import (
+    ACCOUNT_RATE,
+    FOR_OPERATORS,
+    GUEST_RATE,
+    MAX_GUESTS_PER_HOST,
+    MAX_KNOWN,
+    MAX_PER_ACCOUNT,
+    Crowd,
+    Crowded,
+)
+from blast_controller.ops.http.sessions import MAX_PER_TOKEN, MOST_SESSIONS, Sessions
 from blast_controller.ops.metering import MOST_CODES, Metering
 from blast_controller.ops.metrics import Metrics
 from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
@@ -260,9 +270,87 @@ def test_who_is_silent_goes(served, monkeypatch):
 
 def test_a_crowd_of_silent_ones_keeps_nobody_out(served):
     with contextlib.ExitStack() as stack:
-        for _ in range(3 * MOST_SILENT_PER_HOST):
+        for _ in range(3 * MAX_GUESTS_PER_HOST):
             stack.enter_context(connect(served))
         assert get(served, "/livez").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/livez"])
+def test_clients_that_read_no_answer_keep_no_other_out(served, path):
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(connect(served)) for _ in range(254)]
+        for connection in crowd:
+            with contextlib.suppress(OSError):
+                connection.sendall(request * 20)
+        for probe in ("/livez", "/metrics"):
+            assert get(served, probe).status_code == 200
+        assert len(served.server._state.connections) <= MAX_GUESTS_PER_HOST + 3
+
+
+def test_an_answer_that_is_not_read_is_given_up(served, monkeypatch):
+    monkeypatch.setattr(http_protocol, "SECONDS_TO_READ", 0.1)
+    request = b"GET /static/picture/geometry.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connect(served) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with contextlib.suppress(OSError):
+            while True:
+                connection.sendall(request)
+    eventually(lambda: not served.server._state.connections, "the connection to be given up")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [(b"Host: localhost\r\nOrigin: http://[", b"403"), (b"Host: [", b"421"), (b"Host: localhost:99999999", b"200")],
+)
+def test_addresses_in_headers_that_are_none_are_refused(served, head, status):
+    method = b"DELETE" if b"Origin" in head else b"GET"
+    with connect(served) as connection:
+        connection.sendall(method + b" /session HTTP/1.1\r\n" + head + b"\r\n\r\n")
+        assert connection.recv(1000).split(b" ")[1] == status
+
+
+def test_connections_of_an_account_and_those_for_operators_are_bounded():
+    crowd = Crowd(lambda: 0.0)
+    for _ in range(MAX_PER_ACCOUNT):
+        crowd.enter("viewer", is_operator=False)
+    with pytest.raises(Crowded, match=f"You have {MAX_PER_ACCOUNT} connections"):
+        crowd.enter("viewer", is_operator=False)
+    for number in range(MAX_KNOWN - FOR_OPERATORS - MAX_PER_ACCOUNT):
+        crowd.enter(number, is_operator=False)
+    with pytest.raises(Crowded, match="come later"):
+        crowd.enter("another", is_operator=False)
+    crowd.enter("operator", is_operator=True)
+    crowd.leave("viewer")
+    crowd.leave("operator")
+    crowd.enter("another", is_operator=False)
+
+
+def test_requests_of_an_account_and_of_a_host_have_a_rate():
+    now = [0.0]
+    crowd = Crowd(lambda: now[0])
+    for wait, rate in ((crowd.account_wait, ACCOUNT_RATE), (crowd.guest_wait, GUEST_RATE)):
+        assert [wait("flood") for _ in range(rate.burst)] == [0.0] * rate.burst
+        assert 0 < wait("flood") <= 1 / rate.per_second
+        assert wait("another") == 0.0
+        now[0] += 1.0
+        assert wait("flood") == 0.0
+
+
+def test_logins_of_one_token_end_no_session_of_another():
+    sessions = Sessions(lambda: 0.0)
+    operator, _ = sessions.open(b"operator")
+    for number in range(2 * MOST_SESSIONS):
+        newest, _ = sessions.open(b"viewer")
+        sessions.open(str(number).encode())
+    assert sessions.find(operator) is None, "of as many tokens as there is room for, the oldest goes"
+    operator, _ = sessions.open(b"operator")
+    names = [sessions.open(b"viewer")[0] for _ in range(2 * MOST_SESSIONS)]
+    assert sessions.find(operator) is not None and sessions.find(names[-1]) is not None
+    assert sessions.find(newest) is None
+    alone = Sessions(lambda: 0.0)
+    names = [alone.open(b"viewer")[0] for _ in range(MAX_PER_TOKEN + 1)]
+    assert [alone.find(name) is not None for name in names] == [False] + [True] * MAX_PER_TOKEN
 
 
 def test_a_scrape_during_the_end_gets_an_answer_or_none(served):

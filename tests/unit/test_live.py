@@ -176,6 +176,28 @@ def test_so_many_pages_and_no_more(served, monkeypatch):
     )
 
 
+def test_pages_of_one_account_leave_room_for_others(served):
+    watchers, loop = served.watchers.broadcast, asyncio.new_event_loop()
+
+    async def fill() -> None:
+        for _ in range(broadcast.MAX_PAGES_PER_ACCOUNT):
+            watchers.open(None, "viewer", is_operator=False)
+        with pytest.raises(broadcast.TooManyPages, match="You have 16 pages"):
+            watchers.open(None, "viewer", is_operator=False)
+        others = broadcast.MOST_PAGES - broadcast.PAGES_FOR_OPERATORS - broadcast.MAX_PAGES_PER_ACCOUNT
+        for number in range(others):
+            watchers.open(None, number, is_operator=False)
+        with pytest.raises(broadcast.TooManyPages, match="56 pages"):
+            watchers.open(None, "another", is_operator=False)
+        watchers.open(None, "operator", is_operator=True)
+
+    try:
+        loop.run_until_complete(fill())
+    finally:
+        loop.close()
+        watchers._listeners.clear()
+
+
 def test_nothing_is_encoded_while_nobody_looks(served, monkeypatch):
     submit(served)
     assert served.watchers.broadcast._changes == broadcast.NOTHING
@@ -335,12 +357,16 @@ def test_a_script_with_a_token_acts_without_a_session(guarded):
         ("quarantine", {"element": "port:r2/50"}, 400, "Give reason"),
         ("quarantine", {"element": "x" * 400, "reason": "dirty"}, 400, "Give element"),
         ("quarantine", {"element": "port:nowhere", "reason": "dirty"}, 409, "port:nowhere"),
+        ("quarantine", {"element": "port:r2/50", "reason": "half a pair: \ud800"}, 400, "printable text"),
+        ("quarantine", {"element": "port:r2/50", "reason": "two\nlines"}, 400, "printable text"),
+        ("withdraw", {"tenant": "default", "key": "\udfff"}, 400, "printable text"),
         ("withdraw", {"tenant": "default", "key": "unknown"}, 404, "unknown"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(guarded, name, given, status, words):
     csrf = guarded.log_in("operator-token")
-    answer = guarded.client.post(f"/actions/{name}", json=given, headers={"X-Blast-Csrf": csrf})
+    headers = {"X-Blast-Csrf": csrf, "Content-Type": "application/json"}
+    answer = guarded.client.post(f"/actions/{name}", content=json.dumps(given), headers=headers)
     assert answer.status_code == status and words in answer.json()["sentence"], answer.text
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.ops.line_budget import ALL_PARTIES, BURST, MOST_PARTIES, PER_SECOND, TELL_EVERY, LineBudget
-from blast_controller.ops.logging import LONGEST_MESSAGE, LogOutput, fields
+from blast_controller.ops.logging import LINES_OF_TRACEBACK, LONGEST_MESSAGE, LogOutput, fields
 
 log = logging.getLogger("blast.test")
 
@@ -137,6 +137,16 @@ def test_a_burst_is_written_then_a_trickle_and_what_is_left_out_is_counted():
     assert list(budget.told(TELL_EVERY)) == [(("kind", "peer"), 1000 - BURST)]
     assert not list(budget.told(1e9)), "told once"
     assert sum(budget.allows("kind", "peer", 1.0) for _ in range(1000)) == PER_SECOND
+
+
+def test_a_traceback_counts_as_many_lines():
+    stream = io.StringIO()
+    output = LogOutput(stream, lambda: 0.0)
+    error = ValueError("x" * 1000)
+    records = [logging.LogRecord("ours", logging.ERROR, "", 1, "failed", None, (ValueError, error, None))] * 1000
+    for record in records:
+        output._handler.handle(record)
+    assert stream.getvalue().count("failed") == BURST / LINES_OF_TRACEBACK
 
 
 def test_one_party_s_flood_leaves_the_others_their_lines():

@@ -19,11 +19,12 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import Blast, BlastOperator
-from blast_api.ttypes import Denied, Event, EventKind, MulticastRequest, NotYet, UnknownRequest
+from blast_api.ttypes import Denied, Event, EventKind, MulticastRequest, NotYet, Rejected
 from blast_controller.rpc.connections.connection import Connection, settle, settle_with_error
 from blast_controller.rpc.connections.dispatch import answer, deferred_reply
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
-from blast_controller.rpc.connections.messages import ServiceCodec
+from blast_controller.rpc.connections.messages import Refusals, ServiceCodec
+from blast_controller.rpc.convert import REFUSALS
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import HANGING, eventually
 
@@ -288,7 +289,7 @@ def test_a_future_that_the_handler_cancels_is_an_error_for_its_caller(parking):
 @pytest.mark.parametrize("limits", [ServerLimits(parked_per_connection=2), ServerLimits(parked=2)])
 def test_too_many_waits_are_refused_in_the_interface_s_own_words(limits):
     handler = Parking()
-    with serving(handler, limits=limits, too_many_waits=Denied) as (server, host, port), Wire(host, port) as wire:
+    with serving(handler, limits=limits, refusals=Refusals(Denied)) as (server, host, port), Wire(host, port) as wire:
         for key in "ab":
             wire.send("awaitEvent", key, 0, 1000)
         with pytest.raises(Denied, match="no more"):
@@ -411,14 +412,6 @@ def test_malformed_input_ends_its_own_connection_only(parking, name, caplog):
     assert "closed:" in caplog.text
 
 
-def test_bad_utf8_in_a_string_is_replaced_and_answered():
-    with serving(MemoryController()) as (_, host, port), Wire(host, port) as wire:
-        wire.socket.sendall(message(b"\x0b\x00\x01" + string(b"\xff\xfe") + b"\x00", b"status"))
-        with pytest.raises(UnknownRequest) as unknown:
-            wire.result("status", wire.receive())
-        assert unknown.value.key == "��"
-
-
 def test_a_client_that_leaves_in_the_middle_of_a_frame():
     with serving(MemoryController()) as (server, host, port):
         with Wire(host, port) as wire:
@@ -520,6 +513,35 @@ class Oneway:
         return Future() if text == "later" else None
 
     def disconnected(self, connection): ...
+
+
+@pytest.mark.parametrize("method", [b"status", b"ping", b"no_such_method"])
+def test_call_sent_as_oneway_gets_no_reply(method):
+    """The client would read it as the reply to its next call."""
+    arguments = b"\x0b\x00\x01" + string(b"unknown") if method == b"status" else b""
+    body = b"\x80\x01\x00\x04" + string(method) + bytes(4) + arguments + b"\x00"
+    assert answer(ServiceCodec(BlastOperator), MemoryController(), Connection(1, "test"), body) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (("submit", MulticastRequest("job?", "h11", ["h21"], 1)), (Rejected, "bad_key")),
+        (("submit", MulticastRequest("k", "h11", ["h21", "h?"], 1)), (Rejected, "bad_text")),
+        (("submit", MulticastRequest("k", "h?", ["h21"], 1)), (Rejected, "bad_text")),
+        (("withdraw", "job?"), (Rejected, "bad_key")),
+        (("status", "job?"), (TApplicationException, "not UTF-8")),
+        (("login", "token?"), (TApplicationException, "not UTF-8")),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_text_that_is_not_utf8_is_rejected(call, error):
+    """Thrift decodes every wrong byte as the same character: two keys would become one request."""
+    with serving(MemoryController(), refusals=REFUSALS) as (_, host, port), Wire(host, port) as wire:
+        wire.socket.sendall(wire.frame(*call).replace(b"?", b"\xff"))
+        with pytest.raises(error[0]) as caught:
+            wire.result(call[0], wire.receive())
+        assert error[1] in repr(caught.value) + str(caught.value)
 
 
 def test_oneway_calls_are_carried_out_and_never_answered(monkeypatch, caplog):

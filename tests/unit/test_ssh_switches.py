@@ -18,7 +18,7 @@ from blast_controller.configuration.config import Config, ConfigError, OpticalSw
 from blast_controller.configuration.reading import parse
 from blast_controller.configuration.reload import plan_reload
 from blast_controller.configuration.ssh import SshSection
-from blast_controller.configuration.switch_access import check_switch_files, host_and_port, read_way
+from blast_controller.configuration.switch_access import check_switch_files, read_way
 from blast_transport.base.extras import how_to_install
 from tests.support.tl1 import scripted
 from tests.unit.test_access_config import RACK
@@ -209,7 +209,6 @@ def test_check_reads_the_password_of_tl1_too() -> None:
     changed = SWITCH + 'user = "u"\npassword_file = "/nowhere/password"\n' + RACK
     with pytest.raises(ConfigError, match="/nowhere/password cannot be read"):
         check_switch_files(parse(changed))
-    assert host_and_port("[2001:db8::1]:22") == ("2001:db8::1", 22)
 
 
 def test_without_asyncssh_it_says_what_to_install(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,9 +278,14 @@ def test_polatis_that_does_not_tell_its_size(size: list[str]) -> None:
 
 def test_polatis_that_lost_a_patch_or_took_the_order_for_the_other() -> None:
     with pytest.raises(PartlyDone, match="2 to 6"):
-        drive(POLATIS.connect(PAIR), [(), (), ['"1,13"']])
+        drive(POLATIS.connect(PAIR), [(), (), *[['"1,13"']] * 6])
     with pytest.raises(PartlyDone, match="1 to 5"):
-        drive(POLATIS.connect(PAIR[:1]), [(), ['"5,9"']])
+        drive(POLATIS.connect(PAIR[:1]), [(), *[['"5,9"']] * 6])
+
+
+def test_polatis_whose_list_lags_behind_its_confirmation_is_read_again() -> None:
+    _, steps = drive(POLATIS.connect(PAIR), [(), (), [], ['"2,14"'], ['"1,13"', '"2,14"']])
+    assert [type(step).__name__ for step in steps] == ["Command"] * 3 + ["Pause", "Command"] * 2
 
 
 def test_polatis_removes_nothing_if_another_patch_would_go() -> None:

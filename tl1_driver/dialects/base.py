@@ -25,8 +25,10 @@ _LONGEST_CTAG = "9" * 9
 
 @dataclass(frozen=True)
 class Dialect(ABC):
-    """One vendor's TL1. `port` is the TCP port, `keepalive` the seconds of silence after which to ask for a sign.
+    """One vendor's TL1.
 
+    `port` is the TCP port, `keepalive` the seconds of silence after which to ask for a sign of life, `settling` the
+    seconds for which the switch's list may lack a change that the switch has confirmed.
     `light_check` is when to look for light at the leaves of a tree where nobody has said otherwise: `before_grant` with
     switches that measure power at every port, `off` where monitors are an option that a unit may lack.
 
@@ -39,6 +41,7 @@ class Dialect(ABC):
     wire: Wire = field(default_factory=Wire)
     deadlines: Deadlines = field(default_factory=Deadlines)
     keepalive: float = 60.0
+    settling: float = 1.5
     light_check: LightCheckTime = "off"
 
     @abstractmethod

@@ -16,7 +16,7 @@ from tl1_driver.dialects.base import Dialect, LightCheckTime, power
 from tl1_driver.errors import InvalidCommand, MalformedAnswer, PartlyDone, Withheld
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters, quote, unquote
-from tl1_driver.procedure import Procedure, all_confirmed, answer, rows
+from tl1_driver.procedure import Procedure, all_confirmed, answer, rows, settled
 
 _SIZE = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
 _PATCH = re.compile(r"([0-9]{1,5})\s*,\s*([0-9]{1,5})")
@@ -64,10 +64,10 @@ class Polatis(Dialect):
         return replace(self, inputs=int(found[1]), outputs=int(found[2]), tid=self.tid or size.sid)
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """`ENT-PATCH::in,out:ctag;` for each circuit, then the list. Raises `PartlyDone` if one is not in it."""
+        """`ENT-PATCH::in,out:ctag;` for each circuit, then the list until all are in it. Raises `PartlyDone`."""
         yield from all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
-        present = {state.circuit for state in (yield from self.circuits())}
-        if missing := [circuit for circuit in circuits if circuit not in present]:
+        listed = yield from settled(self.circuits, lambda found: _missing(circuits, found) == [], self.settling)
+        if missing := _missing(circuits, listed):
             raise PartlyDone("PRTL", f"the switch confirmed but does not list {_named(missing)}")
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
@@ -130,3 +130,8 @@ def _within(number: int, last: int) -> str:
 
 def _named(circuits: Sequence[Circuit]) -> str:
     return ", ".join(f"{circuit.input} to {circuit.output}" for circuit in circuits[:5])
+
+
+def _missing(circuits: Sequence[Circuit], listed: Sequence[CircuitState]) -> list[Circuit]:
+    present = {state.circuit for state in listed}
+    return [circuit for circuit in circuits if circuit not in present]

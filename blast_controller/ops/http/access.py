@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from blast_controller.ops.http.protocol import NAMES
+from blast_controller.ops.http.crowd import Crowded
+from blast_controller.ops.http.protocol import CONNECTION, NAMES, Protocol
 from blast_controller.ops.http.sessions import COOKIE, Session, Sessions, is_repeated
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.serving.places import host_of
 
 REST = 0.25
 """Seconds before a wrong token is refused."""
@@ -37,6 +39,11 @@ class Visitor:
     def within(self, session: Session) -> Visitor:
         """The same, in a session."""
         return replace(self, session=session)
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it may act."""
+        return self.identity.role >= Role.OPERATOR
 
     @property
     def proved(self) -> bool:
@@ -64,9 +71,22 @@ class HttpAccess:
         if bearer := scheme.lower() == "bearer":
             digest = await self.known_digest(token.strip())
         visitor = self._visitor(request, digest, session, bearer)
+        await self._admit(request, visitor)
         if visitor.identity.role < least:
             raise HTTPException(403, f"This is for the role {least.name.lower()}, and you are {visitor.identity}.")
         return visitor
+
+    async def _admit(self, request: Request, visitor: Visitor) -> None:
+        """Wait while the account asks too often. Raises HTTPException: 503 where it has too many connections."""
+        connection: Protocol | None = request.scope.get(CONNECTION)
+        if connection is None:
+            return
+        account = account_of(visitor, connection.address)
+        try:
+            connection.become(account, visitor.is_operator)
+        except Crowded as error:
+            raise HTTPException(503, str(error), {"Retry-After": "5", "Connection": "close"}) from None
+        await connection.wait(account)
 
     def _visitor(self, request: Request, digest: bytes | None, session: Session | None, bearer: bool) -> Visitor:
         policy, names = self._policy(), request.scope.get(NAMES, frozenset())
@@ -126,16 +146,30 @@ class HttpAccess:
 def refuse_foreign_page(request: Request) -> None:
     """Refuse what a page from elsewhere sends. Raises HTTPException."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
+    if origin is not None and _netloc(origin) != request.headers.get("host", "").lower():
         raise HTTPException(403, "This comes from a page of another site.")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise HTTPException(403, "This comes from a page of another site.")
 
 
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
+
+
+def account_of(visitor: Visitor, address: str) -> Hashable:
+    """Return what a visitor's connections, pages and sessions are counted by; without a proof that is its host."""
+    return visitor.digest or visitor.names or host_of(address)
+
+
 def _refuse_foreign_name(request: Request) -> None:
     """A page of somebody else's, whose name was made to mean this machine, asks in the name of whoever looks at it."""
-    name = request.url.hostname or ""
+    name = ""
     try:
+        # Not `request.url`: its parsing fails, too, and is not expected to.
+        name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
         ip_address(name)
     except ValueError:
         if name != "localhost":

@@ -61,15 +61,21 @@ async def sent(request: Request) -> dict[str, Any]:
 
 
 def text(given: dict[str, Any], name: str, longest: int = 1024) -> str:
-    """A text of what was given. Raises HTTPException."""
+    """A text of what was given. Raises HTTPException.
+
+    JSON can carry half of a surrogate pair, which is in no encoding, and a query string what is not UTF-8: neither is
+    printable, or only as U+FFFD.
+    """
     found = given.get(name)
     if not isinstance(found, str) or not 0 < len(found) <= longest:
         raise HTTPException(400, f"Give {name} as text, of at most {longest} characters.")
+    if not found.isprintable() or "\ufffd" in found:
+        raise HTTPException(400, f"Give {name} as printable text in UTF-8.")
     return found
 
 
 async def failed(request: Request, error: Exception) -> Response:
     """Our fault: told in a sentence, and to the log with all that is known."""
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    log.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     sentence = "The controller could not answer this, which is its own fault: its log says more."
     return JSONResponse({"sentence": sentence}, 500, HEADERS)

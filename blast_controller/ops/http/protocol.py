@@ -1,82 +1,145 @@
-"""One HTTP connection: uvicorn's, with a bound to how long it may be silent and with who is at its other end.
+"""One HTTP connection: uvicorn's, with bounds to its silence and to what it asks, and with who is at its other end.
 
-uvicorn gives a client that never finishes its request all the time of the world, and does not tell an application what
-certificate it has shown.
+uvicorn gives a client that never finishes its request, or never reads its answer, all the time of the world, and does
+not tell an application what certificate it has shown.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from blast_controller.serving.places import Places
+from blast_controller.ops.http.crowd import Crowd
+from blast_controller.serving.places import Places, host_of
 from blast_controller.serving.tls import certificate_names
 
 SECONDS_TO_ASK = 10.0
 """From the connection, or the last answer, to the end of the next request's head."""
+SECONDS_TO_READ = 10.0
+"""For which an answer may wait that the client does not read."""
+SECONDS_FOR_GUESTS = 20.0
+"""For any answer to a client without an account."""
 NAMES = "blast.certificate_names"
 """Where a scope tells what a verified client certificate says of its owner."""
+CONNECTION = "blast.connection"
+"""Where a scope has the `Protocol`."""
 
 
 class Protocol(H11Protocol):
-    """Made by the listener for each client; `places` are shared by all connections that have not sent a request."""
+    """Made by the listener for each client; `places` are shared by all connections without an account."""
 
-    def __init__(self, config: Config, state: ServerState, places: Places[Protocol]) -> None:
+    def __init__(self, config: Config, state: ServerState, places: Places[Protocol], crowd: Crowd) -> None:
         super().__init__(config, state, {}, asyncio.get_running_loop())
-        self._places = places
+        self._places, self._crowd = places, crowd
         self._names = certificate_names(None)
         self._application = self.app
         self.app = self._named
+        self._account: Hashable = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """It has a place until it has asked something, where it may be crowded out, and some seconds for that."""
+        """It has a guest's place, where it may be crowded out, and some seconds to ask."""
         super().connection_made(transport)
         self._names = certificate_names(transport.get_extra_info("peercert") or None)
-        address = self.client[0] if self.client else ""
-        crowded_out = self._places.enter(self, address)
+        crowded_out = self._places.enter(self, self.address)
         if crowded_out is not None:
             crowded_out.transport.abort()
-        self._set_deadline()
+        self._set_deadline(SECONDS_TO_ASK)
+
+    @property
+    def address(self) -> str:
+        """The client's address."""
+        return self.client[0] if self.client else ""
+
+    def become(self, account: Hashable, is_operator: bool) -> None:
+        """Count as this account's from now on, and not as a guest's. Raises Crowded."""
+        if self._account == account:
+            return
+        self._crowd.enter(account, is_operator)
+        self._leave_account()
+        self._account = account
+        self._places.leave(self)
+        if self._answering:
+            self._drop_deadline()
+
+    async def wait(self, account: Hashable) -> None:
+        """Wait until the account may ask, as often as it does."""
+        while wait := self._crowd.account_wait(account):
+            await asyncio.sleep(wait)
 
     def data_received(self, data: bytes) -> None:
         """A part of a request."""
+        was_answering = self._answering
         super().data_received(data)
-        if self._answering:
-            self._places.leave(self)
-            self._drop_deadline()
-        elif self._deadline is None:
-            self._set_deadline()
+        if self._answering and not was_answering:
+            if self._account is None:
+                self._set_deadline(SECONDS_FOR_GUESTS)
+            else:
+                self._drop_deadline()
+        elif self._deadline is None and not self._answering:
+            self._set_deadline(SECONDS_TO_ASK)
+
+    def pause_writing(self) -> None:
+        """The client reads less than it is sent."""
+        super().pause_writing()
+        if self._reading is None:
+            self._reading = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read what it was sent."""
+        super().resume_writing()
+        self._stop_reading_clock()
 
     def on_response_complete(self) -> None:
         """The next request has its time from here."""
         super().on_response_complete()
-        if not (self._answering or self.transport.is_closing()):
-            self._set_deadline()
+        if self.transport.is_closing():
+            return
+        if not self._answering:
+            self._set_deadline(SECONDS_TO_ASK)
+        elif self._account is None:
+            self._set_deadline(SECONDS_FOR_GUESTS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         super().connection_lost(exc)
         self._places.leave(self)
+        self._leave_account()
         self._drop_deadline()
+        self._stop_reading_clock()
+
+    def _leave_account(self) -> None:
+        if self._account is not None:
+            self._crowd.leave(self._account)
+            self._account = None
 
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _set_deadline(self) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         self._drop_deadline()
-        self._deadline = self.loop.call_later(SECONDS_TO_ASK, self.transport.abort)
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def _drop_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
+    def _stop_reading_clock(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
     async def _named(self, scope: Any, receive: Any, send: Any) -> None:
-        scope[NAMES] = self._names
+        scope[NAMES], scope[CONNECTION] = self._names, self
+        # What comes too often waits, on its own connection: an answer that refuses it would cost as much.
+        while self._account is None and (wait := self._crowd.guest_wait(host_of(self.address))):
+            await asyncio.sleep(wait)
         await self._application(scope, receive, send)

@@ -11,30 +11,32 @@ from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_GUESTS_PER_HOST, Crowd
 from blast_controller.ops.http.protocol import Protocol
-from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST, Door, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
 from blast_controller.serving.places import Places
 from blast_controller.serving.tls import TlsSettings
 
 _log = logging.getLogger(__name__)
 
-MOST_REQUESTS = 256
-"""Connections at which a further request is refused (503): an open page has one, and needs some more at first."""
-MOST_SILENT, MOST_SILENT_PER_HOST = 64, 32
 HEAD_BYTES = 16_384
 IDLE_SECONDS = 5.0
 GRACE = 1.0
 
 
 class HttpServer:
-    """`background` goes on beside it, on its loop. Raises BadTlsFile when a certificate or key cannot be used."""
+    """`background` goes on beside it, on its loop; `share` is that of `Descriptors`.
+
+    Raises BadTlsFile when a certificate or key cannot be used.
+    """
 
     def __init__(
         self,
         application: ASGIApp,
         tls: TlsSettings | None,
         background: Callable[[], Coroutine[None, None, None]] | None = None,
+        share: Callable[[int], int] = lambda bound: bound,
     ) -> None:
         self._background = background
         self._beside: asyncio.Task[None] | None = None
@@ -44,7 +46,6 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_REQUESTS,
             h11_max_incomplete_event_size=HEAD_BYTES,
             timeout_keep_alive=int(IDLE_SECONDS),
         )
@@ -52,8 +53,10 @@ class HttpServer:
         # What a client did wrong is no news; what we do wrong is told by the application itself.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._state = ServerState()
-        self._places: Places[Protocol] = Places(MOST_SILENT, MOST_SILENT_PER_HOST)
-        self._listener = Listener(Door(self._new_connection, _handshake_failed), tls)
+        self._places: Places[Protocol] = Places(share(MAX_GUESTS), share(MAX_GUESTS_PER_HOST))
+        self._crowd = Crowd(share=share)
+        handshakes = (share(HANDSHAKES), share(HANDSHAKES_PER_HOST))
+        self._listener = Listener(Door(self._new_connection, _handshake_failed, *handshakes), tls)
         self._io = LoopThread("http")
 
     def start(self, host: str, port: int) -> tuple[str, int]:
@@ -78,7 +81,7 @@ class HttpServer:
         return address_of(listening)
 
     def _new_connection(self) -> Protocol:
-        return Protocol(self._config, self._state, self._places)
+        return Protocol(self._config, self._state, self._places, self._crowd)
 
     async def _shut_down(self) -> None:
         await self._listener.close()

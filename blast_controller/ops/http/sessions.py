@@ -8,13 +8,13 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
 COOKIE = "blast_session"
-MOST_SESSIONS = 256
-"""Of which the one that was used longest ago gives way."""
+MOST_SESSIONS, MAX_PER_TOKEN = 256, 16
+"""Of all, and of one token; the one that was used longest ago gives way."""
 IDLE_SECONDS = 12 * 3600.0
 
 
@@ -37,11 +37,20 @@ class Sessions:
 
     def open(self, digest: bytes | None) -> tuple[str, Session]:
         """Begin a session: what the cookie says, and what it stands for."""
-        if len(self._sessions) >= MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        self._make_room(digest)
         name, session = secrets.token_urlsafe(32), Session(digest, secrets.token_urlsafe(32), self._now())
         self._sessions[name] = session
         return name, session
+
+    def _make_room(self, digest: bytes | None) -> None:
+        """End the session that was used longest ago: of the same token, or of the token with the most of them."""
+        of_token = Counter(session.digest for session in self._sessions.values())
+        crowded = digest
+        if of_token[digest] < MAX_PER_TOKEN:
+            if len(self._sessions) < MOST_SESSIONS:
+                return
+            crowded = max(of_token, key=of_token.__getitem__)
+        del self._sessions[next(name for name, session in self._sessions.items() if session.digest == crowded)]
 
     def find(self, name: str | None) -> Session | None:
         """The session of a cookie, if it is one and was used not too long ago."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from threading import Lock
 
 from blast_controller.core.observer import Observer
@@ -22,7 +22,8 @@ LINGER = 60.0
 once."""
 MOST_EVENTS = 128
 """That wait for one slow page; what comes then is left out, and all is told anew."""
-MOST_PAGES = 64
+MOST_PAGES, MAX_PAGES_PER_ACCOUNT, PAGES_FOR_OPERATORS = 64, 16, 8
+"""Open pages of all, of one account, and those of all that only operators may open."""
 
 Audience = str | None
 """The tenant to whose things a page is limited; None: it is shown all."""
@@ -35,8 +36,8 @@ class TooManyPages(Exception):
 class Listener:
     """One page. What it is sent waits here, and never in the way of others."""
 
-    def __init__(self, audience: Audience) -> None:
-        self.audience = audience
+    def __init__(self, audience: Audience, account: Hashable = None) -> None:
+        self.audience, self.account = audience, account
         self.needs_whole = True
         self.ended = False
         self._events: deque[bytes] = deque()
@@ -96,17 +97,20 @@ class Broadcast(Observer):
 
     # --------------------------------------------------------------------------------------------- on the loop
 
-    def open(self, audience: Audience) -> Listener:
+    def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> Listener:
         """A page is opened. Raises TooManyPages."""
-        if len(self._listeners) >= MOST_PAGES:
-            raise TooManyPages(f"{MOST_PAGES} pages are open already: close one.")
+        limit = MOST_PAGES if is_operator else MOST_PAGES - PAGES_FOR_OPERATORS
+        if len(self._listeners) >= limit:
+            raise TooManyPages(f"{limit} pages are open already: close one.")
+        if sum(listener.account == account for listener in self._listeners) >= MAX_PAGES_PER_ACCOUNT:
+            raise TooManyPages(f"You have {MAX_PAGES_PER_ACCOUNT} pages open already: close one.")
         self._loop = asyncio.get_running_loop()
         if not self._watched:
             # From here on changes are noted: none is missed between this and the first look.
             self._watched = True
             self._encoder = Encoder()
             self._encode(EVERYTHING)
-        listener = Listener(audience)
+        listener = Listener(audience, account)
         self._listeners.add(listener)
         return listener
 

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from blast_controller.ops.http.access import HttpAccess, Visitor, refuse_foreign_page
+from blast_controller.ops.http.access import HttpAccess, Visitor, account_of, refuse_foreign_page
 from blast_controller.ops.http.answers import Page, sent, text, with_headers
 from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
@@ -38,7 +37,7 @@ class LivePage:
     broadcast: Broadcast
     signs: Signs
     actions: Actions
-    picture: Callable[[], Mapping[str, Any]]
+    picture: Callable[[], bytes]
     release: str
     recording: Path | None = None
 
@@ -111,7 +110,7 @@ class _Routes:
         self._access.sessions.close(request.cookies.get(COOKIE))
         name, session = self._access.sessions.open(digest)
         response = JSONResponse(self._told(visitor.within(session)))
-        secure = request.url.scheme == "https"
+        secure = request.scope["scheme"] == "https"
         response.set_cookie(COOKIE, name, int(IDLE_SECONDS), secure=secure, httponly=True, samesite="strict")
         return response
 
@@ -145,13 +144,14 @@ class _Routes:
     async def picture(self, request: Request) -> Response:
         """Where everything stands in the picture."""
         await self._access.visitor(request)
-        return JSONResponse(await asyncio.to_thread(self._page.picture))
+        return Response(await asyncio.to_thread(self._page.picture), headers={"Content-Type": "application/json"})
 
     async def stream(self, request: Request) -> Response:
         """All there is, and then what changes."""
         visitor = await self._access.visitor(request)
         try:
-            listener = self._page.broadcast.open(visitor.identity.only_tenant)
+            account = account_of(visitor, request.client.host if request.client else "")
+            listener = self._page.broadcast.open(visitor.identity.only_tenant, account, visitor.is_operator)
         except TooManyPages as error:
             raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
         headers = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}

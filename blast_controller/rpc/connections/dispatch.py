@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from thrift.Thrift import TApplicationException
+from thrift.Thrift import TApplicationException, TMessageType
 
 from blast_controller.rpc.connections.connection import Connection, Guard, Handler, NoGuard
 from blast_controller.rpc.connections.errors import CallRefused, HandlerFault
@@ -46,9 +46,11 @@ def answer(
     try:
         call = codec.read_call(header, body)
     except CallRefused as refusal:
-        return Reply(codec.refused(header, refusal.kind, str(refusal)), "client")
+        is_one_way = header.kind == TMessageType.ONEWAY
+        return None if is_one_way else Reply(codec.refused(header, refusal.kind, str(refusal)), "client")
     try:
         guard.check(connection, call.method.name)
+        codec.check_texts(call)
         value = getattr(handler, call.method.name)(connection, *call.arguments)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises, its caller gets an answer
         return error_reply(codec, call, error)
@@ -68,6 +70,9 @@ def deferred_reply(codec: ServiceCodec, call: Call, future: Future[object]) -> R
 
 def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
     """The reply that carries an exception: declared ones as they are, others only as an internal error."""
+    if not call.wants_reply:
+        logged(call.method.name, error)
+        return None
     try:
         frame = codec.raised(call, error)
     except HandlerFault as fault:
@@ -76,7 +81,7 @@ def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | No
 
 
 def _value_reply(codec: ServiceCodec, call: Call, value: object) -> Reply | None:
-    if call.method.result is None:
+    if not call.wants_reply:
         return None
     try:
         return Reply(codec.returned(call, value))
@@ -86,7 +91,5 @@ def _value_reply(codec: ServiceCodec, call: Call, value: object) -> Reply | None
 
 def _internal_error(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
     fault = logged(call.method.name, error)
-    if call.method.result is None:
-        return None
     sentence = str(error) if isinstance(error, HandlerFault) else str(fault)
     return Reply(codec.refused(call.header, TApplicationException.INTERNAL_ERROR, sentence), "handler")

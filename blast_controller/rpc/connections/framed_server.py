@@ -14,10 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from thrift.Thrift import TApplicationException
-
 from blast_controller.rpc.connections.connection import Guard, Handler, NoGuard
-from blast_controller.rpc.connections.messages import ServiceCodec
+from blast_controller.rpc.connections.messages import Refusals, ServiceCodec
 from blast_controller.rpc.connections.served_connection import ServedConnection
 from blast_controller.rpc.connections.server_state import ServerCounters, ServerLimits, Shared
 from blast_controller.serving.listener import Door, Listener
@@ -26,11 +24,6 @@ from blast_controller.serving.tls import TlsSettings
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 1024
-
-
-def _too_many_waits(sentence: str) -> Exception:
-    error: Exception = TApplicationException(TApplicationException.INTERNAL_ERROR, sentence)
-    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +37,8 @@ class Security:
 class FramedServer:
     """Serves a generated Thrift service module (`blast_api.BlastOperator`) with a handler, see `Handler`.
 
-    `too_many_waits` makes the exception for a call that would be parked beyond the limits: best one that the
-    interface declares for every method that waits. Raises TypeError when the handler lacks a method of the service,
-    BadTlsFile when a certificate or key cannot be used.
+    Raises TypeError when the handler lacks a method of the service, BadTlsFile when a certificate or key cannot be
+    used.
     """
 
     def __init__(
@@ -54,22 +46,21 @@ class FramedServer:
         service: ModuleType,
         handler: Handler,
         limits: ServerLimits | None = None,
-        too_many_waits: Callable[[str], Exception] = _too_many_waits,
+        refusals: Refusals | None = None,
         security: Security | None = None,
     ) -> None:
         limits = limits or ServerLimits()
-        codec = ServiceCodec(service, limits.frame_bytes)
+        codec = ServiceCodec(service, limits.frame_bytes, refusals)
         missing = [name for name in (*codec.methods, "disconnected") if not callable(getattr(handler, name, None))]
         if missing:
             raise TypeError(f"the handler of {service.__name__} lacks {', '.join(missing)}")
         security = security or Security()
-        self._listener = Listener(Door(self._new_connection, self._handshake_failed), security.tls)
+        door = Door(self._new_connection, self._handshake_failed, limits.handshakes, limits.handshakes_per_host)
+        self._listener = Listener(door, security.tls)
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
         self._io = LoopThread("rpc-io")
         at_once: frozenset[str] = getattr(handler, "at_once", frozenset())
-        self._shared = Shared(
-            codec, handler, security.guard, too_many_waits, limits, self._workers, self._io.loop, at_once
-        )
+        self._shared = Shared(codec, handler, security.guard, limits, self._workers, self._io.loop, at_once)
 
     @property
     def counters(self) -> ServerCounters:

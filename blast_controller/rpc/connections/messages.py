@@ -47,6 +47,8 @@ _PROTOCOLS: Mapping[int, Callable[..., TProtocolBase]] = {
     0x82: TCompactProtocolAccelerated,
 }
 
+_REPLACEMENT = "\ufffd"
+
 # The header is decoded in Python, where a compact integer of a megabyte would take minutes: it gets to see no more.
 _HEADER_BYTES = 256
 
@@ -102,18 +104,45 @@ class Call:
     method: Method
     arguments: tuple[object, ...]
 
+    @property
+    def wants_reply(self) -> bool:
+        """The client reads a reply: it would take one to a one-way call for the reply to its next call."""
+        return self.method.result is not None and self.header.kind != TMessageType.ONEWAY
+
+
+def _too_many_waits(sentence: str) -> Exception:
+    error: Exception = TApplicationException(TApplicationException.INTERNAL_ERROR, sentence)
+    return error
+
+
+def _bad_text(_field: str, sentence: str) -> Exception:
+    error: Exception = TApplicationException(TApplicationException.PROTOCOL_ERROR, sentence)
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Make the exceptions of refusals that no handler decides; best are those that the interface declares.
+
+    `too_many_waits`: for a call that would be parked beyond the limits, from a sentence. `bad_text`: for a text that is
+    not UTF-8, from the name of its field and a sentence.
+    """
+
+    too_many_waits: Callable[[str], Exception] = _too_many_waits
+    bad_text: Callable[[str, str], Exception] = _bad_text
+
 
 class ServiceCodec:
     """Decodes the calls and encodes the replies of one generated service module.
-
     Raises ImportError where Apache Thrift came without its accelerated codec: the slow one is never taken in silence.
     """
 
-    def __init__(self, module: ModuleType, frame_bytes: int = FRAME_BYTES) -> None:
+    def __init__(self, module: ModuleType, frame_bytes: int = FRAME_BYTES, refusals: Refusals | None = None) -> None:
         for protocol in _PROTOCOLS.values():
             protocol(TMemoryBuffer(), fallback=False)
         self.methods = _methods_of(module)
         self._frame_bytes = frame_bytes
+        self.refusals = refusals or Refusals()
         # Four bytes are the smallest element of any list in an interface without lists of numbers or booleans.
         self._limits = {"string_length_limit": frame_bytes, "container_length_limit": frame_bytes // 4}
 
@@ -152,6 +181,16 @@ class ServiceCodec:
         return Call(
             header, method, tuple(getattr(arguments, name) for name in _field_names(method.arguments.thrift_spec))
         )
+
+    def check_texts(self, call: Call) -> None:
+        """Raise what `bad_text` makes if a text of the call is not UTF-8, or a `TApplicationException`."""
+        names = _field_names(call.method.arguments.thrift_spec)
+        for name, value in zip(names, call.arguments, strict=True):
+            field = find_undecodable(value, name)
+            if field is not None:
+                sentence = f"The text {field!r} is not UTF-8; encode it as UTF-8."
+                error = self.refusals.bad_text(field, sentence)
+                raise _bad_text(field, sentence) if call.method.field_of(error) is None else error
 
     def returned(self, call: Call, value: object) -> bytes:
         """Encode a return value as a framed reply.
@@ -223,6 +262,32 @@ def check_required_fields(value: object) -> None:
         for name in _names_of_structs(kind):
             if (found := getattr(value, name)) is not None:
                 check_required_fields(found)
+
+
+def find_undecodable(value: object, name: str = "") -> str | None:
+    """Return the name of a field that has bytes which are not UTF-8, or None.
+
+    Thrift decodes each of them as U+FFFD, so that texts which differ become equal: two keys would be one request. That
+    character is therefore not accepted at all.
+    """
+    if isinstance(value, str):
+        return name if _REPLACEMENT in value else None
+    if isinstance(value, list):
+        if value and isinstance(value[0], str):
+            return name if _REPLACEMENT in "".join(value) else None
+        return next(filter(None, (find_undecodable(item, name) for item in value)), None)
+    if hasattr(value, "thrift_spec"):
+        kind: type = type(value)
+        fields = _names_of_texts(kind)
+        return next(filter(None, (find_undecodable(getattr(value, field), field) for field in fields)), None)
+    return None
+
+
+@cache
+def _names_of_texts(struct_: type) -> tuple[str, ...]:
+    """The fields of a struct that are texts, or may contain some. `binary` is decoded as bytes, and is none."""
+    spec: Spec = vars(struct_)["thrift_spec"]
+    return tuple(field[2] for field in spec if field and field[1] in (TType.STRING, TType.STRUCT, TType.LIST))
 
 
 @cache

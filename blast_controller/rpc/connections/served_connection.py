@@ -24,6 +24,7 @@ from blast_controller.rpc.connections.frames import FrameDecoder
 from blast_controller.rpc.connections.messages import Call
 from blast_controller.rpc.connections.server_state import Shared
 from blast_controller.serving.tls import certificate_names
+from blast_transport.base.endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
 
@@ -271,7 +272,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             future.cancel()
             self.connection.asked_too_much(self._shared.loop.time())
             sentence = f"{len(self._parked)} calls of this connection, {counters.parked} in all, are waiting: no more"
-            self._write(error_reply(self._shared.codec, call, self._shared.too_many_waits(sentence)))
+            self._write(error_reply(self._shared.codec, call, self._shared.codec.refusals.too_many_waits(sentence)))
             return
         self._parked.add(future)
         counters.parked += 1
@@ -361,7 +362,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
 def peer_name(address: tuple[object, ...] | None) -> str:
     """A client's socket address as "HOST:PORT"."""
-    return ":".join(str(part) for part in (address or ("?",))[:2])
+    return str(Endpoint(str(address[0]), int(str(address[1])))) if address else "?"
 
 
 def notice_dead_peers(connection: socket.socket) -> None:

@@ -14,6 +14,7 @@ from blast_controller.rpc.connections.connection import Guard, Handler
 from blast_controller.rpc.connections.errors import MalformedMessage
 from blast_controller.rpc.connections.frames import FRAME_BYTES
 from blast_controller.rpc.connections.messages import ServiceCodec
+from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST
 from blast_controller.serving.places import Places
 
 Arguments = TypeVarTuple("Arguments")
@@ -36,6 +37,8 @@ class ServerLimits:
     unauthenticated_frame_bytes: int = 16_384
     parked_per_connection: int = 1024
     parked: int = 16384
+    handshakes: int = HANDSHAKES
+    handshakes_per_host: int = HANDSHAKES_PER_HOST
     workers: int = 4
     seconds_to_login: float = 20.0
     """For clients that the guard does not know."""
@@ -98,7 +101,6 @@ class Shared:
     codec: ServiceCodec
     handler: Handler
     guard: Guard
-    too_many_waits: Callable[[str], Exception]
     limits: ServerLimits
     workers: Executor
     loop: asyncio.AbstractEventLoop
