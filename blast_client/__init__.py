@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from blast_client.public import *  # noqa: F403 - these very names
 
 
-_FUNCTIONS = ("async_broadcast", "async_receive", "broadcast", "receive", "settings_of_environment")
+_FUNCTIONS = (
+    "agent_certificates",
+    "agent_secret",
+    "async_broadcast",
+    "async_receive",
+    "broadcast",
+    "receive",
+    "settings_of_environment",
+)
 
 
 def __getattr__(name: str) -> object:
@@ -20,3 +28,9 @@ def __getattr__(name: str) -> object:
 
         return getattr(public, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    from blast_client import public
+
+    return sorted({*globals(), *public.__all__})

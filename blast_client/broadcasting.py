@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from blast_client.address import DEFAULT_ADDRESS
+from blast_client.agent_credentials import agent_secret
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.objects.encoding import opened
 from blast_client.options import tls_settings_of_environment
@@ -19,14 +22,20 @@ from blast_client.receivers import Receiver, parse_receivers
 from blast_client.round import Round, RoundResult, RoundSettings
 from blast_client.send_words import HOST_VARIABLE, SECRET_VARIABLE
 from blast_client.tls import read_token
-from blast_transport.base.errors import SettingsError, TransportError, UnsafeNameError, WrongInputError
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.errors import TransportError, UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome
-from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.session.settings import Destination
 from blast_transport.store.file_names import checked_parts
 
 ToHost = str | Receiver
 Watch = Callable[[Progress], None]
+
+
+MAX_AT_ONCE = 8
+"""Broadcasts of this process that are under way; others wait. An agent takes 16 sessions, and not only ours."""
+_LOOK_SECONDS = 0.01
+_places = threading.BoundedSemaphore(MAX_AT_ONCE)
 
 
 class NotSent(BlastError):
@@ -130,7 +139,10 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
         with opened(data) as (source, suffix):
             checked_parts(f"{called}{suffix}")
             destination = Destination(f"{called}{suffix}", folder=folder)
-            sent = await Round(receivers, settings).deliver(source, destination, lambda _, now: _tell(progress, now))
+            async with _place():
+                sent = await Round(receivers, settings).deliver(
+                    source, destination, lambda _, now: _tell(progress, now)
+                )
             size = source.size or 0
     except (WrongInputError, UnsafeNameError) as error:
         raise WrongArgument(f"{called!r} cannot be sent: {error}") from error
@@ -139,29 +151,41 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
     return _outcome(called, size, time.monotonic() - began, receivers, sent)
 
 
+@asynccontextmanager
+async def _place() -> AsyncIterator[None]:
+    """One of the places for broadcasts, of all threads and their event loops."""
+    while not _places.acquire(blocking=False):
+        await asyncio.sleep(_LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        _places.release()
+
+
 def settings_of_environment() -> RoundSettings:
     """As `blast send` finds them: $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, $BLAST_HOST, $BLAST_SECRET_FILE, ….
 
     Without a controller there all goes along pipelines. Raises BadCredentials, WrongArgument.
     """
     secret, token = os.environ.get(SECRET_VARIABLE), os.environ.get("BLAST_TOKEN_FILE")
-    try:
-        return RoundSettings(
-            controller=os.environ.get("BLAST_CONTROLLER", DEFAULT_ADDRESS) or None,
-            tls=tls_settings_of_environment(),
-            token=read_token(Path(token)) if token else None,
-            sender=os.environ.get(HOST_VARIABLE) or None,
-            credentials=SharedSecret(read_secret(Path(secret))) if secret else None,
-        )
-    except SettingsError as error:
-        raise WrongArgument(str(error)) from error
+    return RoundSettings(
+        controller=os.environ.get("BLAST_CONTROLLER", DEFAULT_ADDRESS) or None,
+        tls=tls_settings_of_environment(),
+        token=read_token(Path(token)) if token else None,
+        sender=os.environ.get(HOST_VARIABLE) or None,
+        credentials=agent_secret(secret) if secret else None,
+    )
+
+
+def _written(name: str, address: str, port: int) -> str:
+    return f"{name}={Endpoint(str(address).strip('[]'), port)}"
 
 
 def _receivers(to: Iterable[ToHost]) -> list[Receiver]:
     if isinstance(to, str):
         raise WrongArgument(f"to must be a list, as [{to!r}], and not {to!r}")
     try:
-        written = [host if isinstance(host, str) else f"{host[0]}={host[1]}:{host[2]}" for host in to]
+        written = [host if isinstance(host, str) else _written(*host) for host in to]
         receivers = parse_receivers(written)
     except (ValueError, TypeError, IndexError) as error:
         raise WrongArgument(f"to: {error}") from error

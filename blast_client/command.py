@@ -72,6 +72,12 @@ def _run(words: Sequence[str], loaded: Callable[[], None]) -> int:
         # Whoever read our output has seen enough; nothing may be flushed into the closed pipe at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except OSError as error:
+        # A path that no command has a better sentence for: too long, in a folder that may not be read.
+        if error.filename is None:
+            raise
+        sys.stderr.write(f"blast: {error.filename} cannot be used: {error.strerror}\n")
+        return FAILED
     return status
 
 

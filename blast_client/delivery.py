@@ -26,6 +26,9 @@ from blast_transport.session.route import Route
 GRANT_SECONDS = 0.1
 """How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
 
+_PACKET_RATE = 1e9
+"""Bits/s that the packet network is taken to have, where a transfer waits no longer than its data take by it."""
+
 SWITCH_SECONDS = 0.2
 """What changing over to light costs."""
 
@@ -33,6 +36,15 @@ _LIGHT_SHARE = 0.94
 """Share of the rate of light that carries data: headers, and room for clocks that differ."""
 
 _LEAST_MEASURED_SECONDS = 0.2
+
+
+def grant_seconds(size: int) -> float:
+    """Return how long a transfer of `size` bytes waits for light: small ones are there before any grant.
+
+    >>> grant_seconds(125_000), grant_seconds(10**9)
+    (0.001, 0.1)
+    """
+    return min(GRANT_SECONDS, size * 8 / _PACKET_RATE)
 
 
 def light_is_earlier(remaining: int, light_rate: float, packet_rate: float | None) -> bool:
@@ -105,7 +117,7 @@ class _Delivery:
     async def _first(self, controller: Controller) -> Event | None:
         """The first event, if it comes soon."""
         try:
-            async with asyncio.timeout(GRANT_SECONDS):
+            async with asyncio.timeout(grant_seconds(self._request.bytes)):
                 return await self._next(controller)
         except TimeoutError:
             return None

@@ -16,6 +16,7 @@ from blast_client.calls import ClientClosed, ControllerUnreachable, NoAnswerInTi
 from blast_client.errors import as_answer
 from blast_client.json_errors import ErrorLines
 from blast_client.tls import BadCredentials
+from blast_transport.base.errors import EngineError, LocalProtocolError, SettingsError, TransportError, WrongInputError
 
 DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
 """Exit statuses of every `blast` command."""
@@ -61,7 +62,7 @@ def explain_failure(error: Exception) -> tuple[int, str]:
             return FAILED, str(error)
         case ControllerUnreachable():
             return FAILED, f"{error} with --controller"
-        case BadAddress() | BadCredentials() | WrongArgument():
+        case BadAddress() | BadCredentials() | WrongArgument() | WrongInputError() | SettingsError():
             return WRONG_USE, str(error)
     return FAILED, str(error)
 
@@ -73,7 +74,10 @@ def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], i
     def wrapped(arguments: Namespace) -> int:
         try:
             return run(arguments)
-        except (TException, BlastError) as error:
+        except (EngineError, LocalProtocolError):
+            # Faults of the program: a traceback is what its developers need.
+            raise
+        except (TException, BlastError, TransportError) as error:
             status, sentence = explain_failure(error)
             if isinstance(sys.stderr, ErrorLines):
                 sys.stderr.code = error.code if isinstance(error, Rejected) else None

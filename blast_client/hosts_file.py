@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from blast_client.base_error import BlastError
 from blast_client.receivers import Receiver, parse_receivers, written
 from blast_transport.base.errors import WrongInputError, sentence
 
@@ -42,7 +43,7 @@ def read_hosts(path: Path) -> list[Receiver]:
     return hosts
 
 
-class ListNotWritten(Exception):
+class ListNotWritten(BlastError):
     """Hosts have, or have not, what was sent, and the list of them could not be written."""
 
 

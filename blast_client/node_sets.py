@@ -38,8 +38,8 @@ def split(text: str) -> list[str]:
 
 
 def is_set(text: str) -> bool:
-    """Whether this is written like more than the name of one host."""
-    return "=" not in text and _SIGNS.search(text) is not None
+    """Whether this is written like more than the name of one host; what begins with [ is an IPv6 address."""
+    return "=" not in text and not text.startswith("[") and _SIGNS.search(text) is not None
 
 
 def expanded(text: str) -> list[str]:
@@ -52,6 +52,7 @@ def expanded(text: str) -> list[str]:
         check_count(count, text)
     try:
         from ClusterShell.NodeSet import NodeSet, NodeSetException
+        from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError
     except ImportError:
         raise ValueError(f"sets of hosts like {text!r} need the Python package ClusterShell: {_install()}") from None
     try:
@@ -60,6 +61,9 @@ def expanded(text: str) -> list[str]:
         if not hosts:
             raise ValueError(f"{text!r} names no host")
         return [str(host) for host in hosts]
+    except (GroupResolverError, GroupSourceError) as error:
+        reason = f"ClusterShell cannot resolve the group ({error}): add it to groups.conf, or write the hosts"
+        raise ValueError(f"{text!r} is no set of hosts: {reason}") from error
     except NodeSetException as error:
         raise ValueError(f"{text!r} is no set of hosts: {error}") from error
 

@@ -14,6 +14,7 @@ from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported
     TransferReport,
 )
 from blast_client.address import BadAddress  # noqa: E402
+from blast_client.agent_credentials import agent_certificates, agent_secret  # noqa: E402
 from blast_client.aio import AsyncClient  # noqa: E402
 from blast_client.base_error import BlastError, WrongArgument  # noqa: E402
 from blast_client.broadcasting import (  # noqa: E402
@@ -78,6 +79,8 @@ __all__ = [
     "UnknownRequest",
     "Unsupported",
     "WrongArgument",
+    "agent_certificates",
+    "agent_secret",
     "async_broadcast",
     "async_receive",
     "broadcast",

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from blast_client.node_sets import check_count, expanded, is_set, split
+from blast_transport.base.endpoint import Endpoint, parse_endpoint
 
 AGENT_PORT = 9095
+
+_SIGNS = frozenset(" ,@[]")
+"""Signs of lists and sets: a set of hosts has no addresses."""
 
 Receiver = tuple[str, str, int]
 """(name, address, port) of an agent."""
@@ -39,26 +43,28 @@ def check_once(receivers: Iterable[Receiver]) -> None:
 def parse_receiver(text: str) -> Receiver:
     """Read one. Raises ValueError.
 
-    >>> parse_receiver("h2"), parse_receiver("h2=10.0.0.2:7000")
-    (('h2', 'h2', 9095), ('h2', '10.0.0.2', 7000))
+    >>> parse_receiver("h2"), parse_receiver("h2=10.0.0.2:7000"), parse_receiver("h2=[fd00::2]")
+    (('h2', 'h2', 9095), ('h2', '10.0.0.2', 7000), ('h2', 'fd00::2', 9095))
     """
     name, equals, address = text.partition("=")
-    host, colon, port = (address if equals else name).rpartition(":")
-    if not colon:
-        host, port = port, str(AGENT_PORT)
+    try:
+        host, port = parse_endpoint(address if equals else text, AGENT_PORT)
+    except ValueError:
+        host, port = "", 0
     name = name if equals else host
-    if not name or not host or any(map(str.isspace, text)) or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"{text!r} is not HOST, HOST:PORT or HOST=ADDRESS:PORT")
-    return name, host, int(port)
+    if not host or not name or not name.isprintable() or not _SIGNS.isdisjoint(name):
+        forms = "HOST, HOST:PORT or HOST=ADDRESS:PORT, with an IPv6 address in [ ]"
+        raise ValueError(f"{text!r} is not {forms}, for example h2=10.0.0.2:{AGENT_PORT} or h2=[fd00::2]:{AGENT_PORT}")
+    return name, host, port
 
 
 def written(receiver: Receiver) -> str:
     """As `parse_receiver` reads it.
 
-    >>> written(("h2", "h2", 9095)), written(("h2", "10.0.0.2", 7000))
-    ('h2', 'h2=10.0.0.2:7000')
+    >>> written(("h2", "h2", 9095)), written(("h2", "10.0.0.2", 7000)), written(("h2", "fd00::2", 9095))
+    ('h2', 'h2=10.0.0.2:7000', 'h2=[fd00::2]:9095')
     """
     name, host, port = receiver
-    if name == host:
-        return name if port == AGENT_PORT else f"{name}:{port}"
-    return f"{name}={host}:{port}"
+    if name == host and port == AGENT_PORT and ":" not in host:
+        return name
+    return f"{Endpoint(host, port)}" if name == host else f"{name}={Endpoint(host, port)}"

@@ -27,7 +27,7 @@ from blast_client.tls import BadCredentials, TlsSettings
 from blast_client.trees.given import given_trees
 from blast_client.trees.guide import Probe, TreeGuide
 from blast_client.trees.planner import planner_of
-from blast_client.unknown_hosts import CODE, hosts_of, meant
+from blast_client.unknown_hosts import CODE, addresses_of, hosts_of, meant
 from blast_transport.base.engines import AUTO as AUTO_ENGINE
 from blast_transport.base.engines import check_engine
 from blast_transport.base.errors import WrongInputError
@@ -36,7 +36,8 @@ from blast_transport.base.report import Progress, TransferResult
 from blast_transport.blocks.digests import BEST
 from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.credentials.admission import dialer
-from blast_transport.credentials.material import Credentials
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.measuring.flows import HERE, measure_link
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
@@ -59,14 +60,15 @@ class RoundSettings:
     """How a round goes, apart from what is sent and to whom.
 
     `controller`: HOST:PORT of who grants light, None for nobody, with `tls` and `token` as a `Client` has them.
-    `sender`: this host as the controller knows it (None: its host name); `light_address`: ours on the light path (None:
-    the one towards the receivers). `via`: auto, optical, pipeline, trees or unicast; `order` of a pipeline: racks,
-    names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it, a silence
-    of `node_timeout` seconds dead ones, and each keeps `buffer` bytes of what cannot be read again for those behind it
-    (0: as many as it likes). Trees are planned for the `network` in this file (as `blast trees` reads it), and `auto`
-    takes them where they are enough faster than a pipeline; or `trees` is a file with a plan. `priority` and `patience`
-    (seconds) of the request. `credentials` prove us to the agents; `sealed`: what goes by light is encrypted. `suite`:
-    of digests; `engine`: what reads and digests here. Raises WrongArgument.
+    `sender`: this host as the controller knows it (None: its host name); `light_address`: ours on the light path
+    (None: the one towards the receivers). `via`: auto, optical, pipeline, trees or unicast; `order` of a pipeline:
+    racks, names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it,
+    a silence of `node_timeout` seconds dead ones, and each keeps `buffer` bytes of what cannot be read again for
+    those behind it (0: as many as it likes). Trees are planned for the `network` in this file (as `blast trees`
+    reads it), and `auto` takes them where they are enough faster than a pipeline; or `trees` is a file with a plan.
+    `priority` and `patience` (seconds) of the request. `credentials` prove us to the agents (`agent_secret`,
+    `agent_certificates`); `sealed`: what goes by light is encrypted. `suite`: of digests; `engine`: what reads and
+    digests here. Raises WrongArgument.
     """
 
     controller: str | None = DEFAULT_ADDRESS
@@ -98,6 +100,11 @@ class RoundSettings:
             raise WrongArgument(f"a plan of trees goes with the way {TREES!r}, and not with {self.via!r}")
         if self.network is not None and self.via not in (AUTO, TREES):
             raise WrongArgument(f"a network is what trees are planned for: it does not go with {self.via!r}")
+        if not isinstance(self.credentials, SharedSecret | TlsFiles | None):
+            raise WrongArgument(
+                "credentials must be what agent_secret(path) or agent_certificates(certificate, private_key, ca) "
+                f"gives, and not a {type(self.credentials).__name__}"
+            )
         try:
             check_engine(self.engine)
         except WrongInputError as error:
@@ -135,14 +142,16 @@ class Round:
         Raises what the client raises where only light will do, and TransportError.
         """
         settings, size = self._settings, source.size if source.size is not None else size
+        await self._look_up_addresses()
         try:
-            carry = self._carry(source, destination, report)
+            light_address = self._light_address()
         except WrongInputError as error:
             # No name of a receiver leads anywhere: a controller may know what is meant.
             raise WrongInputError(await self._with_hosts_asked_for(str(error))) from error
-        if settings.via in _BY_PACKETS or size is None or settings.controller is None:
+        carry = self._carry(source, destination, report, light_address)
+        if light_address is None or size is None or settings.controller is None:
             if settings.via == OPTICAL:
-                raise WrongInputError(_no_light_without(size))
+                raise WrongInputError(_no_light_without(size, settings.controller))
             way = Unicast() if settings.via == UNICAST else await self._packets(await self._order())
             return RoundResult((await carried(carry, tuple(self._addresses), Route(way)),), {}, "")
         async with self._client(settings.controller) as client:
@@ -172,15 +181,27 @@ class Round:
                     await self._find_racks(client)
         return self._with_hosts_meant(sentence)
 
+    async def _look_up_addresses(self) -> None:
+        """Take from the controller the addresses of receivers that are given by name and that no resolver knows."""
+        named = [receiver for receiver in self._addresses.values() if receiver[0] == receiver[1]]
+        unknown = await in_thread("name resolution", _unresolved, named)
+        if not unknown or self._settings.controller is None:
+            return
+        with suppress(TException, BlastError):
+            async with self._client(self._settings.controller) as client:
+                known = addresses_of(await client.fabric())
+            for name, _, port in unknown:
+                self._addresses[name] = (name, known.get(name, name), port)
+
     def _with_hosts_meant(self, refused: str) -> str:
         """Why there was no light, with the hosts that may be meant where the fabric does not have one of ours."""
         question = meant([self._settings.host, *self._addresses], self._racks) if refused and self._racks else ""
         return f"{refused.rstrip('.')}; {question}" if question else refused
 
-    def _carry(self, source: Source, destination: Destination, report: Report) -> Carry:
+    def _carry(self, source: Source, destination: Destination, report: Report, light_address: str | None) -> Carry:
         settings = self._settings
         sending = SenderSettings(
-            interface_address=self._light_address(),
+            interface_address=light_address,
             timings=_timings(settings.node_timeout),
             sealed=settings.sealed,
             dialer=dialer(settings.credentials),
@@ -261,6 +282,7 @@ class Round:
         return AsyncClient(controller, tls=self._settings.tls, token=self._settings.token)
 
     def _light_address(self) -> str | None:
+        """The address from which to send by light, None where packets alone are used. Raises WrongInputError."""
         settings = self._settings
         if settings.via in _BY_PACKETS or settings.controller is None:
             return None
@@ -278,20 +300,43 @@ def _of_parts(parts: Sequence[PartSent], refused: str = "") -> RoundResult:
     return RoundResult(tuple(part.result for part in parts if part.result is not None), unreached, refused)
 
 
-def _no_light_without(size: int | None) -> str:
+def _no_light_without(size: int | None, controller: str | None) -> str:
     if size is None:
         return "light is granted for a number of bytes: say how many come with --bytes"
-    return "light is granted by a controller: name one"
+    if controller is None:
+        return "light is granted by a controller: name one"
+    return "light is IPv4 multicast, and every receiver has an IPv6 address only: choose --via pipeline"
 
 
-def _own_address(receivers: Sequence[Receiver]) -> str:
-    """The address that packets to the first host leave from that is known. Raises WrongInputError if none is."""
-    reasons = []
+def _unresolved(receivers: Sequence[Receiver]) -> list[Receiver]:
+    found = []
+    for receiver in receivers:
+        try:
+            socket.getaddrinfo(receiver[1], receiver[2], type=socket.SOCK_STREAM)
+        except OSError:
+            found.append(receiver)
+    return found
+
+
+def _own_address(receivers: Sequence[Receiver]) -> str | None:
+    """The IPv4 address from which packets to the first host leave that has one; None if all have IPv6 addresses only.
+
+    Raises WrongInputError if no host is known.
+    """
+    reasons, is_known = [], False
     for _, host, port in receivers:
         try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            address = next((one[4] for one in found if one[0] == socket.AF_INET), None)
+            if address is None:
+                is_known = True
+                continue
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-                probe.connect((host, port))
+                probe.connect(address)
                 return str(probe.getsockname()[0])
         except OSError as error:
-            reasons.append(f"the host {host} is not known: {error.strerror or error}")
+            reason = error.strerror or error
+            reasons.append(f"the host {host} is not known ({reason}): give it as HOST=ADDRESS:PORT")
+    if is_known:
+        return None
     raise WrongInputError(reasons[0])

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
-from blast_client.hosts_file import HostLists, ListNotWritten, read_hosts
+from blast_client.failures import DONE, FAILED, PARTLY
+from blast_client.hosts_file import HostLists, read_hosts
 from blast_client.node_sets import check_count
 from blast_client.options import tls_settings
 from blast_client.receivers import Receiver, check_once
@@ -36,13 +36,8 @@ _UNDEFINED = "what is on {} of a host that does not have it is undefined, unless
 
 
 def run_send(arguments: argparse.Namespace) -> int:
-    """Send; the exit status. Raises what the client raises."""
-    try:
-        return _run_each(arguments) if arguments.more else _run_one(arguments)
-    except WrongInputError as error:
-        return _fail(WRONG_USE, str(error))
-    except ListNotWritten as error:
-        return _fail(FAILED, str(error))
+    """Send; the exit status. Raises what the client and the transports raise."""
+    return _run_each(arguments) if arguments.more else _run_one(arguments)
 
 
 def _run_one(arguments: argparse.Namespace) -> int:

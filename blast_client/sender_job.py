@@ -17,7 +17,7 @@ from pathlib import Path
 
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.broadcasting import Outcome, async_broadcast
-from blast_client.failures import DONE, WRONG_USE
+from blast_client.failures import DONE
 from blast_client.round import RoundSettings
 from blast_client.send_job import round_settings
 from blast_client.send_stopped import cancelled_by_sigterm
@@ -33,16 +33,12 @@ _SPOOL = "blast-sender-"
 
 
 def run_sender(arguments: argparse.Namespace) -> int:
-    """Serve standard input until it ends; the exit status."""
-    try:
-        settings = round_settings(arguments)
-        with _spool() as spool:
-            _print({"event": "ready", "spool": str(spool)})
-            with suppress(asyncio.CancelledError):
-                asyncio.run(cancelled_by_sigterm(SenderJob(settings, spool).serve()))
-    except WrongInputError as error:
-        sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE
+    """Serve standard input until it ends; the exit status. Raises WrongInputError, SettingsError."""
+    settings = round_settings(arguments)
+    with _spool() as spool:
+        _print({"event": "ready", "spool": str(spool)})
+        with suppress(asyncio.CancelledError):
+            asyncio.run(cancelled_by_sigterm(SenderJob(settings, spool).serve()))
     return DONE
 
 

@@ -7,6 +7,8 @@ import re
 _BYTES = {"": 1, "b": 1, **{f"{p}b": 1000**n for n, p in enumerate("kmgtp", 1)}}
 _BYTES |= {f"{p}ib": 1024**n for n, p in enumerate("kmgtp", 1)}
 _RATES = {"": 1.0, **{f"{p}b": 1000.0**n for n, p in enumerate(("", *"kmgt"))}}
+_MAX_SECONDS, _MAX_RATE = 1e12, 1e18
+"""Larger ones do not fit into the interface's milliseconds, or are mistakes: a petabit per second is 1e15."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)")
 
 
@@ -34,7 +36,10 @@ def parse_seconds(text: str) -> float:
     factor = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0}.get(match[2].lower()) if match else None
     if match is None or factor is None:
         raise ValueError(f"{text!r} is no time: write for example 2.5s, 200ms, 5min or a number of seconds")
-    return float(match[1]) * factor
+    seconds = float(match[1]) * factor
+    if not seconds <= _MAX_SECONDS:
+        raise ValueError(f"{text!r} is no time: it must be at most {_MAX_SECONDS:.0e} s")
+    return seconds
 
 
 def parse_rate(text: str) -> float:
@@ -46,7 +51,10 @@ def parse_rate(text: str) -> float:
     factor = _RATES.get(match[2]) if match else None
     if match is None or factor is None or not float(match[1]):
         raise ValueError(f"{text!r} is no rate: write for example 200Mbit/s, 1.5Gbit/s or a number of bits per second")
-    return float(match[1]) * factor
+    rate = float(match[1]) * factor
+    if not rate <= _MAX_RATE:
+        raise ValueError(f"{text!r} is no rate: it must be at most {_MAX_RATE:.0e} bit/s")
+    return rate
 
 
 def format_bytes(count: int) -> str:

@@ -18,6 +18,11 @@ def hosts_of(fabric: FabricStatus) -> dict[str, str]:
     return {host: rack.name for rack in fabric.racks for host in rack.hosts}
 
 
+def addresses_of(fabric: FabricStatus) -> dict[str, str]:
+    """The address of each host on the data network, as far as the controller says it."""
+    return {host: address for rack in fabric.racks for host, address in (rack.addresses or {}).items()}
+
+
 def meant(asked: Iterable[str], known: Collection[str]) -> str:
     """A question, or nothing where no known host is written like one that is not known."""
     unknown = [host for host in dict.fromkeys(asked) if host not in known][:_MOST_TOLD]

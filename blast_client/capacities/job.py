@@ -21,12 +21,11 @@ from blast_client.capacities.by_monitor import MonitorCapacities
 from blast_client.capacities.capacities import Capacities
 from blast_client.capacities.rounds import Pair
 from blast_client.capacities.table import capacities_table
-from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
+from blast_client.failures import DONE, FAILED, PARTLY
 from blast_client.interrupts import ended_by_signals
 from blast_client.options import connect
 from blast_client.send_job import agent_credentials
 from blast_client.send_stopped import INTERRUPTED
-from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.credentials.admission import dialer
 from blast_transport.measuring.flows import Size
 
@@ -35,7 +34,7 @@ _MOST_TOLD = 20
 
 
 def run_measure(arguments: argparse.Namespace) -> int:
-    """Find the capacities; the exit status. Raises what the client raises."""
+    """Find the capacities; the exit status. Raises what the client and the transports raise."""
     try:
         root, receivers = _root_and_receivers(arguments)
         _refuse_unwritable(arguments.output)
@@ -43,10 +42,6 @@ def run_measure(arguments: argparse.Namespace) -> int:
             found = _find(arguments, root, receivers)
     except KeyboardInterrupt:
         return _fail(INTERRUPTED, "stopped: nothing was written, and nobody goes on measuring")
-    except (WrongInputError, SettingsError) as error:
-        return _fail(WRONG_USE, str(error))
-    except TransportError as error:
-        return _fail(FAILED, str(error))
     _tell_faults(found)
     return _give(arguments, found)
 

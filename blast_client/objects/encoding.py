@@ -68,6 +68,9 @@ def _in_memory(data: Any) -> tuple[Sequence[Piece], str]:
         return array_pieces(data), ARRAY
     if isinstance(data, Mapping):
         return tensor_pieces(data), TENSORS
+    if numpy is not None and isinstance(data, numpy.generic):
+        # Its bytes would come without their type.
+        raise WrongArgument(f"a {type(data).__name__} of NumPy is one value: give numpy.asarray(it)")
     try:
         return [_flat(memoryview(data))], BYTES
     except TypeError:

@@ -16,6 +16,7 @@ from blast_client.base_error import WrongArgument
 from blast_client.objects.not_readable import NotReadable
 from blast_transport.base.errors import UnsafeNameError
 from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
+from blast_transport.store.file_state import settled_state
 from blast_transport.store.pieces import FilePiece, Piece
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -40,9 +41,10 @@ def folder_pieces(folder: Path) -> list[Piece]:
             info.type = tarfile.DIRTYPE
             pieces.append(_head(info))
             continue
-        info.size = status.st_size
-        pieces += [_head(info), FilePiece(path, status.st_size, status.st_mtime_ns)]
-        pieces.append(memoryview(bytes(-status.st_size % _BLOCK)))
+        state = settled_state(path.stat)
+        info.size = state.size
+        pieces += [_head(info), FilePiece(path, state)]
+        pieces.append(memoryview(bytes(-state.size % _BLOCK)))
     return [*pieces, _END]
 
 

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,13 @@ class _Place:
     """Where an object comes to. Raises WrongArgument."""
 
     def __init__(self, name: str, folder: Path | str | None, timeout: float, library: str | None) -> None:
+        if not isinstance(name, str):
+            raise WrongArgument(f"name must be a str, as the sender gave it, and not {name!r} ({type(name).__name__})")
         if library not in (None, TORCH, NUMPY):
             raise WrongArgument(f"library must be {TORCH!r} or {NUMPY!r}, and not {library!r}")
-        if not timeout >= 0:
+        if library is not None and find_spec(library) is None:
+            raise LibraryMissing(f"library={library!r} was asked for, and it is not installed here")
+        if not (isinstance(timeout, int | float) and timeout >= 0):
             raise WrongArgument(f"timeout must be a number of seconds, and not {timeout!r}")
         try:
             checked_parts(name)

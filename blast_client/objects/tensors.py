@@ -37,6 +37,8 @@ _METADATA, _LIBRARY, _SINGLE = "__metadata__", "blast.made_with", "blast.single"
 _LENGTH = struct.Struct("<Q")
 _LONGEST_HEADER = 100_000_000
 _ALIGNMENT = 8
+_MAX_DIMENSIONS, _MAX_NUMBER = 64, 2**63 - 1
+"""NumPy and PyTorch take no more. Without bounds, a header of some MB has a product that takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,9 @@ def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
     if known is None:
         raise ValueError(f"{name!r} has the type {entry['dtype']!r}, which is not known")
     shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
-    if not all(type(number) is int and number >= 0 for number in (*shape, begin, end)):
+    if len(shape) > _MAX_DIMENSIONS:
+        raise ValueError(f"{name!r} has {len(shape)} dimensions, more than {_MAX_DIMENSIONS}")
+    if not all(type(number) is int and 0 <= number <= _MAX_NUMBER for number in (*shape, begin, end)):
         raise ValueError(f"{name!r} has a shape or a place that is none")
     if end > held or end - begin != math.prod(shape) * known.size:
         raise ValueError(f"{name!r} does not lie where it should, or has not the bytes of its shape")

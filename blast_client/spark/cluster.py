@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from blast_client.base_error import WrongArgument
 from blast_client.spark.reasons import Reason
+from blast_transport.base.endpoint import parse_endpoint
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -65,7 +66,7 @@ def executor_hosts(sc: SparkContext) -> frozenset[str]:
     except (Py4JError, OSError, AttributeError):
         # It is being stopped, or its JVM has gone.
         return frozenset()
-    return frozenset(one.rpartition(":")[0].strip("[]") for one in blocks if one != driver)
+    return frozenset(parse_endpoint(one).host for one in blocks if one != driver)
 
 
 def driver_address(sc: SparkContext) -> tuple[str, str]:

@@ -18,10 +18,13 @@ import pytest
 
 import blast_client
 from blast_client import (
+    BadCredentials,
     NotDelivered,
     NotSent,
     RoundSettings,
     WrongArgument,
+    agent_certificates,
+    agent_secret,
     async_broadcast,
     broadcast,
     receive,
@@ -39,6 +42,7 @@ from tests.support.waiting import HANGING, eventually
 
 HOSTS = ("h21", "h31", "h41")
 SENDER = "h11"
+SECRET = b"0123456789abcdefghijklmnopqrstuvwxyz"
 ALONG_A_CHAIN = RoundSettings(controller=None)
 
 
@@ -51,7 +55,7 @@ def agents(tmp_path: Path) -> Iterator[list[Agent]]:
 @pytest.fixture
 def controller() -> Iterator[RoundSettings]:
     with serving(MemoryController()) as (_, host, port):
-        yield RoundSettings(controller=f"{host}:{port}", sender=SENDER, light_address=LOOPBACK)
+        yield RoundSettings(controller=f"{host}:{port}", sender=SENDER, light_address=LOOPBACK, via="optical")
 
 
 def addresses(agents: Sequence[Agent]) -> list[tuple[str, str, int]]:
@@ -90,6 +94,15 @@ def test_whatever_is_sent_is_what_is_received(agents: list[Agent], controller: R
                 assert got.keys() == data.keys() and all((got[key] == data[key]).all() for key in data)
             else:
                 assert bytes(got) == bytes(data)
+
+
+def test_receivers_that_no_resolver_knows_have_the_controllers_addresses(
+    agents: list[Agent], controller: RoundSettings
+) -> None:
+    to = [f"{name}:{port}" for name, _, port in addresses(agents)]
+    assert set(broadcast(b"x", to, "x", settings=controller).check().delivered) == set(HOSTS)
+    with pytest.raises(WrongArgument, match=r"h21 is not known .*: give it as HOST=ADDRESS:PORT"):
+        broadcast(b"x", to, "y", settings=RoundSettings(controller="127.0.0.1:9"))
 
 
 def test_files_and_folders(tmp_path: Path, agents: list[Agent]) -> None:
@@ -133,11 +146,12 @@ def test_from_asyncio_and_not_from_within_a_loop(agents: list[Agent]) -> None:
     async def both() -> None:
         with pytest.raises(WrongArgument, match="await async_broadcast"):
             broadcast(b"x", addresses(agents))
-        calls = (async_broadcast(b"x" * 9, addresses(agents), f"x{n}", settings=ALONG_A_CHAIN) for n in range(3))
+        calls = (async_broadcast(b"x" * 9, addresses(agents), f"x{n}", settings=ALONG_A_CHAIN) for n in range(20))
         assert all(outcome.complete for outcome in await asyncio.gather(*calls))
 
     asyncio.run(both())
-    assert sorted(path.name for path in agents[0].directory.iterdir()) == ["x0.bytes", "x1.bytes", "x2.bytes"]
+    # More than an agent takes at once: the others wait here.
+    assert {path.name for path in agents[0].directory.iterdir()} == {f"x{n}.bytes" for n in range(20)}
 
 
 def test_cancelled_it_gives_the_light_back(
@@ -168,15 +182,31 @@ def test_cancelled_it_gives_the_light_back(
 def test_a_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
-    secret.write_bytes(b"s" * 40)
+    secret.write_bytes(SECRET)
     monkeypatch.setenv("BLAST_SECRET_FILE", str(secret))
     monkeypatch.setenv("BLAST_CONTROLLER", "")
-    with agent(tmp_path / "r", credentials=SharedSecret(b"s" * 40)) as one:
+    with agent(tmp_path / "r", credentials=SharedSecret(SECRET)) as one:
         assert broadcast(b"x", [one.address], "x").complete
         assert not broadcast(b"x", [one.address], "x", settings=ALONG_A_CHAIN).complete
     secret.chmod(0o644)
     with pytest.raises((WrongArgument, BlastError), match="chmod"):
         broadcast(b"x", [("r", LOOPBACK, 9)], "x")
+
+
+def test_credentials_of_an_application(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(SECRET)
+    secret.chmod(0o600)
+    settings = RoundSettings(controller=None, credentials=agent_secret(secret))
+    with agent(tmp_path / "r", credentials=SharedSecret(SECRET)) as one:
+        assert broadcast(b"x", [one.address], "x", settings=settings).complete
+    for wrong in (secret, str(secret), SECRET):
+        with pytest.raises(WrongArgument, match=r"must be what agent_secret\(path\)"):
+            RoundSettings(credentials=wrong)  # type: ignore[arg-type]
+    with pytest.raises(BadCredentials, match="cannot be read"):
+        agent_secret(tmp_path / "none")
+    with pytest.raises(BadCredentials, match=r"cannot be used|cannot be read"):
+        agent_certificates(secret, secret, secret)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +216,7 @@ def test_a_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ({"to": []}, "names no host"),
         ({"to": ["h2", "h2"]}, "named twice"),
         ({"to": ["h2"], "name": "../x"}, "cannot be sent: the name"),
-        ({"to": ["h2"], "name": "a" * 198, "settings": None}, "cannot be sent: a file name|cannot be sent: the name"),
+        ({"to": ["h2"], "name": "a" * 250, "settings": None}, "cannot be sent: a file name|cannot be sent: the name"),
         ({"to": ["h2"], "data": Path("/") / "\0"}, "cannot read .*null byte"),
         ({"to": ["h2"], "data": object()}, "object cannot be sent"),
     ],
@@ -243,7 +273,7 @@ def test_a_chain_is_in_the_order_of_the_racks_where_they_are_known(
         return await deliver(client, request, carry, chain)
 
     monkeypatch.setattr(whole, "deliver", spying)
-    broadcast(b"x", list(reversed(addresses(agents))), settings=controller).check()
+    broadcast(b"x", list(reversed(addresses(agents))), settings=replace(controller, via="auto")).check()
     assert chains[0].order == HOSTS
 
 

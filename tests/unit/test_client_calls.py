@@ -18,7 +18,6 @@ from blast_api import BlastOperator
 from blast_api.ttypes import EventKind, PartState
 from blast_client import (
     AsyncClient,
-    BadAddress,
     Client,
     ControllerUnreachable,
     Extension,
@@ -27,7 +26,6 @@ from blast_client import (
     Rejected,
     UnknownRequest,
 )
-from blast_client.address import Address, parse_address
 from blast_client.aio import _Pipelined
 from blast_controller.rpc.connections.framed_server import FramedServer
 from tests.support.memory_controller import MemoryController, serving
@@ -312,27 +310,6 @@ def test_both_clients_offer_the_same_calls():
 
 
 # ---------------------------------------------------------------------- small things
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("host", Address("host", 9090)),
-        ("10.0.0.1:80", Address("10.0.0.1", 80)),
-        ("[::1]:7", Address("::1", 7)),
-        ("::1", Address("::1", 9090)),
-        ("[::1]", Address("::1", 9090)),
-    ],
-)
-def test_addresses(text, address):
-    assert parse_address(text) == address
-    assert parse_address(str(address)) == address
-
-
-@pytest.mark.parametrize("text", ["", ":80", "host:", "host:x", "host:0", "host:65536", "host:²"])
-def test_no_addresses(text):
-    with pytest.raises(BadAddress, match="write HOST:PORT"):
-        Client(text)
 
 
 def test_without_thrift_the_import_says_what_to_install():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 
 import pytest
+from thrift.Thrift import TException
 
 from blast_api import ttypes
 from blast_client import (
@@ -21,10 +23,21 @@ from blast_client import (
     TransferReport,
     WrongArgument,
 )
+from blast_client.address import BadAddress
+from blast_client.command import main
 from blast_client.errors import as_answer
+from blast_client.failures import telling_failures
 from blast_client.in_thread import in_thread
 from blast_client.json_form import plain, to_json
 from blast_client.states import with_states
+from blast_client.tls import BadCredentials
+from blast_transport.base.errors import (
+    EngineError,
+    LocalProtocolError,
+    SettingsError,
+    TransportError,
+    WrongInputError,
+)
 from tests.support.memory_controller import MemoryController, serving
 from tests.unit.test_client_calls import request
 
@@ -222,3 +235,50 @@ async def test_to_wait_for_events_after_the_end_says_that_it_is_over(monkeypatch
 async def test_error_of_a_thread_is_raised_where_it_is_waited_for():
     with pytest.raises(ZeroDivisionError):
         await in_thread("divides", divmod, 1, 0)
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def kinds_of(base):
+    """The class and all below it; answers of a controller have texts of their own."""
+    kinds = [base, *(kind for below in base.__subclasses__() for kind in kinds_of(below))]
+    return [kind for kind in kinds if not issubclass(kind, TException)]
+
+
+def test_command_reports_every_typed_error_in_a_sentence(capsys):
+    @telling_failures
+    def run(error):
+        raise error
+
+    # Those that are imported by now: no list, which would miss the next one.
+    for kind in [*kinds_of(TransportError), *kinds_of(BlastError)]:
+        error = kind.__new__(kind)
+        error.args = ("it went wrong",)
+        if issubclass(kind, (EngineError, LocalProtocolError)):
+            with pytest.raises(kind):
+                run(error)
+        else:
+            mistakes = (WrongInputError, SettingsError, WrongArgument, BadAddress, BadCredentials)
+            assert run(error) == (2 if issubclass(kind, mistakes) else 1), kind
+            assert capsys.readouterr().err.startswith("blast: "), kind
+
+
+@pytest.mark.parametrize("words", [("send", "/dev/null"), ("sender",), ("measure",)], ids=" ".join)
+@pytest.mark.parametrize("secret", ["missing", "open to all", "short", "folder"])
+def test_unusable_secret_is_reported_in_one_line(words, secret, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "secret"
+    if secret == "folder":
+        path.mkdir(mode=0o700)
+    elif secret != "missing":
+        path.write_text("x" * (40 if secret == "open to all" else 3))
+        path.chmod(0o604 if secret == "open to all" else 0o600)
+    monkeypatch.setenv("BLAST_SECRET_FILE", str(path))
+    hosts = {"send": ["--to", "h1=127.0.0.1:1"], "measure": ["--hosts", "h1=127.0.0.1:1"]}.get(words[0], [])
+    assert main([*words, *hosts]) == 2
+    assert re.fullmatch(r"blast: [^\n]*secret[^\n]*\n", capsys.readouterr().err)
+
+
+def test_path_that_cannot_be_used_is_reported_in_one_line(capsys):
+    assert main(["measure", "--hosts", "h1", "--output", "x" * 400]) == 1
+    assert re.fullmatch(r"blast: x+ cannot be used: File name too long\n", capsys.readouterr().err)

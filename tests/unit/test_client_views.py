@@ -24,7 +24,7 @@ from blast_client.fabric_geometry import Point
 from blast_client.fabric_layout import lay_out
 from blast_client.fabric_svg import fabric_svg
 from blast_client.fabric_table import fabric_table
-from blast_client.units import format_bytes, format_ms, format_rate, parse_bytes, parse_seconds
+from blast_client.units import format_bytes, format_ms, format_rate, parse_bytes, parse_rate, parse_seconds
 
 # ---------------------------------------------------------------------- quantities
 
@@ -49,6 +49,12 @@ def test_no_sizes(text):
     with pytest.raises(ValueError, match="is no size"):
         parse_bytes(text)
     assert [parse_seconds(time) for time in ("2", "200ms", "5min", "1h")] == [2, 0.2, 300, 3600]
+
+
+def test_quantities_that_are_too_large():
+    for parse, unit in ((parse_seconds, "time"), (parse_rate, "rate")):
+        with pytest.raises(ValueError, match=f"is no {unit}: it must be at most"):
+            parse("9" * 400)
 
 
 def test_quantities_on_screen():

@@ -77,6 +77,8 @@ def test_what_is_too_large_is_refused_before_it_is_expanded(text: str, monkeypat
         ("node[1-2", "is no set of hosts"),
         ("node1-2]", "is no set of hosts"),
         ("@nobody-has-this-group", "names no host|is no set of hosts"),
+        ("@a:b", r"cannot resolve the group \(a\): add it to groups.conf"),
+        ("h\udcff", "is not HOST"),
         ("node[1-2]:99999", "is not HOST, HOST:PORT"),
         ("n1,node[1-2],node2", "named twice: node2"),
         ("h 2", "is not HOST"),

@@ -12,7 +12,7 @@ import org.blast.Rejected;
 import org.blast.UnknownRequest;
 import org.blast.Unsupported;
 
-/** What to tell people of an exception: the controller's answers, which Thrift writes, have no message of their own. */
+/** What to tell people of an exception: the controller's answers, and with them their messages. */
 public final class Sentences {
   private Sentences() {}
 

@@ -107,6 +107,7 @@ class DialogueTest {
     client.submit(wanted(key + "-lit", 1));
     client.submit(wanted(key, 1));
     NotYet notYet = assertThrows(NotYet.class, () -> client.awaitEvent(key, 0, SOON));
+    assertEquals(Sentences.of(notYet), notYet.getMessage());
     assertTrue(Sentences.of(notYet).startsWith("not yet: "));
     assertThrows(NotYet.class, () -> client.awaitEvent(key, 0, Duration.ZERO));
   }
