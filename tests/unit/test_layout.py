@@ -24,6 +24,14 @@ def _floors(*names: str) -> set[str]:
     return {f"blast_controller.core.{name}" for name in names}
 
 
+EVERYWHERE = {
+    "blast_transport.base.descriptors",
+    "blast_transport.base.endpoint",
+    "blast_transport.base.extras",
+}
+"""What the controller's packages may import too: the limit on open files, addresses, how to install an extra. Each is
+defined once, in a package that every installation has and that imports nothing of ours but errors."""
+
 # What a package may import of ours beside itself; the longest prefix that fits a module decides.
 MAY_IMPORT: dict[str, set[str]] = {
     "algorithms": set(),
@@ -31,11 +39,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_transport": set(),
     "blast_api": set(),
     # The command line and the process: they know everybody, and nobody knows them.
-    # How to install what is missing is said in one place, which every installation has.
-    "blast_controller": {"blast_controller", "blast_client", "blast_transport.base.extras"},
+    "blast_controller": {"blast_controller", "blast_client"},
     # What puts the shells together: it builds what the configuration describes.
-    # How to install what is missing is said in one place, which every installation has.
-    "blast_controller.daemon": {"blast_controller", "blast_api", "blast_transport.base.extras", "tl1_driver"},
+    "blast_controller.daemon": {"blast_controller", "blast_api", "tl1_driver"},
     # The names of policies, dialects and roles are checked where they are read.
     "blast_controller.configuration": {
         "blast_controller.core",
@@ -45,8 +51,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.serving",
         "algorithms",
         "tl1_driver",
-        # How to install what is missing is said in one place, which every installation has.
-        "blast_transport.base.extras",
     },
     "blast_controller.optimiser": {"blast_controller.core", "algorithms"},
     # A process of its own, which only computes.
@@ -247,7 +251,8 @@ def wrong_direction(module: str, target: str) -> str | None:
     """Why `module` may not import `target`, or None."""
     if target.partition(".")[0] in OURS:
         home = max((package for package in MAY_IMPORT if is_within(module, package)), key=len)
-        if not any(is_within(target, allowed) for allowed in {home, *MAY_IMPORT[home]}):
+        shared = EVERYWHERE if is_within(home, "blast_controller") else set()
+        if not any(is_within(target, allowed) for allowed in {home, *shared, *MAY_IMPORT[home]}):
             return f"{module} imports {target}: {home} may import {sorted(MAY_IMPORT[home]) or 'nothing of ours'}"
     for framework, place in ONLY_IN.items():
         if is_within(target, framework) and not is_within(module, place):

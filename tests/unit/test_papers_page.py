@@ -4,20 +4,19 @@ their options, files of figures.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from blast_client.command import build_parser
 from tests.support.declared_commands import declared_commands
+from tests.support.named_tests import missing_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"
@@ -79,15 +78,7 @@ def test_a_claim_has_a_verdict_and_what_shows_it():
 
 
 def test_a_test_that_is_named_exists():
-    parts = [name.partition("::") for name in TESTS]
-    found = [(ROOT / path).exists() and (not function or function in _functions(path)) for path, _, function in parts]
-    assert [name for name, exists in zip(TESTS, found, strict=True) if not exists] == []
-
-
-@cache
-def _functions(path: str) -> set[str]:
-    tree = ast.walk(ast.parse((ROOT / path).read_text()))
-    return {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    assert missing_tests(TESTS) == []
 
 
 @pytest.mark.test_all

@@ -1,0 +1,156 @@
+"""A journal whose bytes are changed: each change is noticed, or nothing of what was written differs."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blast_client.command import main
+from blast_controller.core.model.records import Record
+from blast_controller.store.contents import NotACopy, from_lines, to_lines
+from blast_controller.store.errors import Damaged, StoreFault
+from blast_controller.store.files import wal_of
+from blast_controller.store.sqlite import SqliteStore
+from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
+from blast_controller.store.witness import witness_file
+
+COPIES = 250
+"""Damaged copies of each file; `make soak` does not have more kinds of them, and a thousand took none else."""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal with rows in its file and, as after a crash, in its write-ahead log."""
+    folder = tmp_path_factory.mktemp("written")
+    store = SqliteStore(folder / "a.db")
+    store.open()
+    store.commit([request(number) for number in range(40)], at=1.0)
+    store.commit([Record("reservation", "1", {"state": "lit"}, frozenset({"port:a", "port:b"}))], at=2.0)
+    store.close()
+    store.open()
+    for number in range(20):
+        store.commit([request(number, "again"), Record("request", f"r{39 - number}", None)], at=3.0 + number)
+    copied(folder / "a.db", folder / "crashed")
+    store.close()
+    return folder / "crashed" / "a.db"
+
+
+def request(number: int, text: str = "first") -> Record:
+    return Record("request", f"r{number}", {"value": number, "filling": text * 30}, note="pending")
+
+
+def copied(path: Path, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for file in (path, wal_of(path), witness_file(path)):
+        if file.exists():
+            shutil.copy(file, folder)
+    return folder / path.name
+
+
+def opened(path: Path) -> Any:
+    """All that a store gives back: the state and the history but for this opening."""
+    store = SqliteStore(path)
+    try:
+        loaded = store.open()
+        return loaded.state, store.journal(0, 10_000)[:-1]
+    finally:
+        store.close()
+
+
+def flips(path: Path, seed: str) -> Iterator[bytes]:
+    """The content with one to four bytes changed, anywhere."""
+    rng, content = random.Random(seed), path.read_bytes()
+    for _ in range(COPIES):
+        changed = bytearray(content)
+        for _ in range(rng.choice([1, 1, 1, 4])):
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("of", [lambda path: path, wal_of, witness_file], ids=["file", "log", "witness"])
+def test_damaged_bytes_are_noticed_or_change_nothing(written: Path, tmp_path: Path, of: Any) -> None:
+    expected = opened(copied(written, tmp_path / "whole"))
+    noticed = 0
+    for number, content in enumerate(flips(of(written), f"damage/{of(written).name}")):
+        path = copied(written, tmp_path / str(number))
+        of(path).write_bytes(content)
+        try:
+            assert opened(path) == expected
+        except StoreFault:
+            noticed += 1
+        shutil.rmtree(path.parent)
+    # The rest is where nothing stands, or in the number that only tells of a log that is cut off.
+    assert noticed > COPIES / 8 or of is witness_file
+
+
+def test_a_log_that_is_cut_off_is_noticed(written: Path, tmp_path: Path) -> None:
+    path = copied(written, tmp_path / "cut")
+    content = wal_of(path).read_bytes()
+    wal_of(path).write_bytes(content[: len(content) // 2])
+    with pytest.raises(Damaged, match=r"its last \d+ entries are missing: its -wal file is damaged, or"):
+        opened(path)
+    witness_file(path).unlink()
+    assert opened(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM state WHERE key = 'r3'",
+        "UPDATE state SET body = '{}' WHERE key = 'r3'",
+        "UPDATE state SET body = '{}', digest = digest + 1 WHERE key = 'r3'",
+        "DELETE FROM held WHERE element = 'port:a'",
+        "DELETE FROM state WHERE kind = 'reservation'",
+        "UPDATE journal SET note = 'granted' WHERE sequence = 7",
+        "DELETE FROM journal WHERE sequence = 7",
+        "DELETE FROM journal WHERE sequence > 60",
+        "UPDATE meta SET value = 1 WHERE name = 'epoch'",
+        "DELETE FROM meta WHERE name = 'epoch'",
+    ],
+)
+def test_rows_that_nobody_has_committed_are_noticed(written: Path, tmp_path: Path, statement: str) -> None:
+    path = copied(written, tmp_path / "changed")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    witness_file(path).unlink()
+    with pytest.raises(Damaged):
+        opened(path)
+    with pytest.raises(Damaged), contents_of_file(path) as contents:
+        list(to_lines(contents))
+
+
+def test_check_command_says_what_is_damaged(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = copied(written, tmp_path / "checked")
+    assert main(["journal", "check", "--file", str(path)]) == 0
+    assert capsys.readouterr().out.endswith(" are as they were written\n")
+    assert main(["journal", "check", "--json", "--file", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == {"rows", "entries", "latest", "epoch"}
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM state WHERE key = 'r3'")
+        connection.commit()
+    assert main(["journal", "check", "--file", str(path)]) == 1
+    assert "rows of its state are missing, or of another time): restore it from a backup" in capsys.readouterr().err
+
+
+def test_damaged_copies_are_noticed_and_leave_nothing(written: Path, tmp_path: Path) -> None:
+    with contents_of_file(written) as contents:
+        lines = "".join(f"{line}\n" for line in to_lines(contents))
+    (tmp_path / "export").write_text(lines)
+    imported = tmp_path / "to" / "imported.db"
+    imported.parent.mkdir()
+    for content in flips(tmp_path / "export", "damage/export"):
+        with pytest.raises(NotACopy):
+            copy_into_file(imported, from_lines(content.splitlines(keepends=True)))
+        assert [path.name for path in imported.parent.iterdir()] == ["imported.db.lock"]
+    copy_into_file(imported, from_lines(lines.splitlines()))
+    assert opened(imported)[0] == opened(copied(written, tmp_path / "whole"))[0]
+    assert imported.stat().st_mode & 0o777 == 0o600
