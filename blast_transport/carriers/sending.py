@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import BlockMap
@@ -63,6 +64,13 @@ class Member:
 
     address: Address
     lags: bool
+
+
+class Reached(NamedTuple):
+    """A receiver holds all blocks before `position`, and `written` altogether, as it reports."""
+
+    position: int
+    written: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +149,8 @@ class SendingCarrier:
         """A word of our counterpart at this receiver. Raises RemoteProtocolError."""
         raise RemoteProtocolError(f"a word that the {self._leg.carrier} carrier does not know")
 
-    def look(self, reached: Mapping[str, int], now: float) -> None:
-        """See how far receivers are: each that keeps up holds the blocks before its number. Some times a second."""
+    def look(self, reached: Mapping[str, Reached], now: float) -> None:
+        """See how far the receivers that keep up are. Some times a second."""
 
     def gone(self, name: str, reason: str) -> None:
         """The session has lost this receiver, which may come back."""

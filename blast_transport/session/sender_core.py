@@ -26,6 +26,7 @@ from functools import cache
 from operator import attrgetter
 
 from blast_transport.blocks.block_map import BlockMap, Range
+from blast_transport.carriers.sending import Reached
 from blast_transport.session.peers.peer import LISTENING, OVER, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.peers.repairs import Repairs
 from blast_transport.session.peers.stragglers import Stragglers
@@ -319,9 +320,9 @@ class SenderCore:
         counted = [peer for peer in there if not peer.demoted] or there
         return min([self.digests, *(peer.position for peer in counted)])
 
-    def reached(self) -> dict[str, int]:
-        """Return, for each receiver that keeps up, the block before which it holds everything."""
-        return {name: peer.position for name, peer in self.peers.items() if peer.active}
+    def reached(self) -> dict[str, Reached]:
+        """Return how far each receiver is that keeps up."""
+        return {name: Reached(peer.position, peer.written) for name, peer in self.peers.items() if peer.active}
 
     def digest(self, digests: bytes) -> None:
         """The digests of the blocks that come next, one after the other."""

@@ -38,6 +38,7 @@ from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
+from blast_transport.links.dialling import Dialer
 from blast_transport.links.door import MOST_CONNECTIONS
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
@@ -169,8 +170,9 @@ def agent(
     engine: str | None = None,
     listens: str = LOOPBACK,
     connections: int = MOST_CONNECTIONS,
+    by: Callable[[Dialer], Dialer] = lambda dial: dial,
 ) -> Iterator[Agent]:
-    """One that takes files below `directory`, and data into memory and into `commands`."""
+    """One that takes files below `directory`, and data into memory and into `commands`; `by` wraps how it connects."""
     directory.mkdir(exist_ok=True)
     settings = Settings(
         AgentSection(Endpoint(listens, 0), LOOPBACK),
@@ -198,7 +200,7 @@ def agent(
         highest_rate=highest_rate,
         timings=timings or ReceiverTimings(),
         open_group=open_group,
-        connect=node_dialer(credentials, admission),
+        connect=by(node_dialer(credentials, admission)),
         engine=engine or asked_engine(),
     )
     server = AgentServer(settings, admission, session_factory(surroundings), Reporter(), dialer(credentials))

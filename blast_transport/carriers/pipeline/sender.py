@@ -10,12 +10,12 @@ from blast_transport.base.endpoint import listen_on
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.base.host_order import as_given, by_name
 from blast_transport.carriers.choices import CarrierChoice, Chain
-from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Reached
+from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Node
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
 from blast_transport.carriers.pipeline.protocol.messages import decode_failed
 from blast_transport.carriers.pipeline.source import PipelineSource
-from blast_transport.carriers.sending import Anew, PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
+from blast_transport.carriers.sending import Anew, PeerLost, Reached, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.dialling import SOURCE, Address
 from blast_transport.links.reception import Reception
@@ -87,14 +87,14 @@ class PipelineSender(SendingCarrier):
             yield from (PeerLost(name, "at one end of a link over which nothing passes") for name in self._stuck)
             yield Anew(replace(self._choice, without=self._choice.without | self._stuck))
 
-    def look(self, reached: Mapping[str, int], now: float) -> None:
+    def look(self, reached: Mapping[str, Reached], now: float) -> None:
         """Find out whether data passes along the whole chain, and whether all is there though no report comes."""
         if self._source is None or self.over or self._stop is not None or self._renewed:
             return
         names = [name for name in self._places if name in reached and name not in self._lost]
         block_size, data = self._reader.layout.block_size, self._reader.source
-        nodes = [Reached(name, reached[name] * block_size) for name in names]
-        if (link := self._watch.stuck([Reached(SOURCE, data.available), *nodes], now)) is not None:
+        nodes = [Node(name, reached[name].position * block_size) for name in names]
+        if (link := self._watch.stuck([Node(SOURCE, data.available), *nodes], now)) is not None:
             self._stuck = set(link) - {SOURCE}
         if data.size is None or any(node.position < data.size for node in nodes):
             self._complete_since = None

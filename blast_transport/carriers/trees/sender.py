@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.carriers.choices import CarrierChoice, Chain, Trees
-from blast_transport.carriers.sending import Anew, PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
+from blast_transport.carriers.sending import Anew, PeerLost, Reached, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.carriers.trees.events import Dealt, Drained, Ended, Event, Said
 from blast_transport.carriers.trees.oversight import Oversight
 from blast_transport.carriers.trees.parameters import TreesParameters, trees_leg
@@ -23,6 +23,10 @@ from blast_transport.wire.messages import Leg
 _BLOCKS_PER_TURN = 32
 _IDLE_SECONDS = 0.1
 """Between two looks at who is silent."""
+_CONFIRM_SECONDS = 1.0
+"""For which hosts may be late to confirm what every receiver reports to hold."""
+_STALL_SECONDS = 2.0
+"""For which a receiver may get nothing while there is data: longer than `Oversight` needs to find a host or an edge."""
 
 
 class TreesSender(SendingCarrier):
@@ -48,6 +52,10 @@ class TreesSender(SendingCarrier):
         self._drained = False
         self._late = False
         self._renewed = False
+        # What each receiver had written, and since when it has not written more.
+        self._progress: dict[str, tuple[int, float]] = {}
+        self._stalled = False
+        self._complete_since: float | None = None
 
     def leg(self, name: str) -> Leg | None:
         """Each host hears its own place; who comes late has none, and the trees are planned anew for it."""
@@ -84,6 +92,10 @@ class TreesSender(SendingCarrier):
         if self._oversight is None or self._stop is not None or self._renewed:
             self.over = self.over or self._drained
             return
+        if self._stalled:
+            self._renewed = True
+            yield Anew(Chain())
+            return
         found = self._oversight.tick(self._now)
         yield from (PeerLost(name, reason) for name, reason in found.lost.items())
         if found.anew or self._late:
@@ -94,6 +106,26 @@ class TreesSender(SendingCarrier):
             yield from (PeerLost(name, "its connections to other hosts of the trees break") for name in unreliable)
             yield Anew(self._replanned(unreliable))
         elif self._drained and not self._oversight.suspects:
+            self.over = True
+
+    def look(self, reached: Mapping[str, Reached], now: float) -> None:
+        """Find out whether some receiver gets nothing, and whether all have everything though no host confirms it.
+
+        Any host before a receiver in a tree may be the cause of either, and reports what it likes.
+        """
+        size, block_size = self._reader.source.size, self._reader.layout.block_size
+        there = self._reader.readable if size is None else -(-size // block_size)
+        for name in self._places.keys() & reached.keys():
+            written, since = self._progress.get(name, (-1, now))
+            if reached[name].written != written or written >= there:
+                self._progress[name] = reached[name].written, now
+            elif now >= since + _STALL_SECONDS:
+                self._stalled = True
+        if size is None or any(one.written < there for one in reached.values()):
+            self._complete_since = None
+        elif self._complete_since is None:
+            self._complete_since = now
+        elif now >= self._complete_since + _CONFIRM_SECONDS:
             self.over = True
 
     def heard(self, name: str, body: bytes, now: float) -> None:
