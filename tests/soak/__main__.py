@@ -4,6 +4,7 @@
     controllers  10^4 rounds of faults of several controllers on one journal
     decoders     10^7 inputs, shared by the decoders of what comes from outside; and the branches that they reach
     readers      10^7 inputs, shared by everything else that reads foreign bytes (data plane, OpenFlow, files)
+    members      every field of a receiver's messages, false, extreme, late, repeated or missing, on every transport
     engine       10^7 messages to the compiled engine with all of its assertions (needs Rust)
 
 Every failure prints the command that shows it again. `--slice` is the small part that continuous integration runs.
@@ -21,7 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.soak import controllers, core, decoders
+from tests.soak import controllers, core, decoders, members
 from tests.soak.episodes import Effort
 from tests.support.needs import ROOT
 
@@ -60,6 +61,7 @@ SOAKS = {
     "controllers": Soak(controllers.run, 10**4, 60, controllers.trace),
     "decoders": Soak(lambda effort: decoders.run(shared(effort)), 10**7, 45_000),
     "readers": Soak(readers, 10**7, 60_000),
+    "members": Soak(members.run, len(members.cases()), 12),
     "engine": Soak(engine, 10**7, 200_000),
 }
 
