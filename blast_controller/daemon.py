@@ -199,7 +199,7 @@ class Daemon:
         else:
             log.critical("%s", holding, extra=fields(event="holding"))
             self.runtime.hold(holding, self._loaded)
-        self._compactor.start()
+        self._compactor.start(self._loaded.written)
         self._garbage.start()
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
@@ -250,7 +250,7 @@ class Daemon:
         forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
         self._optical.start()
         self._set_optimiser(self._config)
-        self._compactor.start()
+        self._compactor.start(self._loaded.written)
         log.warning("this controller leads", extra=fields(event="leads", epoch=loaded.epoch))
 
     def _depose(self, reason: str) -> None:

@@ -7,11 +7,13 @@ of its pieces. With every block goes its net, what it comes to altogether, so th
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from blast_controller.core.model.age_clock import AgeClock
 from blast_controller.moments.encoder import Difference, Rows
 from blast_controller.recording.blocks import BlockText, Stamp
 from blast_controller.recording.compression import packed, packed_for_speed, packed_soon
@@ -64,6 +66,8 @@ class Writer:
             self._connection = open_to_write(path)
             with typed_faults(path):
                 self._run, self._sequence = self._latest()
+                (newest,) = self._connection.execute("SELECT max(wall) FROM base").fetchone()
+                self._ages = AgeClock(newest and newest / 1e6)
         except BaseException:
             self._lock.release()
             raise
@@ -223,7 +227,8 @@ class Writer:
     # ------------------------------------------------------------------------------------------- what to keep
 
     def _trim(self, wall: int) -> None:
-        """Drop the oldest; of what only looks old one group at a time, for the clock may have been set by mistake."""
+        """Drop the oldest; of what only looks old one group at a time, so that nobody waits long."""
+        wall = int(self._ages.now(wall / 1e6, time.monotonic()) * 1e6)
         self.bytes = self._used()
         while (oldest := self._oldest()) is not None and self._keep.is_over(oldest, self.bytes, wall):
             too_large = self.bytes > self._keep.bytes

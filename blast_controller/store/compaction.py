@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from blast_controller.core.model.age_clock import AgeClock
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.interface import Store
 
@@ -25,11 +26,13 @@ class Compactor:
         self._store = store
         self._fatal = fatal
         self._interval = interval
+        self._ages = AgeClock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compactor", daemon=True)
 
-    def start(self) -> None:
-        """Begin."""
+    def start(self, written: float | None = None) -> None:
+        """Begin; `written` is the wall time of the latest entry that the store held when it was opened."""
+        self._ages = AgeClock(written)
         self._thread.start()
 
     def stop(self) -> None:
@@ -46,7 +49,8 @@ class Compactor:
 
     def _compact(self) -> None:
         try:
-            while self._store.compact(time.time()) and not self._stopped.wait(PAUSE):
+            at = self._ages.now(time.time(), time.monotonic())
+            while self._store.compact(at) and not self._stopped.wait(PAUSE):
                 pass
         except StoreFault as fault:
             # A disk that is full or busy today; commits tell of it too, and louder.

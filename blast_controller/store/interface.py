@@ -18,13 +18,15 @@ class Loaded:
 
     `epoch` counts the openings, this one included. `state` has for each kind its rows by key, in the order in which
     they were first inserted; what was forgotten and came again counts from its coming again. `is_new` tells a first
-    start from a restart. `sequence` is that of the latest entry, where several controllers share the journal.
+    start from a restart. `sequence` is that of the latest entry, where several controllers share the journal. `written`
+    is the wall time of the latest entry before this opening, None where there is none.
     """
 
     epoch: int
     state: Mapping[str, Mapping[str, Body]]
     is_new: bool
     sequence: int = 0
+    written: float | None = None
 
     def records(self) -> list[Record]:
         """All rows as records."""

@@ -117,6 +117,7 @@ class SqliteStore:
             check_is_ours(writer, self.path)
             check_is_whole(writer, self.path)
             migrate(writer)
+            latest = writer.execute("SELECT at FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
             state, total = self._load(writer)
             holdings = Holdings(dict(writer.execute("SELECT element, reservation FROM held")))
             epoch, newest, chain = self._count_epoch(writer)
@@ -133,7 +134,7 @@ class SqliteStore:
             undo.callback(reader.close)
             self._to_close = undo.pop_all()
         self._opened = _Opened(writer, upkeep, reader, holdings, epoch, newest, int(size), witness, total, chain)
-        return Loaded(epoch, state, is_new)
+        return Loaded(epoch, state, is_new, written=latest[0] if latest else None)
 
     def close(self) -> None:
         """Carry the log over into the file and let go of it."""

@@ -12,6 +12,7 @@ from blast_controller.store.errors import DiskFull, OurFault, StoreFault
 from blast_controller.store.etcd import trimming
 from blast_controller.store.etcd.access import Access, TlsFiles, User
 from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.copying import contents_of_etcd
 from blast_controller.store.etcd.errors import (
     CredentialsRefused,
     CredentialsUnreadable,
@@ -226,11 +227,32 @@ def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
         assert one_sentence(caught.value)
 
 
-def test_a_history_that_is_none_is_told_when_it_is_read(controllers):
-    store = spoilt(controllers, put(controllers.keys.history(2), b"[[1.0]]"))
-    store.open()
-    with pytest.raises(DamagedInEtcd, match="entry 2 of the history lacks something"):
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"[[1.0]]", "entry 3 of the history lacks something"),
+        (b'[7,[1.0,1,"request","a","",{"is":"a"}]]', "the entries up to 3 of the history are not what was written"),
+    ],
+)
+def test_a_history_that_is_none_is_told_when_it_is_read(controllers, value, words):
+    store = controllers.opened_store()
+    store.commit([row("a")], at=1.0)
+    store.commit([row("b")], at=1.0)
+    controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.history(3), value)]))
+    with pytest.raises(DamagedInEtcd, match=words):
         store.journal(0, 10)
+    store.close()
+    with pytest.raises(DamagedInEtcd, match=words):
+        list(contents_of_etcd(controllers.connection(), controllers.keys).rows)
+
+
+def test_a_history_that_lacks_a_key_is_told_by_who_comes_to_lead(controllers):
+    store = controllers.opened_store()
+    store.commit([row("a")], at=1.0)
+    store.close()
+    controllers.connection().call(TXN, api.TxnRequest(success=[delete(controllers.keys.history(2))]))
+    with pytest.raises(DamagedInEtcd, match="its history has 1 keys, and 2 were written"):
+        store.open()
 
 
 def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
@@ -294,7 +316,7 @@ def test_values_are_compressed_where_it_pays():
     with pytest.raises(ValueError, match="incomplete"):
         unpack(zlib.compress(b"[]" * 1000)[:10])
     assert to_head(Head(1, 2, 3, 4, 5, 6).pack()) == Head(1, 2, 3, 4, 5, 6)
-    assert to_head(b"[1,1,2,3,4,5]") == Head(1, 2, 3, 4, 5, None)
+    assert to_head(b"[1,1,2,3,4,5]") == Head(1, 2, 3, 4, 5, None, None)
 
 
 def test_a_journal_of_format_1_gets_digests_when_it_is_opened(controllers):

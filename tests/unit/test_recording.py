@@ -97,7 +97,7 @@ def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
     before = Reader(path).span().oldest
     writer.begin(Stamp(0, BEGIN + 400 * MICROSECONDS_PER_DAY), {"fabric": "{}"}, FACTS)
     after = Reader(path).span()
-    assert before.sequence < after.oldest.sequence < 500 and after.newest.sequence == 602
+    assert after.oldest == before and after.newest.sequence == 602
 
 
 def test_only_one_controller_writes_a_file(path):

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,13 @@ from blast_client.command import main
 from blast_controller.core.model.records import Record
 from blast_controller.store.contents import NotACopy, from_lines, to_lines
 from blast_controller.store.errors import Damaged, StoreFault
+from blast_controller.store.etcd.copying import contents_of_etcd
+from blast_controller.store.etcd.keys import Span
+from blast_controller.store.etcd.loading import pages
+from blast_controller.store.etcd.methods import TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import delete_all, put
+from blast_controller.store.etcd.store import Policy
 from blast_controller.store.files import wal_of
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
@@ -154,3 +162,42 @@ def test_damaged_copies_are_noticed_and_leave_nothing(written: Path, tmp_path: P
     copy_into_file(imported, from_lines(lines.splitlines()))
     assert opened(imported)[0] == opened(copied(written, tmp_path / "whole"))[0]
     assert imported.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.etcd
+def test_damaged_keys_of_etcd_are_noticed_or_change_nothing(controllers: Any) -> None:
+    """One byte of a value, or a whole key, of any kind; candidates and leaders have none while nobody runs."""
+    keys, connection, rng = controllers.keys, controllers.connection(), random.Random("damage/etcd")
+    store = controllers.opened_store()
+    store.commit([request(number) for number in range(12)], at=1.0)
+    store.commit([Record("reservation", "1", {"state": "lit"}, frozenset({"port:a"})), request(3, "again")], at=2.0)
+    store.close()
+    everything = Span(keys.prefix.encode(), keys.prefix.encode()[:-1] + b"0")
+    written = {bytes(kv.key): bytes(kv.value) for kv in pages(connection, everything)}
+
+    def write(values: dict[bytes, bytes]) -> None:
+        for operation in (delete_all(everything), *(put(key, value) for key, value in values.items())):
+            connection.call(TXN, api.TxnRequest(success=[operation]))
+
+    def read() -> Any:
+        again = controllers.store(Policy(wait=0.0))
+        try:
+            state, rows = again.open().state, contents_of_etcd(connection, keys).rows
+            return state, again.journal(0, 1000)[:-1], list(rows)[:-1]
+        finally:
+            again.close()
+
+    expected, outcomes = read(), Counter[str]()
+    for _ in range(COPIES):
+        key = rng.choice(list(written))
+        value = bytearray(written[key])
+        value[rng.randrange(len(value))] ^= 1 << rng.randrange(8)
+        damage = {} if rng.random() < 0.2 else {key: bytes(value)}
+        write({**{name: other for name, other in written.items() if name != key}, **damage})
+        try:
+            assert read() == expected
+            outcomes[key.removeprefix(keys.prefix.encode()).decode()] += 1
+        except StoreFault:
+            outcomes["noticed"] += 1
+    # Numbers of terms that grew, or that are made anew from the clock.
+    assert outcomes.keys() <= {"noticed", "epoch", "generation"} and outcomes["noticed"] > 0.7 * COPIES

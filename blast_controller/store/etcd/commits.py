@@ -40,14 +40,17 @@ class Delta:
         for first, row in self.kept.values():
             yield put(keys.state(first), _fitting(row.kind, row.key, pack_thing(row)))
 
-    def after(self, head: Head, digests: Digests) -> Head:
-        """The head after it; `digests` are those of the things that were there before."""
+    def after(self, head: Head, digests: Digests, operations: Sequence[api.RequestOp]) -> Head:
+        """The head after it; `digests` are those of the things that were there before, `operations` its own."""
         size = head.history_bytes + sum(size_of(entry.body) for entry in self.entries)
         state = Sum(head.state or 0)
         before = [digests[name] for name in {*self.gone, *self.kept} if name in digests]
         state.change(before, self.digests().values())
         last = self.entries[-1]
-        return replace(head, sequence=last.sequence, history_bytes=size, epoch=last.epoch, state=state.total)
+        count = (head.batches or 0) + len(operations) - len(self.gone) - len(self.kept)
+        return replace(
+            head, sequence=last.sequence, history_bytes=size, epoch=last.epoch, state=state.total, batches=count
+        )
 
     def digests(self) -> dict[tuple[str, str], int]:
         """Those of the things that it keeps."""

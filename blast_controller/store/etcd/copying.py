@@ -13,7 +13,7 @@ from blast_controller.store.etcd.history import checked_head, whole
 from blast_controller.store.etcd.keys import Keys, number_of
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.ledger import MOST_BYTES
-from blast_controller.store.etcd.loading import check_empty, pages
+from blast_controller.store.etcd.loading import CHANGED_STATE, check_empty, pages
 from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, grouped, nested, put
@@ -41,7 +41,7 @@ def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
         )
     with whole(keys):
         epoch = int(epochs[0].value) if epochs else head.epoch
-    return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision, head.state))
+    return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision, head))
 
 
 def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
@@ -63,7 +63,7 @@ class _Copy:
         self._connection = leadership.connection
         self._keys = leadership.keys
         self._leads = created_at(leadership.keys.leader, revision)
-        self._size = 0
+        self._size = self._batches = 0
         self._state = Sum()
 
     def make(self, contents: Contents, epoch: int) -> None:
@@ -71,7 +71,8 @@ class _Copy:
         self._begin()
         for group in grouped(self._operations(contents), MOST_BYTES):
             self._write(nested(group))
-        head = Head(contents.sequence, self._size, contents.epoch, change=1, state=self._state.total)
+        state, batches = self._state.total, self._batches
+        head = Head(contents.sequence, self._size, contents.epoch, change=1, state=state, batches=batches)
         # The lead that was taken for this is none of the journal's, unless its epoch was here before.
         ends = [put(keys.epoch, str(max(contents.epoch, epoch if epoch > 1 else 0)).encode()), delete(keys.importing)]
         self._write([put(keys.head, head.pack()), *ends])
@@ -107,7 +108,9 @@ class _Copy:
                 yield from self._puts(entries)
 
     def _puts(self, entries: list[Written]) -> Iterator[api.RequestOp]:
-        return (put(self._keys.history(last), value) for last, value in batches(entries))
+        for last, value in batches(entries):
+            self._batches += 1
+            yield put(self._keys.history(last), value)
 
     def _write(self, operations: list[api.RequestOp]) -> None:
         compare = [self._leads, changed_at(self._keys.head, 0)]
@@ -123,16 +126,23 @@ class _Copy:
         return bool(heads) and last.key == self._keys.head and heads[0].value == last.value
 
 
-def _rows(connection: Connection, keys: Keys, revision: int, state: int | None) -> Iterator[Thing | Written]:
+def _rows(connection: Connection, keys: Keys, revision: int, head: Head) -> Iterator[Thing | Written]:
     found = Sum()
     with whole(keys):
         for kv in pages(connection, keys.states, revision):
             thing, _ = to_thing(number_of(kv.key), kv.value)
             found.change((), [thing_digest(*thing)])
             yield thing
-        if state not in (None, found.total):
-            raise DamagedInEtcd(keys.prefix, "rows of its state are changed, missing, or of another time")
+        if head.state not in (None, found.total):
+            raise DamagedInEtcd(keys.prefix, CHANGED_STATE)
+        batches, following = 0, None
         for kv in pages(connection, keys.histories, revision, page=64):
+            batches += 1
             for entry in to_entries(number_of(kv.key), kv.value):
+                if following not in (None, entry.sequence):
+                    raise DamagedInEtcd(keys.prefix, f"of its history entry {following} is missing")
+                following = entry.sequence + 1
                 body = text_of(entry.body)
                 yield Written(entry.sequence, entry.at, entry.epoch, entry.kind, entry.key, entry.note, body)
+        if head.batches not in (None, batches):
+            raise DamagedInEtcd(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
 
@@ -57,13 +57,23 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
     return state
 
 
-def check_state(keys: Keys, state: State, head: Head) -> int:
-    """Return what the digests of the state add up to. Raises DamagedInEtcd where that is not what was written."""
+def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> Head:
+    """Return the head with what an earlier release did not write into it.
+
+    Raises DamagedInEtcd where state, history or epoch (that of who comes to lead; None: the journal is new) are not
+    what it says, StoreFault. The entries of the history, of which there may be many, are only counted.
+    """
     found = Sum()
     found.change((), state.digests.values())
     if head.state not in (None, found.total):
-        raise DamagedInEtcd(keys.prefix, "rows of its state are changed, missing, or of another time")
-    return found.total
+        raise DamagedInEtcd(keys.prefix, CHANGED_STATE)
+    history = api.RangeRequest(key=keys.histories.first, range_end=keys.histories.end, count_only=True)
+    batches = connection.call(RANGE, history).count
+    if head.batches not in (None, batches):
+        raise DamagedInEtcd(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")
+    if epoch is not None and epoch <= head.epoch:
+        raise DamagedInEtcd(keys.prefix, f"its epoch is {epoch - 1}, and {head.epoch} has been")
+    return replace(head, state=found.total, batches=batches)
 
 
 def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) -> None:
@@ -101,6 +111,9 @@ def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAG
         revision = revision or answer.header.revision
         size = answer.ByteSize()
         page = max(1, page // 2) if size > MOST_ANSWER_BYTES else page
+
+
+CHANGED_STATE = "rows of its state are changed, missing, or of another time"
 
 
 def check_empty(connection: Connection, keys: Keys) -> None:

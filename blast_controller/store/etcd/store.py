@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from blast_controller.core.model.records import Record
@@ -17,7 +17,7 @@ from blast_controller.store.etcd.errors import Deposed
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.leadership import Leadership, Term
 from blast_controller.store.etcd.ledger import Change, Ledger
-from blast_controller.store.etcd.loading import State, check_empty, check_state, load
+from blast_controller.store.etcd.loading import State, check_empty, check_head, load
 from blast_controller.store.etcd.requests import delete_all
 from blast_controller.store.etcd.trimming import Forgetting, Trimmer
 from blast_controller.store.etcd.values import Head
@@ -108,17 +108,19 @@ class EtcdStore:
             check_empty(connection, keys)
         else:
             ledger.settle()
+        latest = self._history.read(ledger.head.sequence - 1, 1)
         state = load(connection, keys)
-        total = check_state(keys, state, ledger.head)
+        found_head = check_head(connection, keys, state, ledger.head, term.epoch if found else None)
         opened = self._opened_with(term, ledger, state)
         opening = Row(EPOCH_KIND, EPOCH_KEY, encode({"epoch": term.epoch}), frozenset(), EPOCH_NOTE)
         entry = delta([opening], {}, ledger.head.sequence, (time.time(), term.epoch))
         # It is no row of the state. What a commit has staged that came to nothing goes with it.
         entry = Delta({}, {}, entry.entries)
-        after = entry.after(replace(ledger.head, state=total), state.digests)
-        ledger.write(Change(after, [*entry.operations(keys), delete_all(keys.all_staged)]))
+        operations = list(entry.operations(keys))
+        after = entry.after(found_head, state.digests, operations)
+        ledger.write(Change(after, [*operations, delete_all(keys.all_staged)]))
         self._opened, self.sequence = opened, ledger.head.sequence
-        return Loaded(term.epoch, state.bodies, found is None, self.sequence)
+        return Loaded(term.epoch, state.bodies, found is None, self.sequence, latest[0].at if latest else None)
 
     def _opened_with(self, term: Term, ledger: Ledger, state: State) -> _Opened:
         keys, policy = self._leadership.keys, self._policy
@@ -156,7 +158,9 @@ class EtcdStore:
         held = opened.holdings.changes(rows)
         made = delta(rows, opened.firsts, head.sequence, (at, opened.term.epoch))
         operations = list(made.operations(self._leadership.keys))
-        return Change(made.after(head, opened.digests), operations, rows, lambda: _remember(opened, made, held))
+        return Change(
+            made.after(head, opened.digests, operations), operations, rows, lambda: _remember(opened, made, held)
+        )
 
     # ----------------------------------------------------------------------------------------------- history
 

@@ -51,10 +51,10 @@ class Trimmer:
             if batch[0].sequence <= last < batch[-1].sequence:
                 rest = [_written(entry) for entry in batch if entry.sequence > last]
                 operations += [put(self._keys.history(end), value) for end, value in batches(rest)]
-        dropped = sum(line.size for line in self._lines if line.sequence <= last)
-        change = Change(
-            replace(head, history_bytes=head.history_bytes - dropped), operations, then=lambda: self._forget(last)
-        )
+        size = head.history_bytes - sum(line.size for line in self._lines if line.sequence <= last)
+        begun = sum(batch[0].sequence <= last for batch in self._oldest)
+        after = replace(head, history_bytes=size, batches=(head.batches or 0) - begun + len(operations) - 1)
+        change = Change(after, operations, then=lambda: self._forget(last))
         return change, last == self._lines[-1].sequence
 
     def _forget(self, last: int) -> None:

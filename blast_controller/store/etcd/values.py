@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
+from blast_controller.store.checksums import digest_of
 from blast_controller.store.contents import Thing, Written
 from blast_controller.store.interface import Entry
 from blast_controller.store.rows import Row, encode
@@ -46,7 +47,7 @@ class Head:
 
     `change` counts what was written since the journal is there: with the epoch it names one transaction. `staged` is
     how many parts of the latest commit lie under `staged/` and count as written. `state` is what the digests of the
-    state add up to; None in format 1, which had none.
+    state add up to, `batches` the number of keys of the history; None in format 1, which had neither.
     """
 
     sequence: int
@@ -55,11 +56,12 @@ class Head:
     change: int
     staged: int = 0
     state: int | None = 0
+    batches: int | None = 0
 
     def pack(self) -> bytes:
-        """As it is stored."""
-        fields = [FORMAT, self.sequence, self.history_bytes, self.epoch, self.change, self.staged, self.state]
-        return pack(encode(fields))
+        """As it is stored, with a digest of itself."""
+        fields = [FORMAT, *astuple(self)]
+        return pack(encode([*fields, digest_of(*fields)]))
 
 
 def head_format(value: bytes) -> int:
@@ -73,11 +75,11 @@ def head_format(value: bytes) -> int:
 def to_head(value: bytes) -> Head:
     """A head of our format, or of an earlier one. Raises ValueError."""
     match unpack(value):
-        case [_, int(sequence), int(size), int(epoch), int(change), int(staged), int() | None as state]:
-            return Head(sequence, size, epoch, change, staged, state)
-        case [_, int(sequence), int(size), int(epoch), int(change), int(staged)]:
-            return Head(sequence, size, epoch, change, staged, None)
-    raise ValueError("its head lacks something")
+        case [2, *fields, int(digest)] if digest == digest_of(2, *fields) and len(fields) == len(Head.__slots__):
+            return Head(*fields)
+        case [1, int(sequence), int(size), int(epoch), int(change), int(staged)]:
+            return Head(sequence, size, epoch, change, staged, None, None)
+    raise ValueError("its head lacks something, or is not what was written")
 
 
 # ----------------------------------------------------------------------------------------------------------- state
@@ -107,12 +109,12 @@ def batches(entries: Sequence[Written]) -> Iterator[tuple[int, bytes]]:
     for entry in entries:
         line = _line(entry)
         if lines and size + len(line) > LARGEST_BATCH:
-            yield entry.sequence - 1, _batch(lines)
+            yield entry.sequence - 1, _batch(entry.sequence - 1, lines)
             lines, size = [], 0
         lines.append(line)
         size += len(line)
     if lines:
-        yield entries[-1].sequence, _batch(lines)
+        yield entries[-1].sequence, _batch(entries[-1].sequence, lines)
 
 
 def to_entries(last: int, value: bytes) -> list[Entry]:
@@ -120,6 +122,10 @@ def to_entries(last: int, value: bytes) -> list[Entry]:
     found = unpack(value)
     if not isinstance(found, list) or not found:
         raise ValueError("the history has something that is no list of entries")
+    if isinstance(found[0], int):
+        digest, *found = found
+        if not found or digest != _digest(last, encode(found)[1:-1]):
+            raise ValueError(f"the entries up to {last} of the history are not what was written")
     return [_entry(sequence, one) for sequence, one in enumerate(found, last - len(found) + 1)]
 
 
@@ -133,8 +139,14 @@ def _line(entry: Written) -> str:
     return f"{beside[:-1]},{entry.body if entry.body is not None else 'null'}]"
 
 
-def _batch(lines: Sequence[str]) -> bytes:
-    return pack(f"[{','.join(lines)}]")
+def _batch(last: int, lines: Sequence[str]) -> bytes:
+    """The lines behind a digest of them, which those of format 1 do not have."""
+    text = ",".join(lines)
+    return pack(f"[{_digest(last, text)},{text}]")
+
+
+def _digest(last: int, text: str) -> int:
+    return digest_of(last, text)
 
 
 def _entry(sequence: int, found: Any) -> Entry:
