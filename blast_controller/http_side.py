@@ -107,7 +107,8 @@ class HttpSide:
 
         health = Health(runtime, lambda: said_of(runtime.standby))
         site = Site(health, registry, lambda: self.gate.policy, self.told.epoch, more)
-        return HttpServer(application(site), tls, lambda: signs.tell(page.broadcast), share)
+        served = application(site)
+        return HttpServer(served, tls, lambda: signs.tell(page.broadcast), share, served.state.access.knows)
 
     def end(self, server: HttpServer) -> None:
         """Say goodbye to every page, and stop."""

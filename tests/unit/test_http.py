@@ -21,6 +21,7 @@ from blast_controller.ops.http.crowd import (
     ACCOUNT_RATE,
     FOR_OPERATORS,
     GUEST_RATE,
+    HEALTH_RATE,
     MAX_GUESTS_PER_HOST,
     MAX_KNOWN,
     MAX_PER_ACCOUNT,
@@ -329,12 +330,26 @@ def test_connections_of_an_account_and_those_for_operators_are_bounded():
 def test_requests_of_an_account_and_of_a_host_have_a_rate():
     now = [0.0]
     crowd = Crowd(lambda: now[0])
-    for wait, rate in ((crowd.account_wait, ACCOUNT_RATE), (crowd.guest_wait, GUEST_RATE)):
+    rates = ((crowd.account_wait, ACCOUNT_RATE), (crowd.guest_wait, GUEST_RATE), (crowd.health_wait, HEALTH_RATE))
+    for wait, rate in rates:
         assert [wait("flood") for _ in range(rate.burst)] == [0.0] * rate.burst
         assert 0 < wait("flood") <= 1 / rate.per_second
         assert wait("another") == 0.0
         now[0] += 1.0
         assert wait("flood") == 0.0
+
+
+def test_a_host_that_asks_too_much_still_hears_health_and_answers_who_is_known(closed, monkeypatch):
+    """A flood from the host of a proxy, or of the operator."""
+    monkeypatch.setattr(closed.server._crowd, "guest_wait", lambda host: 60.0)
+    with connect(closed) as flood:
+        flood.sendall(b"GET /session HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert get(closed, "/livez").status_code == 200
+        assert get(closed, "/readyz").status_code in (200, 503)
+        assert get(closed, "/metrics", Authorization="Bearer viewer-token").status_code == 200
+        flood.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            flood.recv(1)
 
 
 def test_logins_of_one_token_end_no_session_of_another():

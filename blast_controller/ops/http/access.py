@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import Scope
 
 from blast_controller.ops.http.crowd import Crowded
 from blast_controller.ops.http.protocol import CONNECTION, NAMES, Protocol
@@ -59,6 +60,15 @@ class HttpAccess:
         self._resting = asyncio.Semaphore(MOST_RESTING)
         self.sessions = Sessions()
 
+    def knows(self, scope: Scope) -> bool:
+        """Whether a request shows a session, a token or a certificate that is known; costs no more than that."""
+        request, policy = Request(scope), self._policy()
+        session = self.sessions.find(request.cookies.get(COOKIE))
+        token = bearer_of(request)
+        digest = session.digest if session is not None else None if token is None else policy.known_digest(token)
+        names = scope.get(NAMES, frozenset())
+        return (digest is not None or bool(names)) and policy.identify(names, digest) is not None
+
     async def identity(self, request: Request, least: Role = Role.VIEWER) -> Identity:
         """Who asks. Raises HTTPException: 401 where that is not known, 403 where it may not, 429 for many guesses."""
         return (await self.visitor(request, least)).identity
@@ -67,10 +77,9 @@ class HttpAccess:
         """Who asks, and what shows that. Raises HTTPException as `identity` does."""
         session = self.sessions.find(request.cookies.get(COOKIE))
         digest = None if session is None else session.digest
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if bearer := scheme.lower() == "bearer":
-            digest = await self.known_digest(token.strip())
-        visitor = self._visitor(request, digest, session, bearer)
+        if (token := bearer_of(request)) is not None:
+            digest = await self.known_digest(token)
+        visitor = self._visitor(request, digest, session, bearer=token is not None)
         await self._admit(request, visitor)
         if visitor.identity.role < least:
             raise HTTPException(403, f"This is for the role {least.name.lower()}, and you are {visitor.identity}.")
@@ -141,6 +150,12 @@ class HttpAccess:
         async with self._resting:
             await asyncio.sleep(REST)
         raise _unknown("The token is not known here.")
+
+
+def bearer_of(request: Request) -> str | None:
+    """The token that a request bears (RFC 6750), None where it bears none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def refuse_foreign_page(request: Request) -> None:

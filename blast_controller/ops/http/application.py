@@ -32,7 +32,10 @@ class Site:
 
 
 def application(site: Site) -> Starlette:
-    """The application; health is told to everybody, in one word to who has not said who it is."""
+    """The application; health is told to everybody, in one word to who has not said who it is.
+
+    `state.access` says who asks.
+    """
     access = HttpAccess(site.policy)
 
     async def livez(request: Request) -> Response:
@@ -62,7 +65,9 @@ def application(site: Site) -> Starlette:
 
     plain = [Route(f"/{page.__name__}", with_headers(page)) for page in (livez, readyz, metrics)]
     routes = [*plain, *site.more(access)]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: failed})
+    served = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: failed})
+    served.state.access = access
+    return served
 
 
 async def _refused(request: Request, error: Exception) -> Response:

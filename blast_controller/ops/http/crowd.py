@@ -19,6 +19,8 @@ FOR_OPERATORS = 32
 """Of the known connections the last ones are for operators."""
 GUEST_RATE = Rate(100.0, 600)
 """Requests of one host without an account. A page consists of some sixty files."""
+HEALTH_RATE = Rate(20.0, 40)
+"""Requests of one host for `/livez` and `/readyz`, apart from all else: a flood of that does not delay them."""
 ACCOUNT_RATE = Rate(20.0, 200)
 
 
@@ -36,6 +38,7 @@ class Crowd:
         self._max_known, self._for_operators = share(MAX_KNOWN), share(FOR_OPERATORS)
         self._known: Counter[Hashable] = Counter()
         self._guests = CallRates(GUEST_RATE)
+        self._health = CallRates(HEALTH_RATE)
         self._accounts = CallRates(ACCOUNT_RATE)
 
     def enter(self, account: Hashable, is_operator: bool) -> None:
@@ -55,6 +58,10 @@ class Crowd:
     def guest_wait(self, host: str) -> float:
         """Count a request, and return 0; else return the seconds until one may come from this host."""
         return self._guests.seconds_until_free(host, self._clock())
+
+    def health_wait(self, host: str) -> float:
+        """Count a request for health, and return 0; else return the seconds until one may come from this host."""
+        return self._health.seconds_until_free(host, self._clock())
 
     def account_wait(self, account: Hashable) -> float:
         """Count a request, and return 0; else return the seconds until this account may send one."""

@@ -7,7 +7,7 @@ not tell an application what certificate it has shown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from uvicorn.config import Config
@@ -26,16 +26,22 @@ SECONDS_FOR_GUESTS = 20.0
 """For any answer to a client without an account."""
 NAMES = "blast.certificate_names"
 """Where a scope tells what a verified client certificate says of its owner."""
+HEALTH_PATHS = ("/livez", "/readyz")
 CONNECTION = "blast.connection"
 """Where a scope has the `Protocol`."""
 
 
 class Protocol(H11Protocol):
-    """Made by the listener for each client; `places` are shared by all connections without an account."""
+    """Made by the listener for each client; `places` are shared by all connections without an account.
 
-    def __init__(self, config: Config, state: ServerState, places: Places[Protocol], crowd: Crowd) -> None:
+    `knows` tells of the scope of a request whether it shows who asks.
+    """
+
+    def __init__(
+        self, config: Config, state: ServerState, places: Places[Protocol], crowd: Crowd, knows: Callable[[Any], bool]
+    ) -> None:
         super().__init__(config, state, {}, asyncio.get_running_loop())
-        self._places, self._crowd = places, crowd
+        self._places, self._crowd, self._knows = places, crowd, knows
         self._names = certificate_names(None)
         self._application = self.app
         self.app = self._named
@@ -139,7 +145,9 @@ class Protocol(H11Protocol):
 
     async def _named(self, scope: Any, receive: Any, send: Any) -> None:
         scope[NAMES], scope[CONNECTION] = self._names, self
-        # What comes too often waits, on its own connection: an answer that refuses it would cost as much.
-        while self._account is None and (wait := self._crowd.guest_wait(host_of(self.address))):
-            await asyncio.sleep(wait)
+        if self._account is None and not self._knows(scope):
+            of_host = self._crowd.health_wait if scope["path"] in HEALTH_PATHS else self._crowd.guest_wait
+            # What comes too often waits, on its own connection: an answer that refuses it would cost as much.
+            while wait := of_host(host_of(self.address)):
+                await asyncio.sleep(wait)
         await self._application(scope, receive, send)

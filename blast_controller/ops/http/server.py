@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
@@ -26,7 +26,7 @@ GRACE = 1.0
 
 
 class HttpServer:
-    """`background` goes on beside it, on its loop; `share` is that of `Descriptors`.
+    """`background` goes on beside it, on its loop; `share` is that of `Descriptors`, `knows` that of `Protocol`.
 
     Raises BadTlsFile when a certificate or key cannot be used.
     """
@@ -37,8 +37,9 @@ class HttpServer:
         tls: TlsSettings | None,
         background: Callable[[], Coroutine[None, None, None]] | None = None,
         share: Callable[[int], int] = lambda bound: bound,
+        knows: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
-        self._background = background
+        self._background, self._knows = background, knows
         self._beside: asyncio.Task[None] | None = None
         self._config = Config(
             application,
@@ -81,7 +82,7 @@ class HttpServer:
         return address_of(listening)
 
     def _new_connection(self) -> Protocol:
-        return Protocol(self._config, self._state, self._places, self._crowd)
+        return Protocol(self._config, self._state, self._places, self._crowd, self._knows)
 
     async def _shut_down(self) -> None:
         await self._listener.close()

@@ -1,0 +1,222 @@
+"""Claim: no flood over HTTP keeps health, metrics and an operator's page from answering, or slows grants by half.
+
+Strangers and one viewer flood a controller (300 racks) in turn; meanwhile a client asks for light again and again:
+
+    unread     254 connections that ask for a file of the page and do not read it
+    session    two connections that ask who they are, as often as they can
+    pages      a viewer keeps as many pages open as it may, and goes on to ask for more
+    picture    a viewer asks for the picture of the fabric over two connections, as often as it can
+    origin     one connection with a malformed Origin, as often as it can
+
+The output has the median and 99th percentile of the time to a grant under each flood, the ratio of the median to that
+without one (bar 1.5, median of rounds that take turns), and of how many probes /livez, /metrics and the operator's page
+were answered with what they should be.
+
+    .venv/bin/python benchmarks/http_floods.py --seconds 10
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import socket
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import machine
+from control_plane_load import Groups, figures
+from control_plane_rig import Rig, Size, await_devices
+
+from blast_client import Client
+
+RACKS, SPLITTERS = 300, 50
+MAX_RATIO = 1.5
+ROUNDS = 3
+UNREAD = 254
+PAGES = 80
+PROBE_SECONDS = 0.25
+PATHS = {"/livez": None, "/metrics": "operator", "/picture": "operator"}
+"""What is asked for meanwhile, and by whom; the page of an operator is drawn from the picture."""
+TOKENS = {role: f"{role}-token-0123456789abcdef" for role in ("operator", "viewer", "user")}
+
+
+class HttpRig(Rig):
+    """A controller whose HTTP server knows an operator, a viewer and a user."""
+
+    def _config(self) -> str:
+        digests = {role: hashlib.sha256(token.encode()).hexdigest() for role, token in TOKENS.items()}
+        tokens = self.directory / "tokens"
+        tokens.touch(mode=0o600)
+        tokens.write_text("".join(f"sha256:{digest} lab {role}\n" for role, digest in digests.items()))
+        self._addresses.setdefault("http", "127.0.0.1:0")
+        access = f"[access]\ntoken_file = {json.dumps(str(tokens))}\n"
+        return f'{super()._config()}{access}[[tenant]]\nname = "lab"\n'
+
+    def wait_devices(self) -> float:
+        """Wait as an operator."""
+        await_devices(Client(self.thrift, token=TOKENS["operator"]))
+        return time.monotonic()
+
+    @property
+    def http(self) -> str:
+        """The address of its HTTP server."""
+        return self._addresses["http"]
+
+
+def asked(address: str, path: str, role: str | None = None, **headers: str) -> int:
+    """Ask once; return the status, 0 for no answer."""
+    connection = http.client.HTTPConnection(address, timeout=2.0)
+    if role is not None:
+        headers["Authorization"] = f"Bearer {TOKENS[role]}"
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()
+
+
+class Flood:
+    """Threads that go on until the end of the block."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.ended = threading.Event()
+        self.sockets: list[socket.socket] = []
+
+    def again(self, *words: str, **headers: str) -> None:
+        """Ask as often as can be."""
+        while not self.ended.is_set():
+            asked(self.address, *words, **headers)
+
+    def unread(self) -> None:
+        """Keep connections whose answers are not read."""
+        host, port = self.address.rsplit(":", 1)
+        while not self.ended.wait(0.01):
+            with suppress(OSError):
+                sock = socket.create_connection((host, int(port)), 2.0)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                sock.sendall(b"GET /static/page.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
+                self.sockets.append(sock)
+            if len(self.sockets) > UNREAD:
+                self.sockets.pop(0).close()
+
+    def pages(self) -> None:
+        """Keep pages open, and ask for more."""
+        host, port = self.address.rsplit(":", 1)
+        request = f"GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['viewer']}\r\n\r\n"
+        while not self.ended.wait(0.01):
+            with suppress(OSError):
+                sock = socket.create_connection((host, int(port)), 2.0)
+                sock.sendall(request.encode())
+                self.sockets.append(sock)
+            if len(self.sockets) > PAGES:
+                self.sockets.pop(0).close()
+
+
+def _floods(flood: Flood) -> dict[str, list[Callable[[], None]]]:
+    return {
+        "quiet": [],
+        "unread": [flood.unread],
+        "session": [lambda: flood.again("/session")] * 2,
+        "pages": [flood.pages],
+        "picture": [lambda: flood.again("/picture", "viewer")] * 2,
+        "origin": [lambda: flood.again("/session", Origin="http://[")],
+    }
+
+
+@contextmanager
+def flooded(address: str, name: str) -> Iterator[None]:
+    """Flood until the end of the block."""
+    flood = Flood(address)
+    threads = [threading.Thread(target=action, daemon=True) for action in _floods(flood)[name]]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        flood.ended.set()
+        for thread in threads:
+            thread.join()
+        for sock in flood.sockets:
+            sock.close()
+
+
+def grants(rig: Rig, seconds: float, seed: int) -> list[float]:
+    """Ask for light again and again; return the seconds to each grant."""
+    found = []
+    groups = Groups(range(1, RACKS + 1), seed)
+    with Client(rig.thrift, token=TOKENS["user"]) as client:
+        end = time.monotonic() + seconds
+        while (began := time.monotonic()) < end:
+            request = groups.next()
+            client.request(request, timeout=60.0)
+            found.append(time.monotonic() - began)
+            client.finish(request.key)
+    return found
+
+
+def probes(address: str, ended: threading.Event, answered: Counter[tuple[str, bool]]) -> None:
+    """Ask for each path in turn, as a health check does."""
+    while not ended.wait(PROBE_SECONDS):
+        for path, role in PATHS.items():
+            answered[path, asked(address, path, role) == http.client.OK] += 1
+
+
+def measure(seconds: float) -> dict[str, Any]:
+    """Take turns, and return the figures of each flood."""
+    names = list(_floods(Flood("")))
+    latencies: dict[str, list[list[float]]] = {name: [] for name in names}
+    answered = {name: Counter[tuple[str, bool]]() for name in names}
+    with HttpRig(Size(RACKS, SPLITTERS)) as rig:
+        address = rig.http
+        grants(rig, 2.0, 0)
+        for turn in range(ROUNDS):
+            for place, name in enumerate(names):
+                with flooded(address, name), ExitStack() as stack:
+                    ended = threading.Event()
+                    thread = threading.Thread(target=probes, args=(address, ended, answered[name]))
+                    thread.start()
+                    stack.callback(thread.join)
+                    stack.callback(ended.set)
+                    time.sleep(0.5)  # the flood is under way
+                    latencies[name].append(grants(rig, seconds, 1 + place + turn * len(names)))
+    quiet = [statistics.median(found) for found in latencies["quiet"]]
+    return {name: _row(latencies[name], quiet, answered[name]) for name in names}
+
+
+def _row(found: list[list[float]], quiet: list[float], answered: Counter[tuple[str, bool]]) -> dict[str, Any]:
+    ratios = [statistics.median(one) / base for one, base in zip(found, quiet, strict=True)]
+    shares = {path: [answered[path, True], answered[path, True] + answered[path, False]] for path in PATHS}
+    return {**figures([one for turn in found for one in turn]), "ratio": statistics.median(ratios), "answered": shares}
+
+
+def main() -> None:
+    """Measure, and print a table; exit status 1 where a probe was not answered."""
+    parser = machine.parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each flood in each round (default: 10)")
+    options = parser.parse_args()
+    rows = measure(options.seconds)
+    if options.json:
+        print(json.dumps(rows))
+    for name, row in rows.items() if not options.json else ():
+        shares = ", ".join(f"{path} {found} of {of}" for path, (found, of) in row["answered"].items())
+        missed = "  MISSED" if row["ratio"] > MAX_RATIO else ""
+        times = f"p50 {row['p50']:6.2f} ms  p99 {row['p99']:6.2f} ms  ratio {row['ratio']:.2f}{missed}"
+        print(f"{name:8} {times}  {shares}")
+    if any(found < of for row in rows.values() for found, of in row["answered"].values()):
+        sys.exit("not every probe was answered")
+
+
+if __name__ == "__main__":
+    main()
