@@ -125,14 +125,16 @@ def _how(results: Sequence[TransferResult]) -> str:
         return ""
     size, seconds = results[0].bytes, max(result.seconds for result in results)
     before = min(result.resumed_bytes for result in results)
+    holes = results[0].hole_bytes
     ways = " and ".join(dict.fromkeys(way for result in results for way in result.carriers))
     told = f", verified: {size} bytes in {seconds:.2f} s"
     if size and before == size:
         return f"{told}, all of which were there before"
     if seconds:
-        told += f", {format_rate((size - before) * 8 / seconds)}"
+        told += f", {format_rate(max(0, size - before - holes) * 8 / seconds)}"
     told += f", by {ways}" if ways else ""
-    return told + (f"; {before} of them were there before" if before else "")
+    told += f"; {before} of them were there before" if before else ""
+    return told + (f"; {holes} of them are holes, which were not sent" if holes else "")
 
 
 def bar(size: int | None, name: str, receivers: int, before: str = "") -> _Bar:

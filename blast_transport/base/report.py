@@ -99,7 +99,7 @@ class TransferResult:
     `seconds` runs from the first byte out to the last Fin. `datagrams` counts what went by light, with super-packets if
     `offload`; `digest` is that of the whole, in hexadecimal, and `suite` how it is computed. `repaired_bytes` is what
     was sent as repairs to all receivers together, `shared_repairs` counts segments repaired by light for several.
-    `engine` is what read and digested at the sender.
+    `engine` is what read and digested at the sender. `hole_bytes` lie in holes of a sparse file, and were not sent.
     """
 
     file: str
@@ -115,6 +115,7 @@ class TransferResult:
     offload: bool | None = None
     shared_repairs: int = 0
     engine: str = ""
+    hole_bytes: int = 0
 
     @property
     def complete(self) -> int:
@@ -131,7 +132,8 @@ class TransferResult:
         """Bits per second that were brought to whoever had least; 0 if nobody has it, and for what took no time."""
         if not self.complete or not self.seconds:
             return 0.0
-        return (self.bytes - self.resumed_bytes) * 8 / self.seconds
+        # Either may count a last block that is short as a full one.
+        return max(0, self.bytes - self.resumed_bytes - self.hole_bytes) * 8 / self.seconds
 
     def to_json(self) -> dict[str, object]:
         """For json.dumps."""

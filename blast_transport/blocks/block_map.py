@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 Range = tuple[int, int]
 """(first, number)."""
@@ -17,6 +18,18 @@ def runs_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
         if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
             yield numbers[begin], numbers[place - 1] + 1
             begin = place
+
+
+class _Missing(Protocol):
+    def missing(self, start: int, stop: int) -> Iterator[Range]:
+        """As of a `BlockMap`."""
+
+
+def count_held(held: _Missing, ranges: Iterable[Range]) -> int:
+    """Return how many of the blocks in `ranges` are held."""
+    return sum(
+        count - sum(number for _, number in held.missing(first, first + count)) for first, count in ranges if count
+    )
 
 
 class BlockMap:
@@ -60,6 +73,14 @@ class BlockMap:
         """Remove every block from `stop` on."""
         self.held -= self._marks.count(1, stop)
         del self._marks[stop:]
+
+    def intersect(self, other: BlockMap) -> None:
+        """Remove every block that `other` does not hold."""
+        # Marks are 0 or 1: one operation on all of them costs what copying them does.
+        size = min(len(self._marks), len(other._marks))
+        both = int.from_bytes(self._marks[:size], "little") & int.from_bytes(other._marks[:size], "little")
+        self._marks = bytearray(both.to_bytes(size, "little"))
+        self.held = self._marks.count(1)
 
     def first(self) -> int | None:
         """The lowest block that is held, if there is one."""

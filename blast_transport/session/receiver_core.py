@@ -148,7 +148,10 @@ class ReceiverCore:
         """Segments that may come by light before a credit is due; at most 0 if one is as soon as anything comes."""
         if not self._lit:
             return 0
-        return (self._credited + self._credit_blocks) * self.hello.block_segments - self._passed[-1][1]
+        passed, count, due = self._passed[-1][1], self.hello.block_segments, self._credited + self._credit_blocks
+        # What we held before does not come, and before it a credit is due: a hole may be larger than the window.
+        first, number = next(self._store.held.missing(passed // count, due), (due, 0))
+        return (first + number) * count - max(passed, first * count)
 
     @property
     def leg_number(self) -> int:
@@ -323,7 +326,9 @@ class ReceiverCore:
         position = self._store.position
         if self._store.target.in_order or not self._lit:
             return position
-        return max(position, self._passed[-1][1] // self.hello.block_segments)
+        # Light leaves out what we held before, so that a loss before a hole must not hold the sender up for a window.
+        passed = self._passed[-1][1] // self.hello.block_segments
+        return max(position, self._store.held.first_missing(passed))
 
     @property
     def _open_end(self) -> bool:

@@ -22,6 +22,7 @@ from blast_transport.base.engines import AUTO
 from blast_transport.base.errors import RemoteProtocolError, StoreError, TransportError, sentence
 from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.base.threads import start_thread
+from blast_transport.blocks.block_map import count_held
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.carriers.optical.interface import open_group_socket, receive_buffer
@@ -124,11 +125,12 @@ class ReceiverSession:
             sealer = Sealer(key) if key else None
             target = surroundings.target_of(hello)
             undo.callback(target.discard, resumable=hello.resumable)
-            self._store = open_store(surroundings.engine, hello.layout, suite, target, self._sign_of_life)
+            self._store = open_store(surroundings.engine, hello.layout, suite, target, self._sign_of_life, hello.holes)
             self._assembly = open_assembly(self._store, sealer)
             self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
             undo.pop_all()
-        self._started, self._resumed = now, self._store.held.held
+        held = self._store.held
+        self._started, self._resumed = now, held.held - count_held(held, hello.holes)
 
     def _sign_of_life(self) -> None:
         """To check what an earlier session has left may take longer than an invitation may wait."""

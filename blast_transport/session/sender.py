@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from blast_transport.base.engines import ENGINES, check_engine
@@ -25,10 +26,11 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
+from blast_transport.store.holes import blocks_within
 from blast_transport.store.opening import open_reader
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for
-from blast_transport.wire.messages import FILE, FOLDER, Hello
+from blast_transport.wire.messages import FILE, FOLDER, MAX_HOLE_BLOCKS, MAX_HOLES, Hello
 
 _ETHERNET_MTU = 1500
 _OWNER_BYTES = 16
@@ -118,7 +120,7 @@ class Sender:
         for name in self._links.open:
             core.connected(name, now)
         sealer = Sealer(hello.key) if hello.key else None
-        reader = open_reader(self._settings.engine, source, hello.layout, self._suite, sealer)
+        reader = open_reader(self._settings.engine, source, hello.layout, self._suite, sealer, hello.holes)
         transfer = Transfer(core, self._links, reader, route, self._settings)
         try:
             transfer.run(report)
@@ -156,7 +158,7 @@ class Sender:
                 raise WrongInputError(f"{destination.name!r} cannot be sent under its name: {error}") from error
 
     def _hello(self, source: Source, destination: Destination) -> Hello:
-        return Hello(
+        hello = Hello(
             session=secrets.randbits(32),
             size=None if isinstance(source, StreamSource) else source.size,
             segment_size=self._segment_size,
@@ -170,6 +172,10 @@ class Sender:
             key=new_key() if self._settings.sealed else b"",
             owner=secrets.token_bytes(_OWNER_BYTES) if self._links.led else b"",
         )
+        # A command or a program takes bytes, and has no holes.
+        if destination.kind not in (FILE, FOLDER) or hello.size is None:
+            return hello
+        return replace(hello, holes=blocks_within(source.holes(), hello.layout, MAX_HOLES, MAX_HOLE_BLOCKS))
 
     def _result(
         self, destination: Destination, source: Source, core: SenderCore, transfer: Transfer, reader: BlockReader
@@ -189,6 +195,7 @@ class Sender:
             offload=totals.offload,
             shared_repairs=core.shared_repairs,
             engine=reader.engine,
+            hole_bytes=min(core.hole_blocks * core.layout.block_size, source.size or 0),
         )
 
 

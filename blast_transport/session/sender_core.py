@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 
-from blast_transport.blocks.block_map import BlockMap, Range
+from blast_transport.blocks.block_map import BlockMap, Range, count_held
 from blast_transport.carriers.sending import Reached
 from blast_transport.session.peers.peer import LISTENING, OVER, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.peers.repairs import Repairs
@@ -296,6 +296,11 @@ class SenderCore:
         """The blocks that every receiver held when the invitation was over."""
         return BlockMap() if self._everywhere is None else self._everywhere
 
+    @property
+    def hole_blocks(self) -> int:
+        """Blocks in holes that every receiver made itself, so that none was sent."""
+        return count_held(self.everywhere, self.hello.holes)
+
     def sent(self, block: int) -> None:
         """All blocks up to this one have gone out, or need not."""
         self.next_block = max(self.next_block, block + 1)
@@ -502,7 +507,7 @@ class SenderCore:
         peer.handled = peer.position = peer.held.first_missing()
         peer.written = peer.held.held
         if first_time:
-            peer.resumed = peer.held.held
+            peer.resumed = peer.held.held - count_held(peer.held, self.hello.holes)
         self._limit = 0
         # Whose session has gone on without us asks by itself for what it misses.
         there = self.leg is not None and ready.leg == self.leg.number and not self._by.apart
@@ -523,9 +528,9 @@ class SenderCore:
         self._everywhere = BlockMap()
         if there and all(peer.held.held for peer in there):
             for first, count in there[0].held.ranges():
-                for block in range(first, first + count):
-                    if all(block in peer.held for peer in there[1:]):
-                        self._everywhere.add(block)
+                self._everywhere.add_range(first, count)
+            for peer in there[1:]:
+                self._everywhere.intersect(peer.held)
 
     def _on_leg(self, name: str, peer: Peer, answer: OnLeg) -> None:
         if self.leg is None or answer.number != self.leg.number or peer.state is not PeerState.CHANGING_LEG:

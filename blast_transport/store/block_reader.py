@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
+from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.source import Source
+from blast_transport.store.zero_digests import ZeroDigests
 
 _IMAGES = 32
 
@@ -17,12 +20,16 @@ _IMAGES = 32
 class BlockReader:
     """Blocks of `source` as `layout` cuts them; so many are `digested`, from the first on.
 
+    Those in `holes` are zeros, and are not read to be digested: `check_unchanged` of the source finds a hole that was
+    filled.
     It is the session's thread's, but for `ready`, `last` and the reading of `source`.
     """
 
     engine = PYTHON
 
-    def __init__(self, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
+    def __init__(
+        self, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None, holes: Iterable[Range] = ()
+    ) -> None:
         self.source = source
         self.layout = layout
         self.digested = 0
@@ -31,6 +38,10 @@ class BlockReader:
         self._sealer = sealer
         self._images: OrderedDict[int, memoryview] = OrderedDict()
         self._plain = memoryview(bytearray(layout.block_size))
+        self._holes = BlockMap()
+        for first, count in holes:
+            self._holes.add_range(first, count)
+        self._zeros = ZeroDigests(layout, suite)
 
     @property
     def sealed(self) -> bool:
@@ -79,6 +90,9 @@ class BlockReader:
             block = self.digested
             if self.last(block) or not self.ready(block):
                 return count > 0
+            if block in self._holes:
+                self.note(block, self._zeros.of(block, 1))
+                continue
             length = self.source.read(self.layout.offset(block), self._plain)
             self.note(block, self.suite.block(self._plain[:length]))
         return True
@@ -161,6 +175,10 @@ class UndigestedKept:
     def release(self, offset: int) -> None:
         """Later, where it was not digested yet."""
         self._source.release(min(offset, self._reader.layout.offset(self._reader.digested)))
+
+    def holes(self) -> list[Range]:
+        """As of the source."""
+        return self._source.holes()
 
     def check_unchanged(self) -> None:
         """As of the source."""

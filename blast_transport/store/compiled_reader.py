@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 from blast_transport.base.engines import COMPILED, engine_error
 from blast_transport.base.errors import SourceChangedError, sentence
+from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
@@ -23,18 +24,35 @@ class CompiledReader(BlockReader):
 
     engine = COMPILED
 
-    def __init__(self, native: ModuleType, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
-        super().__init__(source, layout, suite, sealer)
+    def __init__(  # noqa: PLR0913, PLR0917 - a reader's, and the module
+        self,
+        native: ModuleType,
+        source: Source,
+        layout: Layout,
+        suite: Suite,
+        sealer: Sealer | None,
+        holes: Iterable[Range] = (),
+    ) -> None:
+        super().__init__(source, layout, suite, sealer, holes)
         self.native = native
 
     def digest(self, most: int) -> bool:
         """As of a `BlockReader`. Raises SourceChangedError."""
         found = False
         while most > 0 and (count := self._ready_blocks(min(most, _MOST_AT_ONCE))):
-            self.note(self.digested, self._digests_of(self.digested, count))
-            most -= count
+            before = self.digested
+            self.note(before, self._next_digests(count))
+            most -= self.digested - before
             found = True
         return found
+
+    def _next_digests(self, most: int) -> bytes:
+        """Return the digests of the next blocks, at most so many: of zeros without reading them, or of data."""
+        first = self.digested
+        data = self._holes.first_missing(first)
+        if data > first:
+            return self._zeros.of(first, min(data - first, most))
+        return self._digests_of(first, self._holes.first_held(first, first + most) - first)
 
     def _ready_blocks(self, most: int) -> int:
         """So many of the next ones can be read without waiting."""

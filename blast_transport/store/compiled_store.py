@@ -5,7 +5,7 @@ Such a call does without the interpreter's lock. What is said here is what `stor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.store import AHEAD_BYTES
 from blast_transport.store.target import Buffer, Target
+from blast_transport.store.zero_digests import ZeroDigests
 
 _RUNS_AT_ONCE = 1024
 
@@ -78,14 +79,20 @@ class CompiledHeld:
 class CompiledStore:
     """A `BlockStore` in a file, of the digests `blake3`, by the `module`. All but these attributes is compiled.
 
-    `native` is the store as that module has it, for its other calls. `checked` is called for every block that an
-    earlier session has left. Raises StoreError.
+    `native` is the store as that module has it, for its other calls. `checked` and `holes` as of the reference. Raises
+    StoreError.
     """
 
     engine = COMPILED
 
-    def __init__(
-        self, module: ModuleType, layout: Layout, suite: Suite, target: FileTarget, checked: Callable[[], None]
+    def __init__(  # noqa: PLR0913, PLR0917 - a store's, and the module
+        self,
+        module: ModuleType,
+        layout: Layout,
+        suite: Suite,
+        target: FileTarget,
+        checked: Callable[[], None],
+        holes: Iterable[Range] = (),
     ) -> None:
         self.layout, self.suite = layout, suite
         self.target: Target = target
@@ -106,6 +113,11 @@ class CompiledStore:
         for block, digest in target.blocks_on_disk(layout, suite):
             checked()
             self.native.resume(block, digest)
+        zeros = ZeroDigests(layout, suite)
+        for first, count in target.make_holes(layout, holes):
+            for block in range(first, first + count):
+                checked()
+                self.native.resume(block, zeros.of(block, 1))
 
     @property
     def descriptor(self) -> int | None:

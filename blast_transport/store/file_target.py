@@ -16,16 +16,18 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from blast_transport.base.errors import StoreError, WrongInputError, sentence
+from blast_transport.blocks.block_map import Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.store.file_names import LONGEST_PART, PARTIAL_PREFIX, plain_name
+from blast_transport.store.holes import next_data
 from blast_transport.store.target import Buffer
 
 RECORDS_SUFFIX = ".blocks"
@@ -120,6 +122,24 @@ class FileTarget:
                 if os.preadv(self._fd, [piece], layout.offset(block)) == len(piece) and suite.block(piece) == digest:
                     yield block, digest
 
+    def make_holes(self, layout: Layout, holes: Iterable[Range]) -> Iterator[Range]:
+        """Yield those of these blocks that are zeros on disk, as ranges, and make the file as long as it will be.
+
+        A new file has only holes. What an earlier session has written within one is read, and counts if it is zeros.
+        The blocks need no record: a later session is told of them again. Raises StoreError.
+        """
+        ranges, size = list(holes), layout.size
+        if not ranges or size is None:
+            return
+        try:
+            # What lies behind the end of a file cannot be read, nor sent on to a neighbor.
+            is_new = os.fstat(self._fd).st_size == 0
+            os.ftruncate(self._fd, size)
+            for first, count in ranges:
+                yield from [(first, count)] if is_new else self._zeros_on_disk(layout, first, count)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
+
     def write(self, offset: int, *pieces: Buffer) -> None:
         """Write at `offset`. Raises StoreError."""
         size = sum(map(len, pieces))
@@ -181,6 +201,21 @@ class FileTarget:
                 # What cannot be removed now is stale in a day.
                 self._pending.clear()
             self._close()
+
+    def _zeros_on_disk(self, layout: Layout, first: int, count: int) -> Iterator[Range]:
+        """Yield ranges of these blocks in which there is no data, or only zeros."""
+        found, data = list[int](), -1
+        zeros, view = bytes(layout.block_size), memoryview(bytearray(layout.block_size))
+        for block in range(first, first + count):
+            begin, length = layout.offset(block), layout.length(block)
+            if data < begin:
+                data = next_data(self._fd, begin, layout.offset(first + count))
+            if data < begin + length:
+                read = os.preadv(self._fd, [view[:length]], begin)
+                if read < length or view[:length] != zeros[:length]:
+                    continue
+            found.append(block)
+        yield from ((begin, stop - begin) for begin, stop in runs_of(found))
 
     def _put_in_place(self, size: int, fsync: bool) -> None:
         os.ftruncate(self._fd, size)

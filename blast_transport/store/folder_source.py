@@ -49,7 +49,7 @@ def read_folder(folder: Path) -> Table:
     """What is in a folder. Raises WrongInputError."""
     try:
         entries = []
-        for entry in _below(folder, ""):
+        for entry in _below(folder, "", {}):
             entries.append(entry)
             if len(entries) > MOST_ENTRIES:
                 raise WrongInputError(f"{folder} has more than {MOST_ENTRIES} entries: send it in parts, or as a .tar")
@@ -60,8 +60,11 @@ def read_folder(folder: Path) -> Table:
         raise WrongInputError(f"cannot read {what}: {why}") from error
 
 
-def _below(folder: Path, above: str) -> Iterator[Entry]:
-    """Everything, a folder before what is in it, in the order of the names: the same folder is sent the same."""
+def _below(folder: Path, above: str, linked: dict[tuple[int, int], str]) -> Iterator[Entry]:
+    """Everything, a folder before what is in it, in the order of the names: the same folder is sent the same.
+
+    `linked` is filled with the first name of each file that has several, by its device and inode.
+    """
     with os.scandir(folder) as found:
         inside = sorted(found, key=lambda entry: entry.name)
     for each in inside:
@@ -71,11 +74,14 @@ def _below(folder: Path, above: str) -> Iterator[Entry]:
         regular = kind is Kind.FILE
         if regular and not os.access(each.path, os.R_OK):
             raise WrongInputError(f"cannot read {each.path}: permission denied")
-        size = status.st_size if regular else 0
         target = str(Path(each.path).readlink()) if kind is Kind.LINK else ""
+        if regular and status.st_nlink > 1:
+            first = linked.setdefault((status.st_dev, status.st_ino), path)
+            kind, target = (Kind.FILE, "") if first == path else (Kind.HARD_LINK, first)
+        size = status.st_size if kind is Kind.FILE else 0
         yield Entry(kind, path, status.st_mode & MODE_BITS, status.st_mtime_ns, size, target)
         if kind is Kind.FOLDER:
-            yield from _below(Path(each.path), f"{path}/")
+            yield from _below(Path(each.path), f"{path}/", linked)
 
 
 def _kind(mode: int, path: Path) -> Kind:

@@ -4,6 +4,8 @@
     entry: kind (1)  mode (2)  changed at, in ns (8)  size (8)  bytes of the path (2)  bytes of a link's target (2)
            path  target
 
+A file with several names in the folder is sent once, under the first of them; the others are hard links to it.
+
 All numbers are little-endian; paths are UTF-8, relative to the folder, with a folder before what is in it. The table
 comes from the wire: everything in it has a bound, no entry is in anything but a folder of the same table, and no link
 leads out (folder_links.py).
@@ -43,11 +45,16 @@ class Kind(IntEnum):
     FILE = 1
     FOLDER = 2
     LINK = 3
+    HARD_LINK = 4
+    """Another name of a file that stands before it in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in a folder. `changed_at` in ns since 1970; `size`: bytes of a file; `target`: where a link leads."""
+    """Something in a folder. `changed_at` in ns since 1970; `size`: bytes of a file; `target`: where a link leads.
+
+    The target of a symbolic link is as the file system has it, that of a hard link a path of the same table.
+    """
 
     kind: Kind
     path: str
@@ -107,7 +114,7 @@ def check(table: Table) -> None:
     if table.mode & ~MODE_BITS or len(table.entries) > MOST_ENTRIES:
         raise RemoteProtocolError(f"the folder has {len(table.entries)} entries, or a mode of its own: out of bounds")
     seen: set[str] = set()
-    folders = {""}
+    folders, files = {""}, set[str]()
     for entry in table.entries:
         _check_entry(entry)
         above = entry.path.rpartition("/")[0]
@@ -118,6 +125,10 @@ def check(table: Table) -> None:
         seen.add(entry.path)
         if entry.kind is Kind.FOLDER:
             folders.add(entry.path)
+        elif entry.kind is Kind.FILE:
+            files.add(entry.path)
+        elif entry.kind is Kind.HARD_LINK and entry.target not in files:
+            raise UnsafeNameError(f"{shown(entry.path)} is a link to {shown(entry.target)}, which is no file before it")
     check_links({e.path: e.target for e in table.entries if e.kind is Kind.LINK})
 
 
@@ -137,7 +148,9 @@ def _check_entry(entry: Entry) -> None:
     check_path(entry.path)
     if entry.mode & ~MODE_BITS or abs(entry.changed_at) > _MOST_TIME or not 0 <= entry.size < 1 << 63:
         raise RemoteProtocolError(f"{shown(entry.path)} has a mode, a time or a size out of bounds")
-    if bool(entry.target) is not (entry.kind is Kind.LINK) or (entry.size and entry.kind is not Kind.FILE):
+    if bool(entry.target) is not (entry.kind in (Kind.LINK, Kind.HARD_LINK)) or (
+        entry.size and entry.kind is not Kind.FILE
+    ):
         raise RemoteProtocolError(f"{shown(entry.path)} has what only a link or a file has, or a link leads nowhere")
     if len(_utf8(entry.target)) > LONGEST_PATH or not entry.target.isprintable():
         raise UnsafeNameError(f"the link {shown(entry.path)} leads to a name that is too long or cannot be printed")

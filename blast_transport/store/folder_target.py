@@ -14,16 +14,19 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError, StoreError, UnsafeNameError
 from blast_transport.store.file_names import PARTIAL_PREFIX
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.folder_table import HEAD_BYTES, Entry, Kind, Table, decode, folders_of, table_bytes
+from blast_transport.store.holes import is_sparse, next_data, next_hole
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
 _ALONE = 0o700
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 class FolderTarget(FileTarget):
@@ -100,15 +103,21 @@ class _Unpacking:
 
     def __init__(self, source: int, root: int, fsync: bool) -> None:
         self._source, self._root, self._fsync = source, root, fsync
+        self._is_sparse = is_sparse(os.fstat(source))
 
     def all(self, table: Table, offset: int) -> None:
         """Everything; the contents begin at `offset`. Raises OSError, StoreError."""
+        # Of each file that has come: the entry, and where its contents begin.
+        files = dict[str, tuple[Entry, int]]()
         for entry in table.entries:
             if entry.kind is Kind.FOLDER:
                 os.mkdir(entry.path, _ALONE, dir_fd=self._root)
             elif entry.kind is Kind.FILE:
                 self._file(entry, offset)
+                files[entry.path] = entry, offset
                 offset += entry.size
+            elif entry.kind is Kind.HARD_LINK:
+                self._hard_link(entry, *files[entry.target])
         for entry in table.entries:
             if entry.kind is Kind.LINK:
                 os.symlink(entry.target, entry.path, dir_fd=self._root)
@@ -119,16 +128,38 @@ class _Unpacking:
         if self._fsync:
             os.fsync(self._root)
 
+    def _hard_link(self, entry: Entry, first: Entry, offset: int) -> None:
+        try:
+            os.link(first.path, entry.path, src_dir_fd=self._root, dst_dir_fd=self._root, follow_symlinks=False)
+        except OSError as error:
+            # A file system without hard links, or with no more of them for one file: a copy is what was sent as well.
+            if error.errno not in _NO_LINKS:
+                raise
+            self._file(replace(first, path=entry.path), offset)
+
     def _file(self, entry: Entry, offset: int) -> None:
         descriptor = os.open(entry.path, _NEW_FILE, 0o600, dir_fd=self._root)
         try:
-            self._copy(descriptor, offset, entry.size)
+            for begin, stop in self._data(offset, offset + entry.size):
+                os.lseek(descriptor, begin - offset, os.SEEK_SET)
+                self._copy(descriptor, begin, stop - begin)
+            os.ftruncate(descriptor, entry.size)
             os.fchmod(descriptor, entry.mode)
             os.utime(descriptor, ns=(entry.changed_at, entry.changed_at))
             if self._fsync:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def _data(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield what lies between the holes of what came, from `begin` to before `end`: a copy would fill them."""
+        if not self._is_sparse:
+            yield begin, end
+            return
+        while (begin := next_data(self._source, begin, end)) < end:
+            hole = next_hole(self._source, begin, end)
+            yield begin, hole
+            begin = hole
 
     def _copy(self, into: int, offset: int, size: int) -> None:
         end = offset + size

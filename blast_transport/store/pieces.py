@@ -10,7 +10,12 @@ from itertools import accumulate
 from pathlib import Path
 
 from blast_transport.base.errors import SourceChangedError, sentence
+from blast_transport.blocks.block_map import Range
 from blast_transport.store.file_state import FileState
+from blast_transport.store.holes import holes_of, is_sparse
+
+_SMALLEST_SPARSE = 1 << 16
+"""Bytes of a file that is looked at for holes: a smaller one has hardly a block in them, and a folder many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,19 @@ class FilePiece:
             self.state.check(str(self.path), os.fstat(descriptor))
         except OSError as error:
             raise SourceChangedError(f"{self.path} cannot be read: {sentence(error)}") from error
+        finally:
+            os.close(descriptor)
+
+    def holes(self) -> list[Range]:
+        """Return the holes of the file; none where it cannot be read: to read it will say why."""
+        try:
+            if self.size < _SMALLEST_SPARSE or not is_sparse(self.path.stat()):
+                return []
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return []
+        try:
+            return holes_of(descriptor, self.size)
         finally:
             os.close(descriptor)
 
@@ -93,6 +111,13 @@ class PiecesSource:
 
     def release(self, offset: int) -> None:
         """Everything stays where it lies."""
+
+    def holes(self) -> list[Range]:
+        """Return the holes of all files among the pieces; what lies in memory has none."""
+        # One more begins: where all of them end.
+        pieces = zip(self._begins, self._pieces, strict=False)
+        files = ((begin, piece) for begin, piece in pieces if isinstance(piece, FilePiece))
+        return [(begin + offset, length) for begin, piece in files for offset, length in piece.holes()]
 
     def check_unchanged(self) -> None:
         """Raises SourceChangedError if a file was written meanwhile; what lies in memory nobody can know of."""

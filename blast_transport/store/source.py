@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError, sentence
+from blast_transport.blocks.block_map import Range
 from blast_transport.store.file_state import settled_state
+from blast_transport.store.holes import holes_of
 
 AtEnd = Callable[[Callable[[], None]], None]
 """Called when nothing more comes, with what makes that the end of the stream; any thread may call it, or nobody."""
@@ -48,6 +50,9 @@ class Source(Protocol):
 
     def release(self, offset: int) -> None:
         """Nobody will ask for what lies before `offset` any more."""
+
+    def holes(self) -> list[Range]:
+        """Return what reads as zeros and is not stored, as (offset, bytes) in order."""
 
     def check_unchanged(self) -> None:
         """Raise SourceChangedError if what was read is not what is there now, where that can be known."""
@@ -93,6 +98,10 @@ class FileSource:
 
     def release(self, offset: int) -> None:
         """A file keeps everything."""
+
+    def holes(self) -> list[Range]:
+        """Return the holes of the file; a write that fills one of them later is a change of the file."""
+        return holes_of(self._fd, self._size)
 
     def check_unchanged(self) -> None:
         """Raise SourceChangedError if the file was changed since it was opened; `file_state` says what is not seen."""
@@ -190,6 +199,10 @@ class StreamSource:
         with self._changed:
             self._released = max(self._released, min(offset, self._end))
             self._changed.notify_all()
+
+    def holes(self) -> list[Range]:
+        """Return nothing: a stream has bytes only."""
+        return []
 
     def check_unchanged(self) -> None:
         """What has come stays as it came."""

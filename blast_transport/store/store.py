@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 from blast_transport.base.engines import PYTHON
@@ -21,6 +21,7 @@ from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.target import Buffer, Target
+from blast_transport.store.zero_digests import ZeroDigests
 
 AHEAD_BYTES = 64 << 20
 """How far before its turn or its digest a block is taken where it would fill the memory, or could lie anywhere."""
@@ -32,13 +33,19 @@ class Store:
     Attributes to read: `layout`, `suite`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks that
     came with a wrong digest), `durable` (what the target says of it after `commit`). `take_wrong` gives the blocks that
     have to be asked for again because of a wrong digest. `checked` is called for every block that an earlier session
-    has left.
+    has left. The blocks in `holes` are zeros by the sender's word, like data that came: a file holds them as holes from
+    the beginning, and any other target waits for them.
     """
 
     engine = PYTHON
 
     def __init__(
-        self, layout: Layout, suite: Suite, target: Target, checked: Callable[[], None] = lambda: None
+        self,
+        layout: Layout,
+        suite: Suite,
+        target: Target,
+        checked: Callable[[], None] = lambda: None,
+        holes: Iterable[Range] = (),
     ) -> None:
         self.layout = layout
         self.target = target
@@ -57,6 +64,7 @@ class Store:
         self._lock = threading.RLock()
         if isinstance(target, FileTarget):
             self._resume(target, checked)
+            self._make_holes(target, checked, holes)
 
     @property
     def descriptor(self) -> int | None:
@@ -224,6 +232,14 @@ class Store:
             checked()
             self._own.set(block, digest)
             self.held.add(block)
+        self.position = self.held.first_missing()
+
+    def _make_holes(self, target: FileTarget, checked: Callable[[], None], holes: Iterable[Range]) -> None:
+        zeros = ZeroDigests(self.layout, self.suite)
+        for first, number in target.make_holes(self.layout, holes):
+            checked()
+            self._own.set_all(first, zeros.of(first, number))
+            self.held.add_range(first, number)
         self.position = self.held.first_missing()
 
     def _is_wrong(self, block: int, digest: bytes) -> bool:

@@ -20,6 +20,10 @@ from blast_transport.wire.fields import Parameters
 
 FILE, FOLDER, COMMAND, MEMORY = "file", "folder", "command", "memory"
 KINDS = (FILE, FOLDER, COMMAND, MEMORY)
+MAX_HOLES = 4096
+"""Ranges of blocks in a Hello."""
+MAX_HOLE_BLOCKS = 1 << 22
+"""Blocks in them: a receiver keeps 16 bytes of each, at the word of a sender that has sent nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Hello:
     what is sent, so that a receiver that holds a part of the same may go on; empty: begin anew. `key` unseals blocks
     that come by light; empty: not sealed.
     By the same `owner` the sender may come again over another connection, and the session goes on; empty: it may not.
+    The blocks in the ranges `holes` are zeros and lie in holes of what is sent. A receiver that makes them itself says
+    so in Ready; to any other one they are sent as data.
     """
 
     session: int
@@ -45,6 +51,7 @@ class Hello:
     key: bytes = b""
     owner: bytes = b""
     file: str = ""
+    holes: tuple[tuple[int, int], ...] = ()
 
     @property
     def resumable(self) -> bool:
@@ -61,6 +68,16 @@ class Hello:
         _ = self.layout
         if self.kind not in KINDS or len(self.key) not in (0, 32) or not 0 <= self.session < 1 << 32:
             raise RemoteProtocolError("Hello has a target, a key or a session out of range")
+        self._check_holes()
+
+    def _check_holes(self) -> None:
+        reached, stop = 0, self.layout.blocks if self.size is not None else 0
+        for first, count in self.holes:
+            if not reached <= first < first + count <= stop:
+                raise RemoteProtocolError("Hello has holes that are out of order, or in what has no such blocks")
+            reached = first + count
+        if len(self.holes) > MAX_HOLES or sum(count for _, count in self.holes) > MAX_HOLE_BLOCKS:
+            raise RemoteProtocolError(f"Hello has more than {MAX_HOLES} holes, or {MAX_HOLE_BLOCKS} blocks in them")
 
 
 LOWEST_RATE = 1000.0

@@ -31,6 +31,7 @@ SEEDS = [
                 Entry(Kind.FILE, "d/f", 0o600, 2, 7),
                 Entry(Kind.LINK, "d/l", 0o777, 3, target="../e"),
                 Entry(Kind.LINK, "e", 0o777, 3, target="d/f"),
+                Entry(Kind.HARD_LINK, "h", 0o600, 2, target="d/f"),
             ),
         )
     ),
@@ -52,7 +53,7 @@ def invented(rng: random.Random) -> bytes:
     for _ in range(count):
         path, target = rng.choice(NAMES), rng.choice([b"", b"", rng.choice(NAMES)])
         mode, size = rng.choice([0o644, 0o755, 0o4755]), rng.choice([0, 0, 9, 1 << 63])
-        body += struct.pack("<BHqQHH", rng.choice([1, 2, 3, 3, 9]), mode, 1, size, len(path), len(target))
+        body += struct.pack("<BHqQHH", rng.choice([1, 2, 3, 3, 4, 9]), mode, 1, size, len(path), len(target))
         body += path + target
     return struct.pack("<8sHII", MAGIC, 0o755, count, len(body)) + body
 

@@ -5,6 +5,7 @@ All of it is by the engine in Python; what depends on the engine is shown for th
 
 from __future__ import annotations
 
+import filecmp
 import os
 import signal
 import threading
@@ -19,11 +20,15 @@ import pytest
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.report import Progress
 from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Tree, Trees, Unicast
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.connections.pump import Intake
+from blast_transport.carriers.trees.root import Root
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import StreamSource
 from blast_transport.wire.carriers import CARRIERS
 from blast_transport.wire.messages import COMMAND, MEMORY
@@ -50,6 +55,7 @@ SIZE = 3 << 20
 LARGE = 9 << 20
 """More than may be under way along a pipeline that is left."""
 BLOCK = 44 * 1456
+SPARSE = 200 << 20
 
 HOSTS = ["a", "b", "late", "p0", "r0", "r1", "r2", "slow"]
 
@@ -292,6 +298,110 @@ def test_what_was_held_is_not_sent_again(tmp_path: Path, file: Path, choice: Cal
             os.utime(file, ns=(1, 1))
             assert sender.send_file(file, Route(choice())).complete == 2
             assert all(one.received().resumed_blocks == 0 for one in there), "another content begins anew"
+
+
+class Moved:
+    """Bytes of blocks that left the sender on packet connections, however they went."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bytes = 0
+        take, read, repair = Link.take, Root._read, BlockReader.segments
+
+        def taken(link: Link, intake: Intake) -> int:
+            return self.note(take(link, intake))
+
+        def dealt(root: Root, number: int) -> bytearray:
+            data = read(root, number)
+            self.note(len(data))
+            return data
+
+        def repaired(reader: BlockReader, first: int, count: int) -> memoryview:
+            data = repair(reader, first, count)
+            self.note(len(data))
+            return data
+
+        monkeypatch.setattr(Link, "take", taken)
+        monkeypatch.setattr(Root, "_read", dealt)
+        monkeypatch.setattr(BlockReader, "segments", repaired)
+
+    def note(self, count: int) -> int:
+        self.bytes += count
+        return count
+
+
+@pytest.fixture
+def sparse(tmp_path: Path) -> Path:
+    """A file of 200 MB with three pieces of data, one of them over the ends of two blocks."""
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(SPARSE)
+        for place in (0, 50 * BLOCK - 5000, SPARSE - 10_000):
+            file.seek(place)
+            file.write(os.urandom(10_000))
+    return path
+
+
+@OURS
+@pytest.mark.parametrize("engine", BOTH)
+def test_holes_of_a_sparse_file_are_not_sent_and_take_no_space(
+    tmp_path: Path, sparse: Path, monkeypatch: pytest.MonkeyPatch, choice: Callable[[], CarrierChoice], engine: str
+) -> None:
+    moved = Moved(monkeypatch)
+    with asking_for(engine), agents(tmp_path, 3) as there, sender_to(there, PATIENT) as sender:
+        result = sender.send_file(sparse, Route(choice()))
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        # A block at the beginning, two in the middle, and one or two at the end.
+        most = 5 * BLOCK
+        assert result.hole_bytes >= SPARSE - most
+        assert result.datagrams * 1456 + moved.bytes <= len(there) * most
+        assert result.resumed_bytes == 0 and all(one.received().resumed_blocks == 0 for one in there)
+        for one in there:
+            received = one.directory / sparse.name
+            assert received.stat().st_blocks * 512 <= 2 * most
+            assert filecmp.cmp(received, sparse, shallow=False)
+
+
+@OURS
+def test_sparse_file_is_resumed_and_handed_over(
+    tmp_path: Path, content: bytes, choice: Callable[[], CarrierChoice]
+) -> None:
+    """Its holes are looked for in what an earlier session left, and both transports leave them out."""
+    path, data = tmp_path / "sparse", 8 * (SIZE // 4)
+    with path.open("wb") as file:
+        for place in range(8):
+            file.seek(place * 4 * SIZE)
+            file.write(content[: SIZE // 4])
+        file.truncate(33 * SIZE)
+    # What counts as there from the beginning.
+    holes = 33 * SIZE - data - 16 * BLOCK
+    with agents(tmp_path, 2) as there:
+        with sender_to(there, PATIENT) as sender, transfer(sender, path, Route(choice())) as one:
+            one.reach(holes + data // 4)
+            one.route.give_up("somebody has changed his mind")
+        assert all(event.failed() for event in there)
+        with sender_to(there, PATIENT) as sender, transfer(sender, path, Route(choice())) as one:
+            one.reach(holes + data // 3)
+            one.route.go(Unicast() if choice is not Unicast else Chain())
+        assert one.reasons == {}
+        assert one.result.hole_bytes >= holes
+        assert all(event.received().resumed_blocks > 0 for event in there)
+        for each in there:
+            received = each.directory / path.name
+            assert received.stat().st_blocks * 512 <= data + 32 * BLOCK
+            assert filecmp.cmp(received, path, shallow=False)
+
+
+def test_command_and_memory_get_the_zeros_of_holes(tmp_path: Path, sparse: Path) -> None:
+    os.truncate(sparse, SIZE)
+    copied = tmp_path / "copied"
+    with (
+        agent(tmp_path / "a", commands={"copy": ("/bin/sh", "-c", f"cat > {copied}")}) as one,
+        sender_to([one]) as sender,
+    ):
+        for destination in (Destination("memory", MEMORY), Destination("copy", COMMAND)):
+            result = sender.send_file(sparse, Route(Chain()), destination)
+            assert (result.complete, result.hole_bytes) == (1, 0)
+        assert copied.read_bytes() == sparse.read_bytes()
 
 
 @EVERY

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from blast_transport.agent.targets import Targets
-from blast_transport.carriers.choices import Light
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
@@ -59,6 +60,29 @@ def test_a_folder_goes_by_light(tmp_path: Path, folder: Path) -> None:
         assert (result.complete, result.carriers) == (2, ("optical",))
         for one in there:
             assert seen(one.directory / "data") == seen(folder)
+
+
+@pytest.mark.parametrize("way", [light, Chain, Unicast])
+def test_folder_with_a_sparse_file_and_hard_links_stays_so(
+    tmp_path: Path, folder: Path, way: Callable[[], CarrierChoice]
+) -> None:
+    with (folder / "image").open("wb") as file:
+        file.truncate(64 << 20)
+        file.seek(40 << 20)
+        file.write(b"x" * 5000)
+    os.link(folder / "image", folder / "sub" / "same")
+    with (
+        agents(tmp_path, 2) as there,
+        Sender([one.address for one in there], SenderSettings(LOOPBACK, MTU)) as sender,
+    ):
+        source = FolderSource(folder)
+        result = sender.transmit(source, Route(way()), Destination("data", FOLDER))
+        assert (result.complete, source.size) == (2, result.bytes)
+        assert result.bytes < 65 << 20 and result.hole_bytes > 63 << 20
+        for one in there:
+            assert seen(one.directory / "data") == seen(folder)
+            image = (one.directory / "data" / "image").stat()
+            assert image.st_nlink == 2 and image.st_blocks * 512 < 1 << 20
 
 
 def test_a_folder_that_is_there_is_left_as_it_is_and_another_name_does(tmp_path: Path, folder: Path) -> None:

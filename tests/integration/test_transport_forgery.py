@@ -17,14 +17,28 @@ from blast_transport.carriers.pipeline.connections.compiled_pump import open_out
 from blast_transport.carriers.pipeline.connections.file_pump import FileOutlet
 from blast_transport.carriers.pipeline.node import PipelineNode
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Data, End, Report, encode
+from blast_transport.carriers.pipeline.protocol.messages import (
+    Alive,
+    Data,
+    Decoder,
+    End,
+    Held,
+    Message,
+    Passed,
+    Report,
+    encode,
+)
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.route import Route
 from blast_transport.store import assembly
 from blast_transport.store.assembly import Assembly
+from blast_transport.store.block_store import BlockStore
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.store import Store
 from blast_transport.wire.datagram import HEADER
-from blast_transport.wire.messages import EndOfData, Hello
+from blast_transport.wire.messages import EndOfData, Hello, Nack
 from tests.support.pipeline_chain import SEGMENT, SUITE, content_of, digests_of, file_store
+from tests.support.transport_data import InOrder
 from tests.support.transport_hosts import LOOPBACK, PATIENCE, agent, agents, datagram, light, sender_to
 from tests.support.waiting import eventually
 
@@ -96,6 +110,53 @@ def test_a_neighbour_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path)
     assert core.state is ReceiverState.COMMITTING
     store.commit(core.digest)
     assert (tmp_path / "out" / "f").read_bytes() == content
+
+
+def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
+    """What a node with this store says to a predecessor that sends these, until the node ends the connection."""
+    chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))
+    receiver = PipelineNode(PipelineLeg(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
+    ours, theirs = socket.socketpair()
+    decoder, said = Decoder(), list[Message]()
+    with theirs:
+        theirs.settimeout(PATIENCE)
+        receiver.start()
+        receiver.accept(ours, "liar")
+        theirs.sendall(b"".join(map(encode, messages)))
+        while data := theirs.recv(decoder.wanted):
+            if (message := decoder.feed(data)) is not None:
+                said.append(message)
+            if isinstance(message, Passed):
+                break
+        receiver.stop("the test is over")
+        assert receiver.join(PATIENCE)
+    return said
+
+
+@pytest.mark.parametrize("stop", [1, LAYOUT.block_size + 1, SIZE + 1, SIZE + LAYOUT.block_size])
+def test_neighbor_cannot_make_a_node_pass_over_parts_of_blocks(tmp_path: Path, stop: int) -> None:
+    store = file_store(tmp_path / "out", "f", SIZE)
+    said = heard_by(store, Held(stop))
+    assert not any(isinstance(message, Alive) and message.position for message in said)
+
+
+def test_neighbor_cannot_make_a_node_pass_over_what_it_must_take_in_order() -> None:
+    for target in (InOrder(), MemoryTarget("m", SIZE)):
+        said = heard_by(Store(LAYOUT, SUITE, target), Held(LAYOUT.block_size))
+        assert not any(isinstance(message, Alive) and message.position for message in said)
+
+
+def test_what_a_neighbor_says_is_held_is_not_and_is_asked_for_in_the_end(tmp_path: Path) -> None:
+    store = file_store(tmp_path / "out", "f", SIZE)
+    said = heard_by(store, Held(LAYOUT.block_size), Held(SIZE), End(SIZE, True), Report({}))
+    assert isinstance(said[-1], Passed)
+    assert store.held.held == 0
+    core = ReceiverCore(Hello(1, SIZE, 1456, 44, SUITE.name, "file", "f"), Assembly(store), 0.0)
+    core.end_of_data(EndOfData(1, SIZE, bytes(32)), 0.0)
+    core.tick(1.0)
+    asked = [message.ranges for message in core.outbox if isinstance(message, Nack)]
+    assert asked == [((0, -(-SIZE // 1456)),)]
+    store.discard(resumable=False)
 
 
 def test_forged_datagrams_do_not_turn_light_into_unicast(

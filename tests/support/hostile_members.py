@@ -53,7 +53,7 @@ _CONTROL = {2, 4, 6, 7, 10, 11, 12}
 KINDS = {
     "optical": _CONTROL,
     "unicast": _CONTROL,
-    "pipeline": {*_CONTROL, 15, *range(32, 42)},
+    "pipeline": {*_CONTROL, 15, *range(32, 43)},
     "trees": {*_CONTROL, 15, 32, *range(48, 56)},
 }
 """Types of the messages that a receiver may send, by transport."""

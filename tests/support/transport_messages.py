@@ -29,6 +29,7 @@ CHAIN = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
 SAMPLES: list[Message] = [
     Hello(1, 10_000_000_000, 8956, 7, "blake3", "file", "naïve name.bin", "in", "c0ffee", bytes(range(32))),
     Hello(2, None, 1456, 44, "sha256", "command", "unpack"),
+    Hello(3, 10_000_000, 1456, 44, "blake3", "folder", "sparse", holes=((0, 3), (5, 150))),
     Ready(3, ((0, 5), (9, 1)), 425984, True, 1e9, True),
     Ready(4),
     Leg(5, 1, OPTICAL, 0, 4, 12, parameters=to_parameters(OpticalParameters("239.1.2.3", 5000, "10.0.0.9", 40000))),

@@ -36,21 +36,28 @@ def link(path: str, target: str) -> Entry:
     return Entry(Kind.LINK, path, 0o777, 1, target=target)
 
 
+def hard_link(path: str, target: str) -> Entry:
+    return Entry(Kind.HARD_LINK, path, 0o644, 1, target=target)
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> Table:
     names = st.text(st.characters(categories=["L", "N", "P", "Zs"], exclude_characters="/"), min_size=1, max_size=8)
-    entries, folders = [], [""]
+    entries, folders, files = [], [""], []
     for name in draw(st.lists(names.filter(lambda n: n.isprintable() and n not in (".", "..")), unique=True)):
         above = draw(st.sampled_from(folders))
         path = f"{above}/{name}" if above else name
-        kind = draw(st.sampled_from(Kind))
+        kind = draw(st.sampled_from(Kind).filter(lambda kind: files or kind is not Kind.HARD_LINK))
         mode, time = draw(st.integers(0, 0o777)), draw(st.integers(-(10**18), 10**18))
         if kind is Kind.FOLDER:
             folders.append(path)
         size = draw(st.integers(0, 1 << 40)) if kind is Kind.FILE else 0
-        entries.append(Entry(kind, path, mode, time, size, name if kind is Kind.LINK else ""))
-    # A link to its own name beside it would be a circle.
-    return Table(draw(st.integers(0, 0o777)), tuple(replace(e, target="." if e.target else "") for e in entries))
+        # A link to its own name beside it would be a circle.
+        targets = {Kind.LINK: st.just("."), Kind.HARD_LINK: st.sampled_from(files or [""])}
+        entries.append(Entry(kind, path, mode, time, size, draw(targets.get(kind, st.just("")))))
+        if kind is Kind.FILE:
+            files.append(path)
+    return Table(draw(st.integers(0, 0o777)), tuple(entries))
 
 
 @given(tables())
@@ -89,6 +96,17 @@ def test_a_table_that_is_cut_off_is_refused(table, data):
         [Entry(Kind.FILE, "a", 0o755, 1, target="b")],
         [Entry(Kind.LINK, "a", 0o777, 1)],
         [Entry(Kind.FILE, "a", 0o644, 1 << 62 | 1)],
+        [hard_link("a", "b")],
+        [hard_link("a", "b"), file("b")],
+        [hard_link("a", "a")],
+        [folder("b"), hard_link("a", "b")],
+        [link("b", "."), hard_link("a", "b")],
+        [file("b"), hard_link("a", "/b")],
+        [file("b"), hard_link("c", "b"), hard_link("a", "c")],
+        [file("b"), hard_link("a", "../b")],
+        [file("b"), hard_link("a", "")],
+        [file("b"), replace(hard_link("a", "b"), size=1)],
+        [file("b"), hard_link("a", "b"), file("a")],
         [link("a", "/etc/passwd")],
         [link("a", "..")],
         [link("a", "x" * 1025)],

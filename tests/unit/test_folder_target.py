@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -59,6 +60,58 @@ def test_a_folder_comes_as_it_was(tmp_path, into, fsync):
     unpacked(into, read(FolderSource(folder)), fsync)
     assert seen(into / "data") == seen(folder)
     assert names_in(into) == ["data"]
+
+
+@pytest.mark.parametrize("refused", [None, errno.EPERM, errno.EMLINK, errno.EIO])
+def test_hard_links_of_a_folder_stay_links_and_are_sent_once(tmp_path, into, monkeypatch, refused):
+    """A file system that has no hard links, or no more for one file, gets copies."""
+
+    def no_link(*_: object, **__: object) -> None:
+        raise OSError(refused, os.strerror(refused))
+
+    folder = tmp_path / "data"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "one").write_bytes(b"x" * 50_000)
+    (folder / "one").chmod(0o640)
+    (folder / "alone").write_bytes(b"x")
+    os.link(folder / "one", folder / "other")
+    os.link(folder / "one", folder / "sub" / "third")
+    os.link(folder / "alone", tmp_path / "outside")
+    source = FolderSource(folder)
+    assert source.size < 51_000
+    if refused is not None:
+        monkeypatch.setattr(os, "link", no_link)
+    if refused == errno.EIO:
+        with pytest.raises(StoreError, match="Input/output"):
+            unpacked(into, read(source))
+        assert names_in(into) == []
+        return
+    unpacked(into, read(source))
+    assert seen(into / "data") == seen(folder)
+    links = [(into / "data" / name).stat().st_nlink for name in ("one", "other", "sub/third", "alone")]
+    assert links == ([1, 1, 1, 1] if refused else [3, 3, 3, 1])
+
+
+def test_holes_of_files_in_a_folder_are_made_again(tmp_path, into):
+    """What comes has holes where the sender announced some; a copy of it would fill them."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, data, size in (("a", b"", 1 << 20), ("b", b"x" * 5000, 5000), ("c", b"y" * 100_000, 3 << 20)):
+        with (folder / name).open("wb") as file:
+            file.truncate(size)
+            file.seek(size // 2)
+            file.write(data)
+            file.truncate(size)
+    data = read(FolderSource(folder))
+    taking = target(into, len(data))
+    for begin in range(0, len(data), 10_000):
+        if any(data[begin : begin + 10_000]):
+            taking.write(begin, data[begin : begin + 10_000])
+    taking.commit(len(data), fsync=False)
+    assert seen(into / "data") == seen(folder)
+    blocks = {name: (into / "data" / name).stat().st_blocks * 512 for name in "abc"}
+    # What lies beside a hole shares pages with it.
+    assert blocks["a"] < 40_000 and blocks["c"] < 200_000
 
 
 def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def test_what_was_there_before_is_no_speed(told):
     assert said.endswith("in 2.00 s, 100 Mbit/s, by pipeline; 75000000 of them were there before\n")
     # Who has nothing in the end says nothing of what was brought.
     assert result(outcome("a", resumed=75 * MB), outcome("b", False)).payload_rate == 25 * MB * 8 / 2
+
+
+def test_holes_are_no_speed_and_are_told(told):
+    sent = replace(result(outcome("a", resumed=25 * MB)), hole_bytes=50 * MB)
+    said, _ = told([sent], 1)
+    assert "in 2.00 s, 100 Mbit/s, by pipeline; 25000000 of them were there before; " in said
+    assert said.endswith("; 50000000 of them are holes, which were not sent\n")
+    assert sent.payload_rate == 25 * MB * 8 / 2
+    assert replace(sent, hole_bytes=100 * MB).payload_rate == 0
 
 
 def test_where_all_was_there_before_there_is_no_speed_at_all(told):

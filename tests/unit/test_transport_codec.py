@@ -20,6 +20,7 @@ from blast_transport.wire.messages import (
     Digests,
     EndOfData,
     Fin,
+    Hello,
     Leg,
     Message,
     Nack,
@@ -118,6 +119,15 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(1, **HELLO_FIELDS | {"key": "ab"}),
         said(1, **HELLO_FIELDS | {"key": "zz"}),
         said(1, **HELLO_FIELDS | {"key": "00" * 32}),
+        said(1, **HELLO_FIELDS | {"holes": [[0, 3]]}),
+        said(1, **HELLO_FIELDS | {"holes": [[0, 0]]}),
+        said(1, **HELLO_FIELDS | {"holes": [[-1, 1]]}),
+        said(1, **HELLO_FIELDS | {"holes": [[1, 1], [0, 1]]}),
+        said(1, **HELLO_FIELDS | {"holes": [[0, 2], [1, 1]]}),
+        said(1, **HELLO_FIELDS | {"holes": [[0]]}),
+        said(1, **HELLO_FIELDS | {"size": None, "holes": [[0, 1]]}),
+        said(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[2 * n, 1] for n in range(4097)]}),
+        said(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[0, (1 << 22) + 1]]}),
         said(3, **LEG_FIELDS | {"carrier": "pigeon"}),
         said(3, **LEG_FIELDS | {"first": -1}),
         said(3, **LEG_FIELDS | {"number": 0}),
@@ -135,6 +145,14 @@ def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
 
 
 HOSTILE = "\x1b[2Jall is well\n\u202efdp.exe\x9b31m" + "x" * 9_000
+
+
+def test_holes_within_bounds_are_taken() -> None:
+    most = tuple((2 * number, 1) for number in range(4096))
+    for size, holes in ((5, ((0, 1), (1, 1))), (1 << 25, most), (1 << 25, ((5, 1 << 22),))):
+        (hello,) = Decoder().feed(said(1, **HELLO_FIELDS | {"size": size, "holes": holes}))
+        assert isinstance(hello, Hello) and hello.holes == holes
+        assert Decoder().feed(encode(hello)) == [hello]
 
 
 def test_reason_of_the_other_side_is_one_short_printable_line() -> None:

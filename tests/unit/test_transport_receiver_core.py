@@ -92,6 +92,37 @@ def test_how_much_may_come_before_a_credit_is_due() -> None:
     assert begun(carrier=PIPELINE).until_credit == 0, "by a chain nothing is passed over"
 
 
+def before_a_hole(credit: int) -> ReceiverCore:
+    """Blocks 2 to 7 were held before, as holes are, and the window is smaller than they are."""
+    store = Store(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
+    for block in range(2, 8):
+        store.put(block, DATA.block(block))
+    core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
+    store.expect(0, DATA.digests())
+    core.leg(Leg(7, 1, OPTICAL, 0, credit, 3), 0.0)
+    assert said(core) == [OnLeg(7, 1), Credit(7, 0, 0, 6)]
+    return core
+
+
+def test_credit_is_due_before_a_hole_and_passes_over_it() -> None:
+    core = before_a_hole(credit=3)
+    assert core.until_credit == 8, "what does not come is not waited for"
+    light(core, *range(8))
+    assert said(core) == [Credit(7, 8, 8, 8)]
+    assert core.until_credit == 12 and core.light_end == 11 * COUNT
+    light(core, *range(32, LAST + 1))
+    core.end_of_data(END, 0.1)
+    assert core.state is ReceiverState.COMMITTING
+
+
+def test_loss_before_a_hole_does_not_hold_up_what_lies_behind_it() -> None:
+    core = before_a_hole(credit=1)
+    light(core, *range(3), *range(4, 8))
+    assert said(core, Credit) == [Credit(7, 1, 0, 6), Credit(7, 8, 0, 7)]
+    assert core.light_end == 11 * COUNT
+    assert at(core, 0.03, Nack) == [Nack(7, ((3, 1),))]
+
+
 def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
     core = begun(credit=2)
     light(core, *range(1, 5), *range(6, 21))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError
@@ -439,6 +441,24 @@ def test_what_everybody_holds_is_not_wanted() -> None:
     core.receive("b", Ready(7, ((2, 1), (4, 5))), 0.1)
     core.settle_held()
     assert [block for block in range(BLOCKS) if block in core.everywhere] == [2, 4]
+
+
+def test_holes_that_receivers_made_are_not_sent_and_were_not_there_before() -> None:
+    core = invited("a", "b", hello=replace(HELLO, holes=((1, 3), (6, 1))))
+    core.receive("a", Ready(7, ((0, 4), (6, 1))), 0.1)
+    core.receive("b", Ready(7, ((1, 3), (6, 2))), 0.1)
+    core.settle_held()
+    assert [block for block in range(BLOCKS) if block in core.everywhere] == [1, 2, 3, 6]
+    assert core.hole_blocks == 4
+    assert [core.peers[name].resumed for name in "ab"] == [1, 1]
+
+
+def test_holes_are_data_where_a_receiver_does_not_make_them() -> None:
+    core = invited("a", "device", hello=replace(HELLO, holes=((1, 3),)))
+    core.receive("a", Ready(7, ((1, 3),)), 0.1)
+    core.receive("device", Ready(7), 0.1)
+    core.settle_held()
+    assert core.everywhere.held == core.hole_blocks == 0
 
 
 def test_packets_are_owed_as_they_are_digested() -> None:

@@ -59,7 +59,7 @@ def test_a_file_that_shrinks_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(bytes(100))
     with opened_file(path) as source:
         os.truncate(path, 30)
-        with pytest.raises(SourceChangedError, match="byte 30"):
+        with pytest.raises(SourceChangedError, match="it has 30 bytes and had 100"):
             read(source, 20, 20)
         with pytest.raises(SourceChangedError, match="changed while"):
             source.check_unchanged()

@@ -36,7 +36,8 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Stored,
 )
 from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Pget
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Held, Message, Pget
+from blast_transport.carriers.pipeline.protocol.skips import Skips
 from blast_transport.carriers.pipeline.runner import Runner
 from blast_transport.carriers.pipeline.successor import Successor
 from blast_transport.links.dialling import Dialer, dial
@@ -62,7 +63,7 @@ class PipelineNode(Runner):
         connect: Dialer = dial,
     ) -> None:
         position = _first_byte(leg, store)
-        self._core = core = NodeCore(leg, position)
+        self._core = core = NodeCore(leg, position, Skips(store.layout.block_size))
         super().__init__(leg, core, events, connect)
         # The session may close its own descriptor before those after us have all that they need from the file.
         self._descriptor = None if store.descriptor is None else os.dup(store.descriptor)
@@ -72,7 +73,7 @@ class PipelineNode(Runner):
             self._intake,
             self._may_take,
             self._arrived,
-            lambda message: self._tell(FromPredecessor(message)),
+            self._from_predecessor,
             lambda reason: self._tell(PredecessorLost()),
         )
         self._source = Feed(
@@ -166,6 +167,22 @@ class PipelineNode(Runner):
         self._source.link = link
         self._source.send(join_message(self.leg))
 
+    def _from_predecessor(self, message: Message) -> None:
+        if isinstance(message, Held):
+            self._check_held(message.stop)
+        self._tell(FromPredecessor(message))
+
+    def _check_held(self, stop: int) -> None:
+        """Raise RemoteProtocolError unless we may pass over the bytes before `stop`.
+
+        A receiver that came late may lack them, and asks the sender for them in the end. So may a file, and nothing
+        that takes its blocks in order, or keeps none that it could give to those after us.
+        """
+        layout, position = self._store.layout, self._intake.position
+        in_file = self._descriptor is not None and layout.size is not None and stop <= layout.size
+        if not in_file or position % layout.block_size or (stop % layout.block_size and stop != layout.size):
+            raise RemoteProtocolError(f"HELD up to byte {stop}, which cannot be passed over from byte {position} on")
+
     def _from_source(self, message: Message) -> None:
         """The source speaks first, so that nobody who passes the socket on can swallow our question."""
         if isinstance(message, Alive):
@@ -188,7 +205,7 @@ class PipelineNode(Runner):
         down = self._core.down
         file = self._descriptor is not None
         lag = _FILE_LAG_BYTES if file else self.leg.buffer // _DEATHS or _LAG_BYTES
-        ahead = self._intake.position - down.taken
+        ahead = down.ahead(self._intake.position)
         # What comes first says that the source has begun: without it our successor gets nothing of what lies before.
         if down.alone or not self._core.node.begun or ahead < lag or (file and down.lagging):
             return True

@@ -14,6 +14,7 @@ from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Node
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
 from blast_transport.carriers.pipeline.protocol.messages import decode_failed
+from blast_transport.carriers.pipeline.protocol.skips import Skips
 from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.carriers.sending import Anew, PeerLost, Reached, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.links.chain_source import SourceAdmission
@@ -149,11 +150,19 @@ class PipelineSender(SendingCarrier):
             self._note,
             around.dial,
             engine=self._reader.engine,
+            skips=self._skips(),
         )
         admission = SourceAdmission(around.credentials, self._places)
         self._reception = Reception(self._listener, admission, leg, source.accept)
         source.start()
         return source
+
+    def _skips(self) -> Skips:
+        layout = self._reader.layout
+        if layout.size is None:
+            return Skips()
+        ranges = ((layout.offset(first), layout.offset(first + count)) for first, count in self._around.held.ranges())
+        return Skips(layout.block_size, ((begin, min(stop, layout.size)) for begin, stop in ranges))
 
     def _note(self, event: PipelineEvent) -> None:
         self._happened.put(event)

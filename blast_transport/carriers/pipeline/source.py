@@ -18,6 +18,7 @@ from blast_transport.carriers.pipeline.protocol.core import SourceCore
 from blast_transport.carriers.pipeline.protocol.events import Command
 from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget
+from blast_transport.carriers.pipeline.protocol.skips import Skips
 from blast_transport.carriers.pipeline.runner import Runner
 from blast_transport.carriers.pipeline.successor import Successor
 from blast_transport.links.dialling import Dialer, dial
@@ -31,7 +32,7 @@ class PipelineSource(Runner):
 
     What a stream gave is released when the successor has it and some more has come, so that it may be sent again; a
     session that needs it for longer passes a source whose `release` waits for that. Call `wake` when more of a stream
-    has come. `engine` is what sends a file; a stream is Python's.
+    has come. `engine` is what sends a file; a stream is Python's. What `skips` names is left out.
     """
 
     def __init__(  # noqa: PLR0913 - what, how it is cut and sent, and whom to tell
@@ -43,8 +44,9 @@ class PipelineSource(Runner):
         connect: Dialer = dial,
         *,
         engine: str = PYTHON,
+        skips: Skips | None = None,
     ) -> None:
-        self._core = core = SourceCore(leg, leg.first_block * block_size)
+        self._core = core = SourceCore(leg, leg.first_block * block_size, skips)
         super().__init__(leg, core, events, connect)
         self._source = source
         self._block_size = block_size

@@ -28,6 +28,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Held
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _PIECES_PER_TURN = 8
@@ -118,7 +119,11 @@ class Successor:
                 return
 
     def _pour_once(self, limit: int) -> int:
-        stop = limit if self._down.serving else self._offset
+        stop = self._offset
+        if self._down.serving:
+            if passed := self._pass_over(limit):
+                return passed
+            stop = self._down.skips.data_stop(self._offset, limit)
         try:
             sent = self._guard(lambda link: link.give(self._outlet, self._offset, stop))
         except ForgottenError as error:
@@ -130,6 +135,18 @@ class Successor:
         if self._down.serving:
             self._tell(Sent(self._offset))
         return sent
+
+    def _pass_over(self, limit: int) -> int:
+        """Leave out what everybody holds, before `limit`, and say so to the successor; how many bytes that is."""
+        offset, stop = self._offset, self._down.skips.pass_over(self._offset, limit)
+        # What was announced has to go before anything else can be said.
+        if stop == offset or self.promised > offset:
+            return 0
+        self._guard(lambda link: link.send(Held(stop)))
+        self._offset = stop
+        if self._down.serving:
+            self._tell(Sent(stop))
+        return stop - offset
 
     def _forgot(self, lowest: int) -> None:
         """Who was promised data cannot be told anything else before it has come: where it begins anew it can."""

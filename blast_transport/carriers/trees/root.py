@@ -146,8 +146,7 @@ class Root(Host):
 
     def _deal(self, now: float) -> None:
         for _ in range(_MOST_DEALT):
-            while self._next in self._held:
-                self._next += 1
+            self._next = self._held.first_missing(self._next)
             if self._whole or not self._reader.ready(self._next):
                 return
             open_ = [number for number, trunk in enumerate(self._trunks) if trunk.open]

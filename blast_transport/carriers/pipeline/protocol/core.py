@@ -34,6 +34,7 @@ from blast_transport.carriers.pipeline.protocol.leg import Drained, Outcome, Pip
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Quit, Report, Why
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.pace import is_far_behind
+from blast_transport.carriers.pipeline.protocol.skips import Skips
 from blast_transport.carriers.pipeline.protocol.upstream import Upstream
 from blast_transport.store.store_pace import StorePace
 
@@ -47,10 +48,10 @@ _DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld, Torn)
 
 
 class NodeCore:
-    """A node that holds all bytes before `position` at the start."""
+    """A node that holds all bytes before `position` at the start; `skips` is filled with what it passes over."""
 
-    def __init__(self, leg: PipelineLeg, position: int) -> None:
-        self.node = NodeState(leg, position)
+    def __init__(self, leg: PipelineLeg, position: int, skips: Skips | None = None) -> None:
+        self.node = NodeState(leg, position, skips)
         self.down = Downstream(self.node, self._below_passed)
         self.up = Upstream(self.node, self.down.settle, self._send_done)
         self._beat = _Heartbeat(self.node, self._greet)
@@ -145,6 +146,7 @@ class NodeCore:
     def _from_predecessor(self, message: Message, now: float) -> None:
         try:
             self.up.handle(message, now)
+            self._acknowledge()
         except RemoteProtocolError:
             self.up.handle(PredecessorLost(), now)
 
@@ -184,10 +186,10 @@ class NodeCore:
 
 
 class SourceCore:
-    """The first node. `position` is how far the data can be read."""
+    """The first node. `position` is how far the data can be read, and `skips` what of it is left out."""
 
-    def __init__(self, leg: PipelineLeg, position: int) -> None:
-        self.node = NodeState(leg, position)
+    def __init__(self, leg: PipelineLeg, position: int, skips: Skips | None = None) -> None:
+        self.node = NodeState(leg, position, skips)
         self.node.report_ready = self.node.stored = True
         self.down = Downstream(self.node, self._below_passed)
         self._beat = _Heartbeat(self.node, self._greet)

@@ -45,6 +45,7 @@ from blast_transport.carriers.pipeline.protocol.messages import (
 )
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight, Verdict, is_far_behind
+from blast_transport.carriers.pipeline.protocol.skips import Skips
 from blast_transport.store.store_pace import StorePace
 
 _PROBED = 32
@@ -110,7 +111,18 @@ class Downstream:
     @property
     def lagging(self) -> bool:
         """Our successor takes so little of what comes that it should not hold us up."""
-        return self.serving and self._pace.lags(self._node.position, self.taken)
+        data = self._node.skips.data_before
+        return self.serving and self._pace.lags(data(self._node.position), data(self.taken))
+
+    @property
+    def skips(self) -> Skips:
+        """What is left out for our successor."""
+        return self._node.skips
+
+    def ahead(self, position: int) -> int:
+        """Return how many bytes of data our successor has yet to take of what we hold, which is all to `position`."""
+        data = self._node.skips.data_before
+        return data(position) - data(self.taken)
 
     @property
     def linked(self) -> bool:
@@ -267,7 +279,8 @@ class Downstream:
         return is_far_behind(self._ending_at, node.stored_at, now, self._timings.slow)
 
     def _sight(self, now: float) -> Sight:
-        return Sight(now, self._node.position, self.sent, self.taken)
+        data = self._node.skips.data_before
+        return Sight(now, data(self._node.position), data(self.sent), data(self.taken))
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.LEFT:

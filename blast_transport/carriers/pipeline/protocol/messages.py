@@ -2,7 +2,8 @@
 
 They are Kascade's (section III-C, figure 4). The node that connects says Join; the one that accepts speaks next. Down
 the chain go Data, End, Quit, Report, Forget; up come Get, Passed; Pget asks the source. Ours besides: Alive, either
-way, because the kernel of a frozen host still accepts connections and bytes, and the reason in Quit.
+way, because the kernel of a frozen host still accepts connections and bytes, the reason in Quit, and Held, down the
+chain, for what is not sent because everybody has it: holes, and what an earlier session left.
 
 A frame is {body length u32, type u16, version u16} and the body, little-endian. Data's body goes beside the decoder,
 so that the kernel may move it without showing it to us.
@@ -77,6 +78,13 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Every receiver held the next bytes, to before `stop`, when the transfer began; the data goes on there."""
+
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The leg ends at byte `stop`; `final`: so does the file or stream."""
 
@@ -120,7 +128,7 @@ class Alive:
     store: StorePace = StorePace.KEEPS_UP
 
 
-Message = Join | Get | Pget | Forget | Data | End | Quit | Report | Passed | Alive
+Message = Join | Get | Pget | Forget | Data | Held | End | Quit | Report | Passed | Alive
 
 
 def short(text: str) -> str:
@@ -210,6 +218,7 @@ _FORMS: dict[int, _Form] = {
     39: _Form(Report, lambda it: encode_failed(it.failed), lambda body: Report(decode_failed(body)), _REPORT_BYTES),
     40: _Form(Passed, lambda it: encode_failed(it.failed), lambda body: Passed(decode_failed(body)), _REPORT_BYTES),
     41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved, it.store), _decode_alive, _ALIVE.size),
+    42: _Form(Held, lambda held: _OFFSET.pack(held.stop), lambda body: Held(*_OFFSET.unpack(body)), _OFFSET.size),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from blast_transport.carriers.pipeline.protocol.events import Command, Tell
 from blast_transport.carriers.pipeline.protocol.leg import Ended, Lost, Outcome, PipelineEvent, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import Quit, Why, short
+from blast_transport.carriers.pipeline.protocol.skips import Skips
 from blast_transport.store.store_pace import StorePace
 
 
@@ -18,11 +19,12 @@ class NodeState:
     `stored_at`. `held_up`: we wait, since the last sign of life, for something that is not our doing. `starved`: we
     wait for data most of the time. `store`: how our own store does, and whether one behind us does better. `begun`:
     the source has begun, which it does when everybody who is to take part has heard of the leg; only then does it
-    connect, and does data go from one to the next.
+    connect, and does data go from one to the next. `skips`: what is left out of the data, as far as that is known.
     """
 
-    def __init__(self, leg: PipelineLeg, position: int) -> None:
+    def __init__(self, leg: PipelineLeg, position: int, skips: Skips | None = None) -> None:
         self.leg = leg
+        self.skips = skips or Skips()
         self.position = position
         self.stored_before = 0
         self.stop: int | None = None

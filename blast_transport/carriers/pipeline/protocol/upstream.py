@@ -32,7 +32,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Stored,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Outcome
-from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
+from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Forget, Get, Held, Passed, Quit, Report, Why
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 
 _SOURCE = 0
@@ -159,6 +159,16 @@ class Upstream:
             self.state = Up.RECEIVING
         self._settle(now)
 
+    def _held(self, held: Held, now: float) -> None:
+        """Pass over what we hold too: the shell has seen that we may."""
+        node = self._node
+        if held.stop <= node.position:
+            raise RemoteProtocolError(f"HELD up to byte {held.stop}, but {node.position} was reached")
+        node.skips.add(node.position, held.stop)
+        node.position = held.stop
+        node.say(Skip(held.stop))
+        self._settle(now)
+
     def _end(self, end: End, now: float) -> None:
         node = self._node
         if end.stop > node.position:
@@ -273,7 +283,7 @@ class Upstream:
         """It lives, and has nothing to send."""
 
 
-_BEGUN = (Arrived, End, Report, Forget)
+_BEGUN = (Arrived, Held, End, Report, Forget)
 """What comes from a predecessor only when the source has begun."""
 _LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Stored, Passing)
 _Action = Callable[..., None]
@@ -290,6 +300,7 @@ _TABLE: dict[tuple[Up, type], _Action] = {
     **_everywhere(Stored, Upstream._stored),
     **_everywhere(Passing, Upstream._passing),
     (Up.RECEIVING, Arrived): Upstream._arrived,
+    (Up.RECEIVING, Held): Upstream._held,
     (Up.RECEIVING, End): Upstream._end,
     (Up.RECEIVING, Quit): Upstream._quit,
     (Up.RECEIVING, Forget): Upstream._forget,
