@@ -25,7 +25,7 @@ _IDLE_SECONDS = 0.1
 """Between two looks at who is silent."""
 _CONFIRM_SECONDS = 1.0
 """For which hosts may be late to confirm what every receiver reports to hold."""
-_STALL_SECONDS = 2.0
+_STALL_SECONDS = 1.7
 """For which a receiver may get nothing while there is data: longer than `Oversight` needs to find a host or an edge."""
 
 
