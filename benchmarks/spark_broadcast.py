@@ -7,13 +7,20 @@ last executor has done so, with the request, TL1, OpenFlow and the agents. Three
 the plugin without a change to the job, and `blast_broadcast`. The first broadcast of an application does not count. The
 ways take turns; ratios are of the pairs of a round, with a 90 % interval by ranks. Bytes are those that left the
 driver's host over all its links. All hosts share the processors of this machine: where the idle share is small, a ratio
-is one of processor time. As root, with nothing else running:
+is one of processor time.
+
+`--job threads` makes four broadcasts from four threads at the same time, `--job star` runs a star join whose three
+dimensions Spark broadcasts at the same time: claim <= 0.6 of Spark's time. `--dead-agents 1` kills the agent of one
+executor before the first broadcast: claim <= 0.75 of Spark's time. As root, with nothing else running:
 
     scripts/setup spark && mvn -q -f clients/java/pom.xml package -pl spark -am -DskipTests
     .venv/bin/python benchmarks/spark_broadcast.py
     .venv/bin/python benchmarks/spark_broadcast.py --executors 7 --no-compress --repeats 5 --json
+    .venv/bin/python benchmarks/spark_broadcast.py --job threads --megabytes 10 --broadcasts 5
+    .venv/bin/python benchmarks/spark_broadcast.py --dead-agents 1 --megabytes 32
 
-Exit status 1 if an executor read other bytes, or a broadcast did not go by light; times do not decide.
+Exit status 1 if an executor read other bytes, or, with `--job one` and all agents, a broadcast did not go by light;
+times do not decide.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,7 +37,7 @@ from typing import Any
 
 import machine
 from median_interval import median_interval
-from spark_bed.asking import JOB, order, ways_of_plugin
+from spark_bed.asking import BROADCASTS_OF, JOB, order, ways_of_plugin
 from transport_bed import script
 
 from mininet_topos.spark.installation import find_plugin, find_spark
@@ -41,11 +49,14 @@ TORRENT, PLUGIN, EXPLICIT = "torrent", "plugin", "explicit"
 TITLES = {TORRENT: "Spark's own", PLUGIN: "the plugin", EXPLICIT: "blast_broadcast"}
 COPIES_BARS = {PLUGIN: 1.15, EXPLICIT: 1.05}
 TIME_BARS = {3: 1 / 2, 7: 1 / 3}
+"""By the number of executors."""
+TOGETHER_BAR, DEAD_AGENT_BAR = 0.6, 0.75
+_OPTIONS = ("megabytes", "executors", "rate_mbps", "compress", "job", "dead_agents")
 
 
 @dataclass(frozen=True)
 class Application:
-    """The medians of the broadcasts of an application without the first."""
+    """The medians of the orders of an application without the first."""
 
     seconds: float
     copies: float
@@ -59,22 +70,31 @@ def main() -> bool:
     args = _arguments()
     jar, spark = find_plugin(), find_spark()
     with spark_room(spark_plan(args.executors + 1, args.rate_mbps), spark) as room:
+        for host in room.cluster.executors[args.executors - args.dead_agents :]:
+            room.agents.kill(host)
         measures = {way: partial(_measured, room, way, jar, args) for way in args.ways}
         results = script.in_turn(measures, args.repeats, 0)
     own = results.get(TORRENT, [])
     report = {
-        **{name: getattr(args, name) for name in ("megabytes", "executors", "rate_mbps", "compress")},
+        **{name: getattr(args, name) for name in _OPTIONS},
         "rows": [_row(way, runs) for way, runs in results.items()],
         "ratios": {way: _ratio(runs, own) for way, runs in results.items() if own and way != TORRENT},
     }
     machine.show(args.json, report, _text(report))
-    by_light = all(way == "optical" for name in results if name != TORRENT for run in results[name] for way in run.ways)
+    ways = {way for name, runs in results.items() if name != TORRENT for run in runs for way in run.ways}
+    by_light = not _is_alone(args) or ways <= {"optical"}
     return by_light and all(run.equal for runs in results.values() for run in runs)
+
+
+def _is_alone(args: argparse.Namespace) -> bool:
+    """Return whether each broadcast has the link alone, and every executor an agent."""
+    return args.job == "one" and not args.dead_agents
 
 
 def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) -> Application:
     size, cluster, plugin = args.megabytes * 1_000_000, room.cluster, room.plugin_conf(jar)
-    memory = f"{1024 + 6 * args.megabytes}m"
+    together = BROADCASTS_OF[args.job]
+    memory = f"{1024 + 6 * args.megabytes * together}m"
     conf = {"spark.broadcast.compress": str(args.compress).lower(), **(plugin if way == PLUGIN else {})}
     conf |= {"spark.driver.memory": memory, "spark.executor.memory": memory}
     explicit = {
@@ -84,16 +104,16 @@ def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) ->
         "agents": {cluster.address(host): f"{host}={room.agents.address(host)}" for host in cluster.executors},
     }
     orders = cluster.folder / "orders"
-    orders.write_text(f"{order(size, explicit if way == EXPLICIT else None)}\n" * args.broadcasts)
+    orders.write_text(f"{order(size, explicit if way == EXPLICIT else None, args.job)}\n" * args.broadcasts)
     run = cluster.submit(JOB, [str(orders)], conf)
-    # The id of the application and the first broadcast do not count.
+    # The id of the application and the first order do not count.
     counted = [json.loads(line) for line in run.output.read_text().splitlines() if line.startswith("{")][2:]
     ways = [one["way"] for one in counted]
     if way != EXPLICIT:
         ways = ways_of_plugin(next((run.output.parent / "events").iterdir()))
     return Application(
         statistics.median(one["seconds"] for one in counted),
-        statistics.median(one["uplink_bytes"] for one in counted) / size,
+        statistics.median(one["uplink_bytes"] for one in counted) / size / together,
         ways,
         all(one["equal"] for one in counted),
         run.idle,
@@ -115,21 +135,23 @@ def _ratio(ours: Sequence[Application], own: Sequence[Application]) -> dict[str,
 
 
 def _text(report: Mapping[str, Any]) -> list[str]:
-    copy = report["megabytes"] * 8 / report["rate_mbps"]
+    copy, together = report["megabytes"] * 8 / report["rate_mbps"], BROADCASTS_OF[report["job"]]
+    dead = f" ({report['dead_agents']} without an agent)" if report["dead_agents"] else ""
     lines = [
-        f"{report['megabytes']} MB to {report['executors']} executors, every link {report['rate_mbps']:g} Mbit/s, "
-        f"compression {'on' if report['compress'] else 'off'}: one copy on a link takes {copy:.2f} s",
+        f"job {report['job']}: {together} x {report['megabytes']} MB to {report['executors']} executors{dead}, "
+        f"every link {report['rate_mbps']:g} Mbit/s, compression {'on' if report['compress'] else 'off'}: "
+        f"one copy on a link takes {copy:.2f} s",
         f"{'':<18}{'median':>10}{'least':>10}{'most':>10}{'uplink ÷ size':>15}{'bar':>7}{'idle CPU':>10}   by",
     ]
     for row in report["rows"]:
         times = [run["seconds"] for run in row["runs"]]
-        ways = sorted({way for run in row["runs"] for way in run["ways"]})
+        ways = Counter(way for run in row["runs"] for way in run["ways"])
         lines.append(
             f"{TITLES[row['way']]:<18}{row['seconds']:>8.2f} s{min(times):>8.2f} s{max(times):>8.2f} s"
             f"{row['copies']:>15.3f}{COPIES_BARS.get(row['way'], ''):>7}{row['idle_share']:>10.0%}   "
-            f"{', '.join(ways) or 'Spark'}"
+            f"{', '.join(f'{count} {way}' for way, count in ways.items()) or 'Spark'}"
         )
-    bar = TIME_BARS.get(report["executors"])
+    bar = _time_bar(report)
     for way, ratio in report["ratios"].items():
         low, high = ratio["interval"]
         against = f", bar {bar:.3f}{'' if ratio['ratio'] <= bar else '  MISSED'}" if bar else ""
@@ -137,16 +159,29 @@ def _text(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _time_bar(report: Mapping[str, Any]) -> float | None:
+    if report["dead_agents"]:
+        return DEAD_AGENT_BAR if report["executors"] == 3 and report["job"] == "one" else None
+    return TIME_BARS.get(report["executors"]) if report["job"] == "one" else TOGETHER_BAR
+
+
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
     parser.add_argument("--executors", type=script.count, default=EXECUTORS, help=f"(default: {EXECUTORS})")
     parser.add_argument("--rate-mbps", type=script.count, default=RATE_MBPS, help=f"of every link ({RATE_MBPS})")
-    broadcasts = f"of each application, the first not counted (default: {BROADCASTS})"
+    parser.add_argument("--job", choices=BROADCASTS_OF, default="one", help="one, or several broadcasts together (one)")
+    parser.add_argument("--dead-agents", type=int, default=0, help="executors whose agent is killed (default: 0)")
+    broadcasts = f"orders of each application, the first not counted (default: {BROADCASTS})"
     parser.add_argument("--broadcasts", type=script.count, default=BROADCASTS, help=broadcasts)
     parser.add_argument("--no-compress", dest="compress", action="store_false", help="spark.broadcast.compress=false")
-    ways = f"of {','.join(TITLES)} (default: all)"
-    parser.add_argument("--ways", type=script.some_of(TITLES), default=list(TITLES), help=ways)
+    ways = f"of {','.join(TITLES)} (default: all; with several broadcasts or dead agents the first two)"
+    parser.add_argument("--ways", type=script.some_of(TITLES), help=ways)
     args = parser.parse_args()
+    args.ways = args.ways or (list(TITLES) if _is_alone(args) else [TORRENT, PLUGIN])
+    if EXPLICIT in args.ways and not _is_alone(args):
+        parser.error("blast_broadcast is measured with --job one and all agents alone")
+    if not 0 <= args.dead_agents < args.executors:
+        parser.error("--dead-agents must be fewer than the executors")
     if args.broadcasts < 2:
         parser.error("--broadcasts must be 2 or more: the first of an application does not count")
     return args

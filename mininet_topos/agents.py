@@ -82,9 +82,13 @@ class Agents:
         """The hosts whose agent does not run any more."""
         return [host for host, process in self._processes.items() if not process.running]
 
+    def kill(self, host: str) -> None:
+        """Kill a host's agent; its files stay."""
+        self._processes[host].kill()
+
     def restart(self, host: str) -> None:
         """Kill a host's agent and start it again; its files stay. Raises `ProcessFault`."""
-        self._processes[host].kill()
+        self.kill(host)
         self._processes[host] = self._start(host)
         self._processes[host].wait_ready(_READY_SECONDS)
 

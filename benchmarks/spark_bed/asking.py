@@ -8,24 +8,35 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mininet_topos.errors import ProcessFault
 from mininet_topos.spark.room import SparkRoom
 
 JOB = Path(__file__).parent / "broadcast_job.py"
 _LIMIT_SECONDS = 600.0
+_EVENTS = ("ExecutorJoined", "BroadcastSent", "BroadcastTaken")
+
+Job = Literal["one", "threads", "star"]
+"""One broadcast, several from as many threads, or a star join, as in `broadcast_job.py`."""
+BROADCASTS_OF: Mapping[Job, int] = {"one": 1, "threads": 4, "star": 3}
+"""Broadcasts of each job that are made together."""
+
+
+def events_of_plugin(event_file: Path, kind: str) -> list[dict[str, Any]]:
+    """Return the plugin's events of a kind, for example "BroadcastSent", in their order."""
+    lines = event_file.read_text().splitlines()
+    return [json.loads(line) for line in lines if f'"org.blast.spark.{kind}"' in line[:60]]
 
 
 def ways_of_plugin(event_file: Path) -> list[str]:
     """Return the transports of each broadcast: "optical", "pipeline+optical", or "spark" for one without Blast."""
-    lines = event_file.read_text().splitlines()
-    return [str(json.loads(line)["way"]) for line in lines if "org.blast.spark.BroadcastSent" in line[:60]]
+    return [str(sent["way"]) for sent in events_of_plugin(event_file, "BroadcastSent")]
 
 
-def order(size: int, explicit: Mapping[str, Any] | None = None) -> str:
+def order(size: int, explicit: Mapping[str, Any] | None = None, job: Job = "one") -> str:
     """Return the line that makes the job broadcast; `explicit` has the settings of `blast_broadcast`."""
-    return json.dumps({"bytes": size, "explicit": explicit})
+    return json.dumps({"job": job, "bytes": size, "explicit": explicit})
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class AskedJob:
 
     def __init__(self, room: SparkRoom, name: str, conf: Mapping[str, str]) -> None:
         self._room, self._heard = room, 0
-        self.ways: list[str] = []
+        self.events: dict[str, list[dict[str, Any]]] = {}
         self._pipe = room.cluster.folder / f"{name}.orders"
         os.mkfifo(self._pipe, 0o600)
         # Opening it only for writing would wait for the reader.
@@ -60,9 +71,15 @@ class AskedJob:
         os.close(self._orders)
         if kind is None:
             self._process.wait(_LIMIT_SECONDS)
-            self.ways = ways_of_plugin(self._room.cluster.event_file(self._process))
+            file = self._room.cluster.event_file(self._process)
+            self.events = {kind: events_of_plugin(file, kind) for kind in _EVENTS}
         self._process.stop()
         self._pipe.unlink()
+
+    @property
+    def ways(self) -> list[str]:
+        """The transports of each broadcast, after the `with` block."""
+        return [str(sent["way"]) for sent in self.events["BroadcastSent"]]
 
     def ask(self, times: int, size: int) -> Answer:
         """Make the job broadcast a block of data `times` times."""

@@ -131,6 +131,36 @@ def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
         assert not [*client.list_requests([PartState.PENDING, PartState.ACTIVE])]
 
 
+@pytest.mark.java
+@pytest.mark.timeout(900)
+def test_executor_with_dead_agent_gets_next_broadcast_from_another_executor(
+    room: SparkRoom,
+    jar: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from spark_bed.asking import AskedJob
+
+    conf = {**room.plugin_conf(find_plugin()), "spark.blast.linkRate": "2m"}
+    room.agents.kill("r3h1")
+    try:
+        with AskedJob(room, "dead", conf) as job:
+            answer = job.ask(2, 16_000_000)
+    finally:
+        room.agents.restart("r3h1")
+    assert answer.equal
+    first, second = job.events["BroadcastSent"]
+    assert (first["hosts"], second["hosts"]) == (1, 1)
+    assert "r3h1: it has no agent, or a failed one" in second["reason"]
+    hosts = {joined["executor"]: joined["host"] for joined in job.events["ExecutorJoined"]}
+    taken = {
+        hosts[one["executor"]]: one for one in job.events["BroadcastTaken"] if one["broadcast"] == second["broadcast"]
+    }
+    assert {host: (one["late"], one["reason"]) for host, one in taken.items()} == dict.fromkeys(
+        ("r2h1", "r3h1"), (0, "")
+    )
+
+
 def test_who_ends_it_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     options = ["--without-plugin", "--racks", "3", "--mb", "1", "--iterations", "1000"]
     command = [BLAST, "lab", "spark", *options, "--picture", str(tmp_path / "p.svg")]

@@ -6,18 +6,29 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One broadcast on its way to this executor. Whoever reads it first waits until it is here, or is over; where nobody is
- * to wait, what Spark has not fetched by then is taken from it.
+ * One broadcast on its way to this executor. Its first reader waits until it is here, or is over; without waiting
+ * readers, it brings the pieces that Spark has not fetched by then.
  */
 final class Arrival {
   private static final long LOOK_MILLIS = 2;
   private static final long IDLE_LOOK_MILLIS = 20;
+  /** Longer: each look asks the driver. */
+  private static final long RELAY_LOOK_MILLIS = 50;
+  private static final String LATE = "it did not come in time";
+  private static final String OVER = "it was over meanwhile";
+
+  /** Whether something has come. */
+  private interface Look {
+    boolean succeeds() throws IOException;
+  }
 
   private final PieceStore spark;
   private final HostFolder folder;
   private final Announcement coming;
   private final CountDownLatch begun = new CountDownLatch(1);
   private boolean over;
+  private int put;
+  private long bytes;
 
   Arrival(PieceStore spark, HostFolder folder, Announcement coming) {
     this.spark = spark;
@@ -47,36 +58,90 @@ final class Arrival {
         taken[0] = arrived(began);
       }
     } catch (RuntimeException error) {
-      return nothing(began, error.toString());
+      return taken(began, error.toString());
     }
     return taken[0];
   }
 
   /** What is told where it is not looked for at all. */
   Message.Taken refused(String reason) {
-    return nothing(System.nanoTime(), reason);
+    return taken(System.nanoTime(), reason);
   }
 
   private Message.Taken arrived(long began) {
     begun.countDown();
     try {
-      return arrives() ? handedOver(began) : nothing(began, "it did not come in time");
+      long deadline = System.nanoTime() + coming.timeoutMillis() * 1_000_000;
+      return taken(began, coming.relayed() ? fetchPieces(deadline) : takeFiles(deadline));
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
-      return nothing(began, "the executor is ending");
+      return taken(began, "the executor is ending");
     } catch (IOException | RuntimeException error) {
-      return nothing(began, error.toString());
+      return taken(began, error.toString());
     }
   }
 
-  /** Looked for, and not told: the agent has no connection to us, and a look costs a few microseconds. */
-  private synchronized boolean arrives() throws InterruptedException {
-    long deadline = System.nanoTime() + coming.patienceMillis() * 1_000_000;
-    while (!folder.has(coming.name())) {
-      if (over || System.nanoTime() - deadline > 0) {
-        return false;
+  /** Put the pieces of each file as it comes; return why not, empty where all came. */
+  private String takeFiles(long deadline) throws IOException, InterruptedException {
+    for (PieceFile file : coming.files()) {
+      // The agent has no connection to us, and a look costs a few microseconds.
+      if (!comes(() -> folder.has(file.name()), coming.holds() ? LOOK_MILLIS : IDLE_LOOK_MILLIS, deadline)) {
+        return LATE;
       }
-      wait(coming.holds() ? LOOK_MILLIS : IDLE_LOOK_MILLIS);
+      ByteBuffer[] pieces = folder.pieces(file);
+      for (int piece = 0; piece < pieces.length; piece++) {
+        if (isOver()) {
+          // Nothing would remove what is put after that.
+          return OVER;
+        }
+        put(file.first() + piece, pieces[piece]);
+      }
+    }
+    return "";
+  }
+
+  /** Fetch each piece as soon as another executor has it; return why not, empty where all came. */
+  private String fetchPieces(long deadline) throws IOException, InterruptedException {
+    for (int piece = 0; piece < coming.pieces(); piece++) {
+      int number = piece;
+      if (isOver()) {
+        return OVER;
+      }
+      if (!comes(() -> isFetched(number), RELAY_LOOK_MILLIS, deadline)) {
+        return LATE;
+      }
+    }
+    return "";
+  }
+
+  private boolean isFetched(int piece) {
+    if (spark.has(coming.broadcast(), piece)) {
+      return true;
+    }
+    ByteBuffer data = spark.fetch(coming.broadcast(), piece);
+    if (data != null && !isOver()) {
+      put(piece, data);
+    }
+    return data != null;
+  }
+
+  private void put(int piece, ByteBuffer data) {
+    int size = data.remaining();
+    if (!spark.has(coming.broadcast(), piece) && spark.put(coming.broadcast(), piece, data)) {
+      put++;
+      bytes += size;
+    }
+  }
+
+  /** Look every `millis` until it succeeds; false after the deadline, or when it is over. */
+  private boolean comes(Look look, long millis, long deadline) throws IOException, InterruptedException {
+    while (!look.succeeds()) {
+      synchronized (this) {
+        if (over || System.nanoTime() - deadline > 0) {
+          return false;
+        }
+        wait(millis);
+      }
     }
     return true;
   }
@@ -85,29 +150,8 @@ final class Arrival {
     return over;
   }
 
-  private Message.Taken handedOver(long began) throws IOException {
-    int put = 0;
-    int late = 0;
-    long bytes = 0;
-    ByteBuffer[] pieces = folder.pieces(coming);
-    for (int piece = 0; piece < pieces.length; piece++) {
-      if (isOver()) {
-        // Nobody would remove what is put after that.
-        return new Message.Taken(coming.broadcast(), put, late, bytes, heldMillis(began), "it was over meanwhile");
-      }
-      int size = pieces[piece].remaining();
-      if (spark.has(coming.broadcast(), piece)) {
-        late++;
-      } else if (spark.put(coming.broadcast(), piece, pieces[piece])) {
-        put++;
-        bytes += size;
-      }
-    }
-    return new Message.Taken(coming.broadcast(), put, late, bytes, heldMillis(began), "");
-  }
-
-  private Message.Taken nothing(long began, String reason) {
-    return new Message.Taken(coming.broadcast(), 0, coming.pieces(), 0, heldMillis(began), reason);
+  private Message.Taken taken(long began, String reason) {
+    return new Message.Taken(coming.broadcast(), put, coming.pieces() - put, bytes, heldMillis(began), reason);
   }
 
   private long heldMillis(long began) {

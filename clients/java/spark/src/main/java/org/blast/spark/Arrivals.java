@@ -21,7 +21,7 @@ final class Arrivals implements Closeable {
     void tell(Message message) throws IOException;
   }
 
-  private record Coming(String name, Arrival arrival) {}
+  private record Coming(Announcement announced, Arrival arrival) {}
 
   private final PieceStore spark;
   private final HostFolder folder;
@@ -30,7 +30,10 @@ final class Arrivals implements Closeable {
   private final Semaphore places = new Semaphore(MOST_AT_ONCE);
   private final CountDownLatch welcomed;
 
-  /** `welcomed` is counted down when we have heard of all that was on its way when we came. */
+  /**
+   * Begin without any. `welcomed` is counted down when the driver has announced all that is on its way; `folder` is
+   * null where this host has no agent, so that each broadcast is relayed.
+   */
   Arrivals(PieceStore spark, HostFolder folder, Driver driver, CountDownLatch welcomed) {
     this.welcomed = welcomed;
     this.spark = spark;
@@ -52,10 +55,14 @@ final class Arrivals implements Closeable {
       Coming over = coming.remove(message.over());
       if (over != null) {
         over.arrival().over();
-        folder.remove(over.name());
+        if (folder != null) {
+          over.announced().files().forEach(file -> folder.remove(file.name()));
+        }
       }
     }
-    folder.removeUnwanted();
+    if (folder != null) {
+      folder.removeUnwanted();
+    }
   }
 
   /** Readers of all that is on its way are held back, or soon will be. */
@@ -83,11 +90,11 @@ final class Arrivals implements Closeable {
   }
 
   private void begin(Announcement announced) throws IOException {
-    if (!folder.owns(announced.name())) {
+    if (!announced.relayed() && (folder == null || !folder.owns(announced.name()))) {
       throw new IOException(announced.name() + " is not of this application");
     }
     Arrival arrival = new Arrival(spark, folder, announced);
-    coming.put(announced.broadcast(), new Coming(announced.name(), arrival));
+    coming.put(announced.broadcast(), new Coming(announced, arrival));
     if (!places.tryAcquire()) {
       driver.tell(Message.of(arrival.refused(MOST_AT_ONCE + " are on their way here")));
       return;

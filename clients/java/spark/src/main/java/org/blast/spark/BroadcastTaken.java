@@ -7,9 +7,9 @@ import org.apache.spark.scheduler.SparkListenerEvent;
  *
  * @param broadcast Spark's number of it
  * @param executor Spark's name of it
- * @param pieces that came by Blast
+ * @param pieces that came by Blast, to this host or to an executor that handed them over
  * @param late pieces that Spark had fetched, or will
- * @param bytes of the pieces that came by Blast
+ * @param bytes of those pieces
  * @param heldMillis how long readers were held back at most
  * @param reason why it was not taken; empty where it was
  */

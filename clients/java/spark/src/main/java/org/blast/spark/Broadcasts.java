@@ -14,12 +14,14 @@ import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -33,11 +35,14 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   private static final int THREADS = 4;
   private static final long CLOSE_SECONDS = 3;
   private static final double TYPICAL_LINK_RATE = 1e9;
+  private static final long FIRST_PAUSE_NANOS = 5_000_000_000L;
+  /** Longer than the first: a try costs each broadcast as much as it gains, and without one it still gains. */
+  private static final long FIRST_HOST_PAUSE_NANOS = 60_000_000_000L;
 
-  /** Writes the pieces of a broadcast, one behind the other. */
+  /** Writes the pieces of one file of a broadcast, one behind the other. */
   interface Pieces {
     /** IOException where they are not all there, or cannot be written. */
-    void copy(long broadcast, SparkInternals.Cut cut, FileChannel to) throws IOException;
+    void copy(long broadcast, SparkInternals.Cut cut, PieceFile file, FileChannel to) throws IOException;
   }
 
   private final PluginSettings settings;
@@ -46,10 +51,12 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   private final Consumer<SparkListenerEvent> publish;
   private final Figures figures;
   private final SecureRandom random = new SecureRandom();
-  /** Of broadcasts that are being sent, or were and are waited for; guards what is below, too. */
-  private final Map<Long, Course> courses = new HashMap<>();
+  /** Broadcasts in the order in which they are sent, until no reader waits for them; guards what is below, too. */
+  private final Map<Long, Course> courses = new LinkedHashMap<>();
   private final Map<Long, Gathering> gatherings = new LinkedHashMap<>();
-  private final Backoff backoff = new Backoff();
+  private final Backoff backoff = new Backoff(FIRST_PAUSE_NANOS);
+  /** Of hosts whose agent failed when those of other hosts did not. */
+  private final Map<String, Backoff> hostBackoffs = new HashMap<>();
   private final ScheduledExecutorService worker = threads("blast-broadcasts", THREADS);
   /** One, so that the sender hears first what to send and then to stop; none of Spark's threads ever waits for it. */
   private final ScheduledExecutorService asking = threads("blast-asking", 1);
@@ -91,54 +98,83 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       return;
     }
     synchronized (courses) {
-      if (!backoff.allows(System.nanoTime())) {
+      long now = System.nanoTime();
+      if (!backoff.allows(now)) {
         figures.refused("failed_before");
         return;
       }
-    }
-    Announcement made = new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0);
-    List<Door.Guest> guests;
-    synchronized (courses) {
-      guests = new ArrayList<>(present.get());
+      List<Door.Guest> guests = new ArrayList<>(present.get());
       guests.removeIf(this::isHere);
       if (guests.isEmpty()) {
-        gather(made);
+        gather(new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0, 1, false));
         return;
       }
+      int hosts = countHosts(guests);
+      Set<Door.Guest> relayed =
+          guests.stream().filter(guest -> isWithoutAgent(guest, now)).collect(Collectors.toSet());
+      if (relayed.size() == guests.size()) {
+        figures.refused("no_agent");
+        return;
+      }
+      if (settings.hold() && HoldTime.sendMillis(bytes, bytesLeft(), linkRate()) > holdMillis(bytes, hosts)) {
+        // Smaller than what is under way: Spark has it on all hosts before its turn ends.
+        figures.refused("link_busy");
+        return;
+      }
+      int files = relayed.isEmpty() ? 1 : Announcement.relayedFiles(cut.pieces(), cut.pieceBytes(), linkRate());
+      Announcement made =
+          new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0, files, false);
+      Course course = new Course(held(made, hosts), guests, relayed, now);
+      begin(course, () -> guests.forEach(guest -> guest.tell(Message.of(course.announcementTo(guest)))));
     }
-    Course course = course(made, guests);
-    begin(course, () -> guests.forEach(guest -> guest.tell(Message.of(course.announcement))));
   }
 
-  /** With the time that readers wait, as all of them are known. */
-  private Course course(Announcement made, List<Door.Guest> guests) {
-    int hosts = (int) guests.stream().map(guest -> guest.hello.host()).distinct().count();
-    return new Course(held(made, hosts), guests, System.nanoTime());
+  private static int countHosts(Collection<Door.Guest> guests) {
+    return (int) guests.stream().map(guest -> guest.hello.host()).distinct().count();
+  }
+
+  /** Whether the executor has no agent, or one that failed and is left out for a time. */
+  private boolean isWithoutAgent(Door.Guest guest, long now) {
+    Backoff ofHost = hostBackoffs.get(guest.hello.host());
+    return guest.hello.agent() == null || ofHost != null && !ofHost.allows(now);
   }
 
   private Announcement held(Announcement made, int hosts) {
-    double rate = settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
-    return made.held(settings.hold() ? HoldTime.millis(made.mostBytes(), hosts, rate) : 0);
+    return made.held(settings.hold() ? holdMillis(made.maxBytes(), hosts) : 0);
   }
 
-  /** Announce it, and then send it; false where neither can be. */
+  private long holdMillis(long bytes, int hosts) {
+    return HoldTime.millis(bytes, bytesLeft(), hosts, linkRate());
+  }
+
+  private double linkRate() {
+    return settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
+  }
+
+  /** Return the bytes that are still to be sent of each broadcast under way. */
+  private List<Long> bytesLeft() {
+    return courses.values().stream().filter(Course::isUnderWay).map(Course::bytesLeft).toList();
+  }
+
+  /** Announce it and copy its files; false where no sender can take them. */
   private boolean begin(Course course, Runnable announce) {
     Path spool = sender.spool();
     long broadcast = course.announcement.broadcast();
     synchronized (courses) {
-      boolean full = courses.values().stream().filter(Course::isSending).count() >= MOST_AT_ONCE;
+      boolean full = courses.values().stream().filter(Course::isUnderWay).count() >= MOST_AT_ONCE;
       if (spool == null || full) {
         figures.refused(full ? "too_many" : "no_sender");
         return false;
       }
+      courses.remove(broadcast);
       courses.put(broadcast, course);
     }
     announce.run();
     worker.execute(() -> copy(course, spool));
     worker.schedule(
         () -> expire(course, "it was not there in time"),
-        course.announcement.patienceMillis(), TimeUnit.MILLISECONDS);
-    // Who left before the course was there to be left.
+        course.announcement.timeoutMillis(), TimeUnit.MILLISECONDS);
+    // Executors that left before the course was there to be left.
     List<Door.Guest> gone = new ArrayList<>(course.told());
     gone.removeAll(present.get());
     gone.forEach(guest -> waitsNoLonger(guest, broadcast));
@@ -162,8 +198,11 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   /** Tell somebody who has come of all that nobody has got, and of what others are getting. */
   private void tellOfAll(Door.Guest guest) {
     synchronized (courses) {
+      if (isWithoutAgent(guest, System.nanoTime())) {
+        return;
+      }
       for (Course course : courses.values()) {
-        if (course.isSending() && !gatherings.containsKey(course.announcement.broadcast())) {
+        if (course.isUnderWay() && !gatherings.containsKey(course.announcement.broadcast())) {
           gather(course.announcement);
         }
       }
@@ -187,13 +226,15 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
         return;
       }
       Course before = courses.get(broadcast);
-      if (before != null && before.isSending()) {
+      if (before != null && before.isUnderWay()) {
         // The file in the spool has its name.
         launchSoon(broadcast);
         return;
       }
       gatherings.remove(broadcast);
-      course = course(gathering.announcement, gathering.guests());
+      List<Door.Guest> guests = gathering.guests();
+      course = new Course(
+          held(gathering.announcement, countHosts(guests)), guests, Set.of(), System.nanoTime());
     }
     Runnable announced = () -> LOG.debug("broadcast {} is sent to those who came for it", broadcast);
     if (!begin(course, announced)) {
@@ -222,7 +263,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
 
   @Override
   public void joined(Door.Guest guest) {
-    LOG.info("executor {} on {} takes broadcasts by Blast, from the agent at {}", guest.hello.executor(),
+    LOG.info("executor {} on {} takes broadcasts by Blast, from the agent {}", guest.hello.executor(),
         guest.hello.host(), guest.hello.agent());
     if (!isHere(guest)) {
       tellOfAll(guest);
@@ -277,12 +318,17 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
 
   @Override
   public void progress(String send, long bytes) {
-    long broadcast = Long.parseLong(send);
     Course course;
+    boolean isInTime;
     synchronized (courses) {
-      course = courses.get(broadcast);
+      course = sending(send);
+      if (course == null) {
+        return;
+      }
+      course.progressed(bytes);
+      isInTime = course.isInTime(System.nanoTime());
     }
-    if (course != null && !course.isInTime(bytes, System.nanoTime())) {
+    if (!isInTime) {
       expire(course, "it would not have been there in time");
     }
   }
@@ -290,22 +336,52 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   @Override
   public void ended(String send, SenderProcess.End end) {
     Course course;
+    boolean hasNextFile;
     synchronized (courses) {
-      course = courses.get(Long.parseLong(send));
-      if (course == null || !course.end()) {
+      course = sending(send);
+      if (course == null) {
         return;
+      }
+      hasNextFile = course.endFile(end);
+      if (!hasNextFile) {
+        course.end();
       }
       if (!end.delivered().isEmpty()) {
         backoff.succeeded();
+        noteHosts(course, end);
       }
       forgetWhatIsOver();
     }
     if (end.delivered().isEmpty()) {
-      failed();
+      failed(course);
+      over(course.told(), course.announcement.broadcast());
+    } else {
+      end.failed().keySet().forEach(host -> over(course.on(host), course.announcement.broadcast()));
     }
-    tell(course, end);
+    if (hasNextFile) {
+      asking.execute(() -> send(course));
+    } else {
+      removeUnsent(course);
+      publishOutcome(course);
+      sendNext();
+    }
+  }
+
+  /** Return the broadcast that is being sent under this name; null where that has ended. */
+  private Course sending(String send) {
+    Course course = courses.get(Long.parseLong(send.substring(0, send.indexOf('.'))));
+    return course != null && course.isUnderWay() && course.send().equals(send) ? course : null;
+  }
+
+  /** Remember hosts whose agent failed: for a time, their executors get broadcasts from other executors. */
+  private void noteHosts(Course course, SenderProcess.End end) {
+    end.delivered().forEach(hostBackoffs::remove);
     for (String host : end.failed().keySet()) {
-      over(host.isEmpty() ? course.told() : course.on(host), course.announcement.broadcast());
+      Backoff ofHost = hostBackoffs.computeIfAbsent(host, any -> new Backoff(FIRST_HOST_PAUSE_NANOS));
+      if (ofHost.failed(course.announcedAt(), System.nanoTime())) {
+        LOG.warn("the agent of {} failed ({}): for {} s its executors get broadcasts from other executors", host,
+            end.failed().get(host), ofHost.seconds());
+      }
     }
   }
 
@@ -344,16 +420,37 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   private void copy(Course course, Path spool) {
     Announcement coming = course.announcement;
     SparkInternals.Cut cut = new SparkInternals.Cut(coming.pieces(), coming.pieceBytes());
-    Path file = spool.resolve(Long.toString(coming.broadcast()));
     try {
-      refuseWithoutRoom(spool, coming.mostBytes());
-      try (FileChannel to = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-        pieces.copy(coming.broadcast(), cut, to);
+      refuseWithoutRoom(spool, coming.maxBytes());
+      long bytes = 0;
+      for (PieceFile file : coming.files()) {
+        try (FileChannel to = FileChannel.open(
+            spooled(spool, file), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+          pieces.copy(coming.broadcast(), cut, file, to);
+          bytes += to.size();
+        }
       }
-      asking.execute(() -> send(course, file));
+      synchronized (courses) {
+        course.ready(bytes);
+      }
     } catch (IOException | RuntimeException error) {
-      remove(file);
       giveUp(course, error.toString());
+      removeUnsent(course);
+      return;
+    }
+    if (!isUnderWay(course)) {
+      removeUnsent(course);
+    }
+    sendNext();
+  }
+
+  /** Let the sender have the next broadcast, if it has none. */
+  private void sendNext() {
+    synchronized (courses) {
+      Course.next(courses.values()).ifPresent(course -> {
+        course.start(System.nanoTime());
+        asking.execute(() -> send(course));
+      });
     }
   }
 
@@ -365,26 +462,52 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     }
   }
 
-  private void send(Course course, Path file) {
-    Announcement coming = course.announcement;
-    Map<String, String> agents = new LinkedHashMap<>();
-    course.told().forEach(guest -> agents.put(guest.hello.host(), guest.hello.host() + "=" + guest.hello.agent()));
+  private void send(Course course) {
+    Path spool = sender.spool();
+    String send;
+    PieceFile file;
+    List<String> receivers;
+    synchronized (courses) {
+      send = course.send();
+      file = course.announcement.file(course.file());
+      receivers = course.receivers();
+    }
     try {
-      if (isSending(course)) {
-        sender.send(
-            Long.toString(coming.broadcast()), file, coming.name(), settings.folder(), List.copyOf(agents.values()));
+      if (spool == null) {
+        throw new IOException("the sender has gone");
+      }
+      if (isUnderWay(course)) {
+        sender.send(send, spooled(spool, file), file.name(), settings.folder(), receivers);
       } else {
-        remove(file);
+        remove(spooled(spool, file));
       }
     } catch (IOException error) {
-      remove(file);
+      if (spool != null) {
+        remove(spooled(spool, file));
+      }
       giveUp(course, error.toString());
     }
   }
 
-  private boolean isSending(Course course) {
+  private boolean isUnderWay(Course course) {
     synchronized (courses) {
-      return course.isSending();
+      return course.isUnderWay();
+    }
+  }
+
+  /** Return the place of a file of a broadcast until it is sent; its name there is unique. */
+  private static Path spooled(Path spool, PieceFile file) {
+    return spool.resolve(file.name().substring(file.name().indexOf('/') + 1));
+  }
+
+  private void removeUnsent(Course course) {
+    Path spool = sender.spool();
+    List<PieceFile> files;
+    synchronized (courses) {
+      files = course.unsent();
+    }
+    if (spool != null) {
+      files.forEach(file -> remove(spooled(spool, file)));
     }
   }
 
@@ -408,53 +531,57 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
 
   private void expire(Course course, String reason) {
     if (giveUp(course, reason)) {
-      failed();
+      failed(course);
     }
   }
 
-  /** Readers have waited in vain. */
-  private void failed() {
-    double seconds;
+  /** Return the seconds of the pause after the last failure. */
+  double pauseSeconds() {
     synchronized (courses) {
-      backoff.failed(System.nanoTime());
-      seconds = backoff.seconds();
+      return backoff.seconds();
     }
-    LOG.warn("no host has it by Blast: for {} s Spark fetches broadcasts as always", seconds);
   }
 
-  /** Readers go their own way, if they still wait, and have the link to themselves; false where it was over before. */
+  /** Note that readers have waited in vain. */
+  private void failed(Course course) {
+    synchronized (courses) {
+      if (backoff.failed(course.announcedAt(), System.nanoTime())) {
+        LOG.warn("no host has it by Blast: for {} s Spark fetches broadcasts as always", pauseSeconds());
+      }
+    }
+  }
+
+  /** End what is under way, so that Spark fetches it and has the link to itself; false where it had ended before. */
   private boolean giveUp(Course course, String reason) {
-    long broadcast = course.announcement.broadcast();
-    boolean sending;
+    String send;
     synchronized (courses) {
-      sending = course.end();
+      if (!course.end()) {
+        return false;
+      }
+      course.abandon(reason);
+      send = course.send();
       forgetWhatIsOver();
     }
-    if (sending) {
-      asking.execute(() -> sender.stop(Long.toString(broadcast)));
-      tell(course, new SenderProcess.End(List.of(), Map.of("", reason), List.of(), 0, null));
-      over(course.told(), broadcast);
-    }
-    return sending;
+    asking.execute(() -> sender.stop(send));
+    removeUnsent(course);
+    publishOutcome(course);
+    over(course.told(), course.announcement.broadcast());
+    sendNext();
+    return true;
   }
 
   private void forgetWhatIsOver() {
     courses.values().removeIf(Course::isOver);
   }
 
-  private void tell(Course course, SenderProcess.End end) {
-    String way = end.carriers().isEmpty() || end.delivered().isEmpty() ? "spark" : String.join("+", end.carriers());
-    List<String> reasons = new ArrayList<>();
-    if (end.noLight() != null) {
-      reasons.add("no light: " + end.noLight());
+  private void publishOutcome(Course course) {
+    BroadcastSent sent;
+    synchronized (courses) {
+      sent = course.outcome(System.nanoTime());
     }
-    end.failed().forEach((host, why) -> reasons.add(host.isEmpty() ? why : host + ": " + why));
-    BroadcastSent sent = new BroadcastSent(
-        course.announcement.broadcast(), course.announcement.mostBytes(), way, end.delivered().size(),
-        course.secondsSince(System.nanoTime()), String.join("; ", reasons));
     figures.sent(sent);
     publish.accept(sent);
-    LOG.info("broadcast {}: at most {} bytes to {} hosts by {} in {} s{}", sent.broadcast(), sent.bytes(), sent.hosts(),
+    LOG.info("broadcast {}: {} bytes to {} hosts by {} in {} s{}", sent.broadcast(), sent.bytes(), sent.hosts(),
         sent.way(), String.format("%.3f", sent.seconds()), sent.reason().isEmpty() ? "" : " (" + sent.reason() + ")");
   }
 }

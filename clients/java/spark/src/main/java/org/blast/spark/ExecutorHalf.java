@@ -16,7 +16,10 @@ import org.apache.spark.api.plugin.PluginContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The plugin in an executor: listens to the driver's half, and takes what comes to this host. */
+/**
+ * The plugin in an executor: listens to the driver's half, and takes the broadcasts that come to this host, or, without
+ * an agent's folder, fetches them from executors on other hosts.
+ */
 final class ExecutorHalf implements ExecutorPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(ExecutorHalf.class);
   private static final int CONNECT_MILLIS = 5_000;
@@ -57,7 +60,7 @@ final class ExecutorHalf implements ExecutorPlugin {
       SparkInternals spark = SparkInternals.find();
       Path base = Path.of(setting(context, "executorFolder", "BLAST_FOLDER", FOLDER));
       // Let go of at the end, however that comes: when no executor claims it any more, the agent removes it.
-      try (HostFolder folder = new HostFolder(base, context.conf().get("spark.app.id"))) {
+      try (HostFolder folder = folder(base, context.conf().get("spark.app.id"))) {
         converse(context, extra, spark, folder);
       }
     } catch (SwitchedOff off) {
@@ -68,6 +71,16 @@ final class ExecutorHalf implements ExecutorPlugin {
       }
     } finally {
       welcomed.countDown();
+    }
+  }
+
+  /** Return the application's folder; null where this host has no agent for it. */
+  private static HostFolder folder(Path base, String application) {
+    try {
+      return new HostFolder(base, application);
+    } catch (SwitchedOff off) {
+      LOG.warn("this executor gets broadcasts from other executors: {}", off.getMessage());
+      return null;
     }
   }
 
@@ -90,7 +103,8 @@ final class ExecutorHalf implements ExecutorPlugin {
           new BufferedOutputStream(connection.getOutputStream()),
           nonce,
           false);
-      say(lines, Message.of(hello(context, spark, connection.getLocalAddress().getHostAddress())));
+      String address = folder == null ? null : connection.getLocalAddress().getHostAddress();
+      say(lines, Message.of(hello(context, spark, address)));
       try (Arrivals arrivals = new Arrivals(spark, folder, message -> say(lines, message), welcomed)) {
         for (String text = lines.read(); text != null; text = lines.read()) {
           arrivals.hear(Message.read(text));
@@ -99,10 +113,11 @@ final class ExecutorHalf implements ExecutorPlugin {
     }
   }
 
+  /** Introduce this executor; without an agent here, `address` is null. */
   private static Message.Hello hello(PluginContext context, SparkInternals spark, String address) {
     String named = System.getenv("BLAST_HOST");
     String host = named == null ? spark.host() : named;
-    String agent = System.getenv().getOrDefault("BLAST_AGENT", address + ":" + AGENT_PORT);
+    String agent = address == null ? null : System.getenv().getOrDefault("BLAST_AGENT", address + ":" + AGENT_PORT);
     return new Message.Hello(context.executorID(), host, agent);
   }
 

@@ -35,7 +35,7 @@ final class HostFolder implements Closeable {
   private static final String BLOCKS = ".blocks";
   private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   private static final int TRIES = 10;
-  static final int MOST_UNWANTED = 64;
+  static final int MOST_UNWANTED = 256;
   private static final Set<PosixFilePermission> OTHERS = EnumSet.complementOf(EnumSet.of(
       PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE));
 
@@ -133,13 +133,13 @@ final class HostFolder implements Closeable {
    *
    * @throws IOException where it is not what was announced, or not ours alone
    */
-  ByteBuffer[] pieces(Announcement coming) throws IOException {
+  ByteBuffer[] pieces(PieceFile coming) throws IOException {
     Path path = path(coming.name());
     refuseOthers(path);
     try (FileChannel file = FileChannel.open(path, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
       long size = file.size();
       if (!coming.fits(size)) {
-        throw new IOException(size + " bytes came, where " + coming.mostBytes() + " were announced");
+        throw new IOException(size + " bytes came, where " + coming.maxBytes() + " were announced");
       }
       ByteBuffer[] pieces = new ByteBuffer[coming.pieces()];
       for (int piece = 0; piece < pieces.length; piece++) {

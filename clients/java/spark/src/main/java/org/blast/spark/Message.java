@@ -31,7 +31,7 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean
    *
    * @param executor Spark's name of it
    * @param host its host as the controller knows it
-   * @param agent HOST or HOST:PORT of that host's agent
+   * @param agent HOST or HOST:PORT of that host's agent; null where the executor has no agent's folder
    */
   record Hello(String executor, String host, String agent) {
     private static final Pattern EXECUTOR = Pattern.compile("[!-~]{1,128}");
@@ -44,7 +44,7 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean
     Hello {
       refuseUnless(EXECUTOR, executor, "name");
       refuseUnless(HOST, host, "host");
-      String port = refuseUnless(AGENT, agent, "agent").group("port");
+      String port = agent == null ? null : refuseUnless(AGENT, agent, "agent").group("port");
       if (port != null && (Integer.parseInt(port) < 1 || Integer.parseInt(port) >= PORTS)) {
         throw new IllegalArgumentException("the agent " + agent + " has no such port");
       }
@@ -63,8 +63,8 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean
    * What became of a broadcast in an executor.
    *
    * @param broadcast Spark's number of it
-   * @param pieces those that came by Blast
-   * @param late those that Spark had fetched before
+   * @param pieces those that came by Blast, to this host or to an executor that handed them over
+   * @param late those that Spark had fetched before, or will
    * @param bytes of the pieces that came by Blast
    * @param heldMillis how long readers were held back
    * @param reason why it was not taken; empty where it was

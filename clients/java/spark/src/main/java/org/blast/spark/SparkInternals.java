@@ -12,6 +12,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListenerEvent;
 
@@ -44,6 +45,17 @@ final class SparkInternals implements PieceStore {
   private final MethodHandle ownId;
   private final MethodHandle ownHost;
   private final MethodHandle post;
+  private final MethodHandle master;
+  private final MethodHandle locations;
+  private final MethodHandle length;
+  private final MethodHandle element;
+  private final MethodHandle isDriver;
+  private final MethodHandle peerPort;
+  private final MethodHandle peerExecutor;
+  private final MethodHandle blockName;
+  private final MethodHandle transfers;
+  private final MethodHandle fetch;
+  private final MethodHandle fetched;
   private final Object none;
   private final List<Object> putTail;
   private final Object level;
@@ -123,7 +135,7 @@ final class SparkInternals implements PieceStore {
 
     Object anyTag = method(type("scala.reflect.ClassTag$"), "apply", tag, Class.class)
         .invoke(module("scala.reflect.ClassTag$"), Object.class);
-    MethodHandle before43 = optional(manager, "putBytes", id, buffer, storage, boolean.class, tag);
+    MethodHandle before43 = optional(manager, "putBytes", boolean.class, id, buffer, storage, boolean.class, tag);
     if (before43 != null) {
       put = before43;
       putTail = List.of(TELL_MASTER, anyTag);
@@ -140,6 +152,21 @@ final class SparkInternals implements PieceStore {
     Class<?> managerId = spark("storage.BlockManagerId");
     ownId = method(manager, "blockManagerId", managerId);
     ownHost = method(managerId, "host", String.class);
+    Class<?> blockMaster = spark("storage.BlockManagerMaster");
+    master = method(manager, "master", blockMaster);
+    locations = locations(blockMaster, id);
+    length = method(type("scala.collection.Seq"), "length", int.class);
+    element = method(type("scala.collection.Seq"), "apply", Object.class, int.class);
+    isDriver = method(managerId, "isDriver", boolean.class);
+    peerPort = method(managerId, "port", int.class);
+    peerExecutor = method(managerId, "executorId", String.class);
+    blockName = method(id, "name", String.class);
+    Class<?> service = spark("network.BlockTransferService");
+    Class<?> managed = spark("network.buffer.ManagedBuffer");
+    transfers = method(manager, "blockTransferService", service);
+    fetch = method(service, "fetchBlockSync", managed, String.class, int.class, String.class, String.class,
+        spark("network.shuffle.DownloadFileManager"));
+    fetched = method(managed, "nioByteBuffer", ByteBuffer.class);
     Class<?> listeners = spark("scheduler.LiveListenerBus");
     bus = method(spark("SparkContext"), "listenerBus", listeners);
     post = method(listeners, "post", void.class, spark("scheduler.SparkListenerEvent"));
@@ -164,13 +191,13 @@ final class SparkInternals implements PieceStore {
   }
 
   /**
-   * Write all pieces of a broadcast that is here, one behind the other.
+   * Write the pieces of one file of a broadcast that is here, one behind the other.
    *
    * @throws IOException where one is gone, has not the size that its place needs, or cannot be written
    */
-  void copy(long broadcast, Cut cut, FileChannel to) throws IOException {
+  void copy(long broadcast, Cut cut, PieceFile file, FileChannel to) throws IOException {
     Object manager = call(blockManager, call(environment));
-    for (int piece = 0; piece < cut.pieces(); piece++) {
+    for (int piece = file.first(); piece < file.first() + file.pieces(); piece++) {
       Object id = piece(broadcast, piece);
       Object found = call(localBytes, manager, id);
       if (!(boolean) call(isDefined, found)) {
@@ -207,6 +234,29 @@ final class SparkInternals implements PieceStore {
     arguments.addAll(List.of(piece(broadcast, piece), call(chunked, data), level));
     arguments.addAll(putTail);
     return (boolean) call(put, arguments.toArray());
+  }
+
+  @Override
+  public ByteBuffer fetch(long broadcast, int piece) {
+    Object manager = call(blockManager, call(environment));
+    Object id = piece(broadcast, piece);
+    Object locations = call(this.locations, call(master, manager), id);
+    List<Object> executors = new ArrayList<>();
+    for (int number = 0; number < (int) call(length, locations); number++) {
+      Object location = call(element, locations, number);
+      // The driver's link carries the broadcast to the others meanwhile.
+      if (!(boolean) call(isDriver, location)) {
+        executors.add(location);
+      }
+    }
+    if (executors.isEmpty()) {
+      return null;
+    }
+    Object from = executors.get(ThreadLocalRandom.current().nextInt(executors.size()));
+    Object data = call(
+        fetch, call(transfers, manager), call(ownHost, from), call(peerPort, from), call(peerExecutor, from),
+        call(blockName, id), null);
+    return (ByteBuffer) call(fetched, data);
   }
 
   @Override
@@ -261,10 +311,16 @@ final class SparkInternals implements PieceStore {
     return LOOKUP.findVirtual(owner, name, MethodType.methodType(result, parameters));
   }
 
-  private static MethodHandle optional(Class<?> owner, String name, Class<?>... parameters)
+  /** Its result is another type in Scala 2.12 than from 2.13 on. */
+  private MethodHandle locations(Class<?> blockMaster, Class<?> id) throws ReflectiveOperationException {
+    MethodHandle from213 = optional(blockMaster, "getLocations", type("scala.collection.immutable.Seq"), id);
+    return from213 == null ? method(blockMaster, "getLocations", type("scala.collection.Seq"), id) : from213;
+  }
+
+  private static MethodHandle optional(Class<?> owner, String name, Class<?> result, Class<?>... parameters)
       throws IllegalAccessException {
     try {
-      return LOOKUP.findVirtual(owner, name, MethodType.methodType(boolean.class, parameters));
+      return LOOKUP.findVirtual(owner, name, MethodType.methodType(result, parameters));
     } catch (NoSuchMethodException error) {
       return null;
     }

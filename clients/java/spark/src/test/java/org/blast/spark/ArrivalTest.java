@@ -29,6 +29,7 @@ class ArrivalTest {
     final Map<Integer, Integer> pieces = new ConcurrentHashMap<>();
     final CountDownLatch held = new CountDownLatch(1);
     volatile Runnable onPut = () -> {};
+    final Map<Integer, Integer> elsewhere = new ConcurrentHashMap<>();
     volatile boolean room = true;
 
     @Override
@@ -40,6 +41,12 @@ class ArrivalTest {
     @Override
     public boolean has(long broadcast, int piece) {
       return pieces.containsKey(piece);
+    }
+
+    @Override
+    public ByteBuffer fetch(long broadcast, int piece) {
+      Integer size = elsewhere.get(piece);
+      return size == null ? null : ByteBuffer.allocate(size);
     }
 
     @Override
@@ -87,7 +94,7 @@ class ArrivalTest {
   void whereThereIsNoRoomNothingIsCounted() throws Exception {
     store.room = false;
     arrive(250);
-    check(arrival(60_000).take(), 0, 0, 0, "");
+    check(arrival(60_000).take(), 0, 3, 0, "");
   }
 
   @Test
@@ -130,7 +137,44 @@ class ArrivalTest {
     arrive(250);
     Arrival arrival = arrival(60_000);
     store.onPut = arrival::over;
-    check(arrival.take(), 1, 0, 100, "it was over meanwhile");
+    check(arrival.take(), 1, 2, 100, "it was over meanwhile");
+  }
+
+  @Test
+  void piecesOfAFileArePutWhileTheNextFileIsOnItsWay() throws Exception {
+    CountDownLatch hasFirst = new CountDownLatch(1);
+    store.onPut = hasFirst::countDown;
+    CompletableFuture<Message.Taken> taken = take(new Arrival(store, folder, coming(60_000, 2, false)));
+    arrive("app/7-x.0", 100);
+    assertTrue(hasFirst.await(50, TimeUnit.SECONDS));
+    assertFalse(taken.isDone());
+    arrive("app/7-x.1", 150);
+    check(taken.get(), 3, 0, 250, "");
+    assertEquals(Map.of(0, 100, 1, 100, 2, 50), store.pieces);
+  }
+
+  @Test
+  void relayedPiecesAreFetchedFromExecutorsAsTheyGetThem() throws Exception {
+    CountDownLatch hasFirst = new CountDownLatch(1);
+    store.onPut = hasFirst::countDown;
+    store.elsewhere.put(0, 100);
+    store.pieces.put(1, 100);
+    CompletableFuture<Message.Taken> taken = take(new Arrival(store, folder, coming(60_000, 2, true)));
+    assertTrue(hasFirst.await(50, TimeUnit.SECONDS));
+    assertFalse(taken.isDone());
+    assertTrue(store.isHeld());
+    store.elsewhere.put(2, 50);
+    check(taken.get(), 2, 1, 150, "");
+    assertEquals(Map.of(0, 100, 1, 100, 2, 50), store.pieces);
+  }
+
+  @Test
+  void readersOfRelayedPiecesStopWaitingAtTheEndOfTheHoldAndWhenItIsOver() throws Exception {
+    check(new Arrival(store, folder, coming(1, 1, true)).take(), 0, 3, 0, "it did not come in time");
+    store.elsewhere.putAll(Map.of(0, 100, 1, 100, 2, 50));
+    Arrival arrival = new Arrival(store, folder, coming(60_000, 1, true));
+    store.onPut = arrival::over;
+    check(arrival.take(), 1, 2, 100, "it was over meanwhile");
   }
 
   @Test
@@ -164,7 +208,11 @@ class ArrivalTest {
   }
 
   private static Announcement coming(long holdMillis) {
-    return new Announcement(7, "app/7-x", 3, 100, holdMillis);
+    return coming(holdMillis, 1, false);
+  }
+
+  private static Announcement coming(long holdMillis, int files, boolean relayed) {
+    return new Announcement(7, "app/7-x", 3, 100, holdMillis, files, relayed);
   }
 
   private static CompletableFuture<Message.Taken> take(Arrival arrival) {
@@ -173,8 +221,12 @@ class ArrivalTest {
 
   /** Whole from the first moment, as by an agent. */
   private void arrive(int bytes) throws IOException {
+    arrive("app/7-x.0", bytes);
+  }
+
+  private void arrive(String name, int bytes) throws IOException {
     Path part = Files.write(base.resolve("app/part"), new byte[bytes]);
     Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("rw-------"));
-    Files.move(part, base.resolve("app/7-x"), StandardCopyOption.ATOMIC_MOVE);
+    Files.move(part, base.resolve(name), StandardCopyOption.ATOMIC_MOVE);
   }
 }

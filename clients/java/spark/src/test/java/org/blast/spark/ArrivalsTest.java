@@ -38,6 +38,11 @@ class ArrivalsTest implements PieceStore {
   }
 
   @Override
+  public ByteBuffer fetch(long broadcast, int piece) {
+    throw new AssertionError("it is here");
+  }
+
+  @Override
   public boolean put(long broadcast, int piece, ByteBuffer data) {
     throw new AssertionError("it is here");
   }
@@ -69,7 +74,7 @@ class ArrivalsTest implements PieceStore {
     arrivals.hear(Message.over(7));
     check(7, "it did not come in time");
     assertEquals(0, arrivals.size());
-    Path late = Files.write(base.resolve("app/7-x"), new byte[5]);
+    Path late = Files.write(base.resolve("app/7-x.0"), new byte[5]);
     arrivals.hear(Message.over(8));
     assertFalse(Files.exists(late));
   }
@@ -106,11 +111,21 @@ class ArrivalsTest implements PieceStore {
   @Test
   void aNameOutsideOfTheApplicationEndsTheConnection() {
     for (String name : new String[] {"other/x", "app/../other/x", "/etc/passwd", "app/.claim"}) {
-      Message wrong = Message.of(new Announcement(7, name, 1, 1, 1));
+      Message wrong = Message.of(new Announcement(7, name, 1, 1, 1, 1, false));
       assertThrows(IOException.class, () -> arrivals.hear(wrong));
       assertEquals(0, arrivals.size());
     }
     assertTrue(told.isEmpty());
+  }
+
+  @Test
+  void withoutAnAgentsFolderOnlyRelayedBroadcastsCome() throws Exception {
+    Arrivals without = new Arrivals(this, null, told::add, welcomed);
+    assertThrows(IOException.class, () -> without.hear(announced(7)));
+    without.hear(Message.of(new Announcement(8, "app/8-x", 1, 5, 60_000, 1, true)));
+    check(8, "");
+    without.hear(Message.over(8));
+    assertEquals(0, without.size());
   }
 
   private void check(long broadcast, String reason) throws InterruptedException {
@@ -120,6 +135,6 @@ class ArrivalsTest implements PieceStore {
   }
 
   private static Message announced(long broadcast) {
-    return Message.of(new Announcement(broadcast, "app/" + broadcast + "-x", 1, 5, 60_000));
+    return Message.of(new Announcement(broadcast, "app/" + broadcast + "-x", 1, 5, 60_000, 1, false));
   }
 }

@@ -7,31 +7,43 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import org.junit.jupiter.api.Test;
 
 class BackoffTest {
-  private final Backoff backoff = new Backoff();
+  private static final long FIRST = 5_000_000_000L;
+  private final Backoff backoff = new Backoff(FIRST);
 
   @Test
   void eachFailureInARowDoublesThePause() {
-    long now = Long.MAX_VALUE - Backoff.FIRST_NANOS / 2;
+    long now = Long.MAX_VALUE - FIRST / 2;
     assertTrue(backoff.allows(now));
-    for (long pause = Backoff.FIRST_NANOS; pause < Backoff.LONGEST_NANOS; pause *= 2) {
-      backoff.failed(now);
+    for (long pause = FIRST; pause < Backoff.LONGEST_NANOS; pause *= 2) {
+      assertTrue(backoff.failed(now, now));
       assertFalse(backoff.allows(now + pause - 1));
       now += pause;
       assertTrue(backoff.allows(now));
     }
-    backoff.failed(now);
-    backoff.failed(now);
+    assertTrue(backoff.failed(now, now));
+    assertTrue(backoff.failed(now + 1, now + 1));
     assertEquals(Backoff.LONGEST_NANOS / 1e9, backoff.seconds());
-    assertTrue(backoff.allows(now + Backoff.LONGEST_NANOS));
+    assertTrue(backoff.allows(now + 1 + Backoff.LONGEST_NANOS));
   }
 
   @Test
   void oneSuccessEndsIt() {
-    backoff.failed(0);
-    backoff.failed(0);
+    backoff.failed(0, 0);
+    backoff.failed(1, 1);
     backoff.succeeded();
-    assertTrue(backoff.allows(0));
-    backoff.failed(0);
-    assertTrue(backoff.allows(Backoff.FIRST_NANOS));
+    assertTrue(backoff.allows(1));
+    assertTrue(backoff.failed(2, 2));
+    assertTrue(backoff.allows(2 + FIRST));
+  }
+
+  @Test
+  void broadcastsUnderWayAtTheSameTimeAreOneFailure() {
+    assertTrue(backoff.failed(0, 100));
+    assertFalse(backoff.failed(10, 110));
+    assertFalse(backoff.failed(100, 160));
+    assertEquals(FIRST / 1e9, backoff.seconds());
+    assertTrue(backoff.allows(100 + FIRST));
+    assertTrue(backoff.failed(100 + FIRST, 101 + FIRST));
+    assertEquals(2 * FIRST / 1e9, backoff.seconds());
   }
 }

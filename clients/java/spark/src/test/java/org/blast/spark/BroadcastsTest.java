@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -80,7 +81,22 @@ class BroadcastsTest {
     return made;
   }
 
-  private void copy(long broadcast, SparkInternals.Cut cut, java.nio.channels.FileChannel to) throws IOException {
+  private void reopen(boolean hold, double linkRate) {
+    broadcasts.close();
+    broadcasts = with(hold, linkRate);
+  }
+
+  private Path spooled(Announcement coming) {
+    return spool.resolve(coming.file(0).name().substring("app/".length()));
+  }
+
+  /** The broadcast and number of each file in the spool. */
+  private List<String> filesLeft() {
+    return Arrays.stream(spool.toFile().list()).map(name -> name.replaceFirst("-[0-9a-f]+", "")).sorted().toList();
+  }
+
+  private void copy(long broadcast, SparkInternals.Cut cut, PieceFile file, java.nio.channels.FileChannel to)
+      throws IOException {
     try {
       mayCopy.await();
     } catch (InterruptedException error) {
@@ -101,12 +117,12 @@ class BroadcastsTest {
     assertEquals(coming, coming(two));
     assertEquals(coming, coming(three));
     assertTrue(coming.name().matches("app/7-[0-9a-f]{32}"), coming.name());
-    assertEquals(new Announcement(7, coming.name(), 3, 100, coming.holdMillis()), coming);
+    assertEquals(new Announcement(7, coming.name(), 3, 100, coming.holdMillis(), 1, false), coming);
     assertTrue(coming.holds());
     assertSent(7);
-    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
     BroadcastSent sent = (BroadcastSent) events.take();
-    assertEquals(new BroadcastSent(7, 300, "optical", 2, sent.seconds(), ""), sent);
+    assertEquals(new BroadcastSent(7, 250, "optical", 2, sent.seconds(), ""), sent);
     broadcasts.taken(one, taken(7));
     checkNothing(one, two, three);
     // The last of its host: the file there may go.
@@ -158,7 +174,7 @@ class BroadcastsTest {
     assertEquals(coming, coming(three));
     assertEquals(Message.ofWelcome(), three.untold.remove());
     assertSent(7);
-    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
     events.removeIf(ExecutorJoined.class::isInstance);
     assertEquals(2, ((BroadcastSent) events.take()).hosts());
     // Who comes now finds it with the others.
@@ -176,9 +192,9 @@ class BroadcastsTest {
     present.add(three);
     broadcasts.joined(three);
     assertEquals(first.name(), coming(three).name());
-    Files.delete(spool.resolve("7"));
-    broadcasts.ended("7", end(List.of("h2"), Map.of()));
-    assertEquals("send 7 250 spark [h3=127.0.0.1:9095]", sender.words.take());
+    Files.delete(spooled(first));
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of()));
+    assertEquals("send 7.0 250 spark [h3=127.0.0.1:9095]", sender.words.take());
   }
 
   @Test
@@ -191,7 +207,7 @@ class BroadcastsTest {
     broadcasts.joined(two);
     coming(two);
     broadcasts.taken(two, taken(7));
-    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
     assertEquals(null, sender.words.poll(2 * Gathering.millis(), TimeUnit.MILLISECONDS));
     assertEquals(Message.ofWelcome(), two.untold.remove());
     checkNothing(two);
@@ -201,7 +217,7 @@ class BroadcastsTest {
   void afterABroadcastThatReachedNobodySparkIsLeftAlone() throws Exception {
     broadcasts.made(7, CUT);
     assertSent(7);
-    broadcasts.ended("7", end(List.of(), Map.of("h2", "it does not answer", "h3", "it does not answer")));
+    broadcasts.ended("7.0", end(List.of(), Map.of("h2", "it does not answer", "h3", "it does not answer")));
     for (Door.Guest guest : present) {
       coming(guest);
       assertEquals(Message.over(7), guest.untold.remove());
@@ -214,9 +230,11 @@ class BroadcastsTest {
   void oneThatReachedSomebodyIsNoFailure() throws Exception {
     broadcasts.made(7, CUT);
     assertSent(7);
-    broadcasts.ended("7", end(List.of("h2"), Map.of("h3", "it does not answer")));
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of("h3", "it does not answer")));
+    assertEquals(0, broadcasts.pauseSeconds());
+    List.of(one, two, three).forEach(guest -> guest.untold.clear());
     broadcasts.made(8, CUT);
-    assertSent(8);
+    assertEquals(8, coming(one).broadcast());
   }
 
   @Test
@@ -258,12 +276,13 @@ class BroadcastsTest {
   void whatIsGivenUpBeforeItWasAskedForIsNeverSent() throws Exception {
     mayCopy = new CountDownLatch(1);
     broadcasts.made(7, CUT);
+    Announcement coming = coming(one);
     broadcasts.unwanted(7);
-    assertEquals("stop 7", sender.words.take());
+    assertEquals("stop 7.0", sender.words.take());
     mayCopy.countDown();
     broadcasts.made(8, CUT);
     assertSent(8);
-    while (Files.exists(spool.resolve("7"))) {
+    while (Files.exists(spooled(coming))) {
       Thread.onSpinWait();
     }
     assertTrue(sender.words.isEmpty());
@@ -273,7 +292,7 @@ class BroadcastsTest {
   void whatNobodyWantsGoesAlsoWhereItHasBeenSent() throws Exception {
     broadcasts.made(7, CUT);
     assertSent(7);
-    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
     coming(one);
     broadcasts.unwanted(7);
     assertEquals(Message.over(7), one.untold.remove());
@@ -286,7 +305,7 @@ class BroadcastsTest {
     assertSent(7);
     coming(one);
     coming(three);
-    broadcasts.ended("7", end(List.of("h2"), Map.of("h3", "no agent")));
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of("h3", "no agent")));
     assertEquals(Message.over(7), three.untold.remove());
     checkNothing(one);
     BroadcastSent sent = (BroadcastSent) events.take();
@@ -298,7 +317,7 @@ class BroadcastsTest {
   void whoLeavesWaitsNoLonger() throws Exception {
     broadcasts.made(7, CUT);
     assertSent(7);
-    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
     List.of(one, two, three).forEach(broadcasts::left);
     checkForgotten(7);
   }
@@ -314,7 +333,7 @@ class BroadcastsTest {
     };
     broadcasts.made(7, CUT);
     assertSent(7);
-    broadcasts.ended("7", end(List.of("h2"), Map.of()));
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of()));
     checkForgotten(7);
   }
 
@@ -326,17 +345,116 @@ class BroadcastsTest {
     }
     assertEquals(16, one.untold.size());
     mayCopy.countDown();
-    for (int sent = 0; sent < 16; sent++) {
-      // The folder goes with the test: whatever is still written there would be in its way.
-      assertNotNull(sender.words.take());
+    for (int number = 0; number < 16; number++) {
+      // The folder goes with the test: a copy that still goes on would be in its way.
+      String sent = sender.words.take().split(" ")[1];
+      broadcasts.ended(sent, end(List.of("h2", "h3"), Map.of()));
     }
   }
 
   @Test
+  void broadcastsAreSentOneAfterAnotherAndHeldForTheirSum() throws Exception {
+    reopen(true, 1e3);
+    for (long broadcast = 1; broadcast <= 3; broadcast++) {
+      broadcasts.made(broadcast, CUT);
+    }
+    // log2(3) copies of 300 bytes to two hosts take 3.8 s by this link.
+    assertEquals(3803, coming(one).holdMillis());
+    assertEquals(2 * 3803 + 1, coming(one).holdMillis());
+    assertEquals(3 * 3803 + 2, coming(one).holdMillis());
+    for (int number = 1; number <= 3; number++) {
+      String sent = sender.words.take();
+      assertEquals(null, sender.words.poll(50, TimeUnit.MILLISECONDS), "it waits for the end of the one before");
+      broadcasts.ended(sent.split(" ")[1], end(List.of("h2", "h3"), Map.of()));
+    }
+  }
+
+  @Test
+  void aSmallBroadcastBehindALargeOneIsLeftToSparkAtOnce() {
+    reopen(true, 1e3);
+    broadcasts.made(1, new SparkInternals.Cut(30, 100));
+    List.of(one, two, three).forEach(BroadcastsTest::coming);
+    broadcasts.made(2, CUT);
+    checkNothing(one, two, three);
+  }
+
+  @Test
+  void failuresOfBroadcastsUnderWayAtTheSameTimeCountOnce() throws Exception {
+    for (long broadcast = 1; broadcast <= 4; broadcast++) {
+      broadcasts.made(broadcast, CUT);
+    }
+    for (int number = 1; number <= 4; number++) {
+      broadcasts.ended(sender.words.take().split(" ")[1], end(List.of(), Map.of("", "refused")));
+    }
+    assertEquals(5, broadcasts.pauseSeconds());
+  }
+
+  @Test
+  void executorsOfAHostWhoseAgentFailedGetTheNextBroadcastFromOtherExecutors() throws Exception {
+    // Of 3 s: a file of a second for each piece.
+    reopen(true, 800);
+    broadcasts.made(7, CUT);
+    assertSent(7);
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of("h3", "no agent")));
+    List.of(one, two, three).forEach(guest -> guest.untold.clear());
+    broadcasts.made(8, CUT);
+    Announcement coming = coming(one);
+    assertEquals(3, coming.fileCount());
+    assertFalse(coming.relayed());
+    assertEquals(coming, coming(two));
+    assertEquals(coming.toRelay(), coming(three));
+    for (int file = 0; file < 3; file++) {
+      assertEquals("send 8." + file + " 250 spark [h2=127.0.0.1:9095]", sender.words.take());
+      broadcasts.ended("8." + file, end(List.of("h2"), Map.of()));
+    }
+    events.take();
+    BroadcastSent sent = (BroadcastSent) events.take();
+    assertEquals(1, sent.hosts());
+    assertTrue(sent.reason().startsWith("h3: it has no agent, or a failed one"), sent.reason());
+    checkNothing(one, two, three);
+    // An executor that joins there is not notified of files that do not come.
+    broadcasts.made(9, CUT);
+    three.untold.clear();
+    broadcasts.joined(three);
+    assertEquals(Message.ofWelcome(), three.untold.remove());
+  }
+
+  @Test
+  void anExecutorWithoutAnAgentGetsBroadcastsFromOtherExecutors() throws Exception {
+    present.remove(three);
+    present.remove(two);
+    Door.Guest without = CourseTest.guest("3", "h3", null);
+    present.add(without);
+    broadcasts.made(7, CUT);
+    assertEquals(coming(one).toRelay(), coming(without));
+    assertEquals("send 7.0 250 spark [h2=127.0.0.1:9095]", sender.words.take());
+    // And without any agent Spark fetches.
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of()));
+    present.remove(one);
+    broadcasts.made(8, CUT);
+    checkNothing(without);
+  }
+
+  @Test
+  void whereTheFilesOfABroadcastEndWithAFailureReadersOfAllHostsStopWaiting() throws Exception {
+    reopen(true, 800);
+    broadcasts.made(7, CUT);
+    assertSent(7);
+    broadcasts.ended("7.0", end(List.of("h2"), Map.of("h3", "no agent")));
+    broadcasts.made(8, CUT);
+    sender.words.take();
+    List.of(one, two, three).forEach(guest -> guest.untold.clear());
+    broadcasts.ended("8.0", end(List.of(), Map.of("h2", "no agent")));
+    for (Door.Guest guest : List.of(one, two, three)) {
+      assertEquals(Message.over(8), guest.untold.remove());
+    }
+    assertEquals(List.of("7.0", "8.0"), filesLeft(), "the sender removes the files that it got");
+  }
+
+  @Test
   void whatWouldComeTooLateIsStopped() throws Exception {
-    broadcasts.close();
     // A link by which Spark would take 5 ms.
-    broadcasts = with(true, 1e6);
+    reopen(true, 1e6);
     broadcasts.made(7, CUT);
     assertTrue(coming(one).holdMillis() < 10);
     assertEquals(Message.over(7), one.untold.take());
@@ -346,12 +464,11 @@ class BroadcastsTest {
 
   @Test
   void withoutHoldNothingIsTooLate() throws Exception {
-    broadcasts.close();
-    broadcasts = with(false, 1e12);
+    reopen(false, 1e12);
     broadcasts.made(7, CUT);
     assertFalse(coming(one).holds());
     assertSent(7);
-    broadcasts.progress("7", 0);
+    broadcasts.progress("7.0", 0);
     checkNothing(one);
     assertTrue(events.isEmpty());
   }
@@ -363,14 +480,14 @@ class BroadcastsTest {
     broadcasts.gone("ended");
     broadcasts.made(8, CUT);
     broadcasts.unwanted(8);
-    broadcasts.ended("9", end(List.of(), Map.of()));
-    broadcasts.progress("9", 1);
+    broadcasts.ended("9.0", end(List.of(), Map.of()));
+    broadcasts.progress("9.0", 1);
     broadcasts.taken(one, taken(9));
   }
 
   private void assertSent(long broadcast) throws InterruptedException {
     String asked = sender.words.take();
-    String start = "send " + broadcast + " 250 spark [";
+    String start = "send " + broadcast + ".0 250 spark [";
     assertTrue(asked.startsWith(start), asked);
     if (guests.get().size() == 3) {
       assertTrue(asked.contains("h2=127.0.0.1:9095") && asked.contains("h3=127.0.0.1:9095"), asked);
@@ -384,7 +501,7 @@ class BroadcastsTest {
       assertEquals(7, guest.untold.take().over());
     }
     checkReason(reason);
-    assertEquals("stop 7", sender.words.take());
+    assertEquals("stop 7.0", sender.words.take());
   }
 
   private void checkReason(String reason) throws InterruptedException {

@@ -164,7 +164,7 @@ class DoorTest implements Door.Listener {
     connected(KEY).write(HELLO.text());
     assertEquals("joined 1", heard.take());
     Door.Guest guest = door.guests().iterator().next();
-    Message long1 = Message.of(new Announcement(1, "a/" + "x".repeat(60_000), 1, 1, 0));
+    Message long1 = Message.of(new Announcement(1, "a/" + "x".repeat(60_000), 1, 1, 0, 1, false));
     for (int told = 0; !door.guests().isEmpty(); told++) {
       guest.tell(long1);
       assertTrue(told < 1_000_000);

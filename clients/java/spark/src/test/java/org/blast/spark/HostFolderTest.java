@@ -124,7 +124,7 @@ class HostFolderTest {
   void aFileIsMappedPieceByPiece(int size, int pieces) throws IOException {
     byte[] data = new byte[size];
     new Random(size).nextBytes(data);
-    Announcement coming = announced("1-x", pieces, 4096);
+    PieceFile coming = announced("1-x", pieces, 4096);
     assertFalse(folder.has(coming.name()));
     arrive("1-x", data);
     assertTrue(folder.has(coming.name()));
@@ -205,7 +205,7 @@ class HostFolderTest {
     return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
   }
 
-  private static Announcement announced(String name, int pieces, int pieceBytes) {
-    return new Announcement(1, APPLICATION + "/" + name, pieces, pieceBytes, 0);
+  private static PieceFile announced(String name, int pieces, int pieceBytes) {
+    return new PieceFile(APPLICATION + "/" + name, 0, pieces, pieceBytes);
   }
 }

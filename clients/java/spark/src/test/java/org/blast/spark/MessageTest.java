@@ -16,9 +16,12 @@ class MessageTest {
   private static final List<Message> ALL = List.of(
       Message.of(new Message.Hello("0", "h2", "192.0.2.1:9095")),
       Message.of(new Message.Hello("2", "r1h1", "agent-2.example")),
+      Message.of(new Message.Hello("3", "r1h1", null)),
       Message.of(new Message.Hello("driver-1_x", "[2001:db8::1]", "fe80::1%eth0:9095")),
-      Message.of(new Announcement(7, "app-1/7-00ff", 3, 4 << 20, 0)),
-      Message.of(new Announcement(Long.MAX_VALUE, "a/b", Integer.MAX_VALUE, Integer.MAX_VALUE, HoldTime.MOST_MILLIS)),
+      Message.of(new Announcement(7, "app-1/7-00ff", 3, 4 << 20, 0, 1, false)),
+      Message.of(new Announcement(
+          Long.MAX_VALUE, "a/b", Integer.MAX_VALUE, Integer.MAX_VALUE, HoldTime.MAX_MILLIS, Announcement.MAX_FILES,
+          true)),
       Message.over(0),
       Message.of(new Message.Taken(7, 0, 3, 0, 12, "it did\nnot come")));
 
@@ -35,10 +38,13 @@ class MessageTest {
     "{\"over\":1.5}", "{\"over\":1e400}", "{\"over\":null}", "{\"over\":1,\"hello\":null}{}", "{\"other\":1}",
     "{\"hello\":{}}", "{\"hello\":{\"executor\":null,\"host\":\"h\",\"agent\":\"h:1\"}}",
     "{\"coming\":{}}", "{\"coming\":{\"broadcast\":null}}",
-    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":-1,\"pieceBytes\":1,\"holdMillis\":0}}",
-    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":1,\"pieceBytes\":0,\"holdMillis\":0}}",
-    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":1,\"pieceBytes\":1,\"holdMillis\":600001}}",
-    "{\"coming\":{\"broadcast\":1,\"name\":\"\",\"pieces\":1,\"pieceBytes\":1,\"holdMillis\":1}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":-1,\"pieceBytes\":1,\"holdMillis\":0,\"fileCount\":1}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":1,\"pieceBytes\":0,\"holdMillis\":0,\"fileCount\":1}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"a\",\"pieces\":1,\"pieceBytes\":1,\"holdMillis\":600001,\"fileCount\":1}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"\",\"pieces\":1,\"pieceBytes\":1,\"holdMillis\":1,\"fileCount\":1}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":1,\"pieceBytes\":1,\"holdMillis\":1}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":1,\"pieceBytes\":1,\"holdMillis\":1,\"fileCount\":2}}",
+    "{\"coming\":{\"broadcast\":1,\"name\":\"a/b\",\"pieces\":9,\"pieceBytes\":1,\"holdMillis\":1,\"fileCount\":5}}",
     "{\"taken\":{}}", "{\"taken\":{\"broadcast\":1,\"pieces\":-1,\"reason\":\"\"}}",
     "{\"over\":1,\"taken\":{\"broadcast\":1,\"reason\":\"\"}}",
   })

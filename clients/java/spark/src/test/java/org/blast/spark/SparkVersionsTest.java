@@ -93,6 +93,7 @@ class SparkVersionsTest {
     "storage.BlockManager, putBytes", "storage.BlockManager, getLocalBytes", "storage.BlockManager, getStatus",
     "broadcast.TorrentBroadcast, numBlocks", "broadcast.TorrentBroadcast, blockSize",
     "broadcast.TorrentBroadcast$, torrentBroadcastLock", "broadcast.BroadcastManager, broadcastFactory",
+    "storage.BlockManagerMaster, getLocations", "network.BlockTransferService, fetchBlockSync",
     "util.KeyLock, withLock", "SparkEnv, blockManager", "SparkContext, listenerBus", "scheduler.LiveListenerBus, post",
   })
   void whatIsMissingIsNamed(String type, String name) throws Exception {
