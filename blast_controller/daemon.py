@@ -172,7 +172,7 @@ class Daemon:
                 self._die,
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
-                generation_of(self.epoch, time.time()) if self._succession is None else None,
+                self.epoch if self._succession is None else None,
                 switch_tls(config.openflow),
                 required_names(config.openflow, config.optical_ports()),
                 self._room.share(STRANGERS),
@@ -388,15 +388,6 @@ class Daemon:
             self._store.close()
         else:
             self._succession.leave()
-
-
-def generation_of(epoch: int, now: float) -> int:
-    """Return the OpenFlow generation of a controller whose journal is in a file or in memory.
-
-    Seconds since 1970, and not the epoch: with a new journal, or one restored from a backup, ToRs have obeyed a later
-    epoch and would refuse this controller. No other controller is meant to lead: with several, etcd numbers them.
-    """
-    return max(epoch, int(now))
 
 
 def _core(config: Config) -> Core:

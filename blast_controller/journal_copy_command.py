@@ -1,10 +1,11 @@
-"""`blast journal export`, `import` and `check`: all of a journal as text, from there to a new place, and compared."""
+"""`blast journal export`, `import`, `check` and `take-over`: all of a journal as text, to a new place, and compared."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from blast_client.failures import DONE, FAILED, WRONG_USE
 from blast_client.options import checked
 from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints, who_copies
 from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import NotAccessible, StoreFault
+from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
 from blast_transport.base.extras import NotInstalled
 
@@ -42,6 +44,18 @@ Reads every row and compares it with the digests that were written with it, also
 and a sentence about what is damaged, and what to do, if anything differs."""
 
 
+_TAKE_OVER = """\
+example:
+  systemctl stop blast-controller
+  blast journal take-over --file /var/lib/blast/journal.sqlite
+  systemctl start blast-controller
+
+Every ToR refuses a controller whose journal began later, or is older, than that of the controller it last obeyed: two
+controllers with journals of their own would undo each other's work. After a backup was restored, a journal was lost
+(start the controller once to make a new one) or a journal was moved out of etcd, this lets the journal's next
+controller take the ToRs over. Make sure that no other controller runs."""
+
+
 def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `export` and `import` to `blast journal`."""
     export = _add(kinds, "export", "write all of a journal as text: what is, and the history", _EXPORT)
@@ -53,6 +67,16 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     check = _add(kinds, "check", "compare every row of a journal with what was written", _CHECK)
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=_check)
+    summary = "let ToRs obey the controller of a journal that was restored or made anew"
+    take_over = kinds.add_parser(
+        "take-over",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=_TAKE_OVER,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    take_over.add_argument("--file", type=Path, metavar="FILE", required=True, help="a journal in SQLite")
+    take_over.set_defaults(run=_take_over)
 
 
 def _add(
@@ -110,6 +134,19 @@ def _check(arguments: argparse.Namespace) -> int:
         sys.stdout.write(summary.format(**counts) + "\n")
 
     return _told(check)
+
+
+def _take_over(arguments: argparse.Namespace) -> int:
+    def raise_epoch() -> None:
+        if not arguments.file.exists():
+            raise NotAccessible(arguments.file, "there is no journal yet, which a controller makes when it is started")
+        # Seconds since 1970 are more than any number of openings.
+        store = SqliteStore(arguments.file, least_epoch=int(time.time()))
+        epoch = store.open().epoch
+        store.close()
+        sys.stdout.write(f"The journal is at epoch {epoch}: ToRs will obey its next controller.\n")
+
+    return _told(raise_epoch)
 
 
 @contextmanager

@@ -87,15 +87,20 @@ class _Opened:
 
 
 class SqliteStore:
-    """A Store in the file `path`. `on_commit` hears the seconds that each commit waited for the disk."""
+    """A Store in the file `path`. `on_commit` hears the seconds that each commit waited for the disk.
+
+    Its next epoch is `least_epoch` at least: see `blast journal take-over`.
+    """
 
     def __init__(
         self,
         path: Path,
         retention: Retention | None = None,
         on_commit: Callable[[float], None] = lambda seconds: None,
+        least_epoch: int = 0,
     ) -> None:
         self.path = path.resolve()
+        self._least_epoch = least_epoch
         self.last_commit_seconds = 0.0
         self._retention = retention or Retention()
         self._on_commit = on_commit
@@ -177,7 +182,8 @@ class SqliteStore:
         """The epoch that begins, the sequence of its first entry, and the digest of that."""
 
         def count() -> tuple[int, int, int]:
-            found = connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value")
+            raised = "UPDATE meta SET value = max(value + 1, ?) WHERE name = 'epoch' RETURNING value"
+            found = connection.execute(raised, (self._least_epoch,))
             values = [value for (value,) in found]
             if not values:
                 raise Damaged(self.path, "it does not know its epoch")
@@ -210,18 +216,7 @@ class SqliteStore:
         self._on_commit(self.last_commit_seconds)
 
     def _transact(self, connection: sqlite3.Connection, write: Callable[[], T]) -> T:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            written = write()
-            started = time.perf_counter()
-            connection.execute("COMMIT")
-        except BaseException:
-            # SQLite rolls back by itself after some errors; another error here would hide the first.
-            if connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            raise
-        self.last_commit_seconds = time.perf_counter() - started
+        written, self.last_commit_seconds = _transact(connection, write)
         return written
 
     # ----------------------------------------------------------------------------------------------- history
@@ -247,22 +242,9 @@ class SqliteStore:
         oldest = [Line(*line) for line in decode(found)]
         last = self._retention.last_expired(oldest, opened.newest, opened.history_bytes, at)
         if last:
-            self._drop(opened.upkeep, last)
+            _transact(opened.upkeep, lambda: _drop(opened.upkeep, last))
             opened.history_bytes -= sum(line.size for line in oldest if line.sequence <= last)
         return len(oldest) == TRIM_BATCH and last == oldest[-1].sequence
-
-    def _drop(self, connection: sqlite3.Connection, last: int) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            digest = "(SELECT digest FROM journal WHERE sequence = ?)"
-            connection.execute(f"UPDATE meta SET value = {digest} WHERE name = ?", (last, TRIMMED))
-            connection.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            raise
 
     def _carry_over(self, opened: _Opened) -> None:
         newest = opened.newest
@@ -278,6 +260,29 @@ class SqliteStore:
         if self._opened is None:
             raise NotOpen
         return self._opened
+
+
+def _transact(connection: sqlite3.Connection, write: Callable[[], T]) -> tuple[T, float]:
+    """Write all or nothing; return what `write` does, and the seconds that the commit took."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        written = write()
+        started = time.perf_counter()
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite rolls back by itself after some errors; another error here would hide the first.
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        raise
+    return written, time.perf_counter() - started
+
+
+def _drop(connection: sqlite3.Connection, last: int) -> None:
+    """Drop the history up to this entry, whose digest stays."""
+    digest = "(SELECT digest FROM journal WHERE sequence = ?)"
+    connection.execute(f"UPDATE meta SET value = {digest} WHERE name = ?", (last, TRIMMED))
+    connection.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
 
 
 def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> tuple[int, int]:

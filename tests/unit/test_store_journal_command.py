@@ -5,12 +5,13 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from blast_api import BlastOperator, ttypes
-from blast_client.command import GROUP, build_parser
+from blast_client.command import GROUP, build_parser, main
 from blast_controller import journal_command
 from blast_controller.core.model.records import Record
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
@@ -234,3 +235,17 @@ def test_a_journal_in_etcd_is_shown_though_nobody_leads(controllers, capsys):
     store.close()
     assert run(*controllers.options()) == 0
     assert "splitter:s1  quarantined" in capsys.readouterr().out
+
+
+def test_taken_over_journal_has_an_epoch_that_tors_obey(tmp_path, capsys):
+    path = tmp_path / "journal.db"
+    take_over = ["journal", "take-over", "--file", str(path)]
+    assert main(take_over) == 1 and "there is no journal yet" in capsys.readouterr().err
+    store = SqliteStore(path)
+    assert store.open().epoch == 1
+    assert main(take_over) == 1 and "in use by" in capsys.readouterr().err
+    store.close()
+    assert main(take_over) == 0
+    epoch = int(re.search(r"is at epoch (\d+):", capsys.readouterr().out)[1])
+    assert abs(epoch - time.time()) < 3600
+    assert SqliteStore(path).open().epoch == epoch + 1

@@ -2,8 +2,7 @@
 
 The revision at which that key came into being never comes again and only grows: every write compares it. The epoch is
 counted up in the transaction that makes the key, and so is the generation, which ToRs get as OpenFlow's generation id:
-the seconds since 1970, or more. The revision would not do for that: in a new etcd, or after a time with the journal in
-a file, it is below what ToRs have obeyed.
+the seconds since 1970, or more. The revision would not do for that: in a new etcd it is below what ToRs have obeyed.
 """
 
 from __future__ import annotations
