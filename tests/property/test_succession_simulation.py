@@ -81,7 +81,7 @@ if not answer.succeeded:
 return True"""
             }
         },
-        seed=16,
+        seed=5,
         faults=(faults.slow_disk, faults.lost_answers),
     ),
     "staged_not_shown": SuccessionBug(

@@ -249,6 +249,15 @@ def reasons(instance: Instance) -> dict[str, str]:
     return {refusal.name: refusal.reason for refusal in plan(instance, Method(exact=5.0)).refused}
 
 
+@pytest.mark.parametrize("method", [Method("paper"), Method("paper", exact=10.0)], ids=["greedy", "exact"])
+def test_names_that_a_solver_would_write_alike_are_different_requests(method):
+    """A model file allows few characters, so that a modeller replaces others."""
+    names = ["a b", "a_b", "a-b", "A_b", "a_b ", "ä_b", "x1", "x[1]"]
+    requests = [{"id": name, "sender": n, "receivers": [n + 8], "weight": n + 1} for n, name in enumerate(names)]
+    found = plan(parsed(document(racks=16, requests=requests)), method)
+    assert {name for name, _ in found.selected} == set(names) and found.allocation.certified
+
+
 def test_reasons_name_what_is_missing():
     big = Request("big", 0, tuple(range(1, 8)), 1.0)
     instance = Instance((1,) * 9 + (0,), {4: 1}, (big, Request("lost", 8, (9,), 1.0)))
