@@ -26,8 +26,11 @@ from blast_transport.session.route import Route
 GRANT_SECONDS = 0.1
 """How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
 
+_SMALL_BYTES = 1 << 18
+"""Up to so many a transfer waits for light no longer than its data take by packets."""
+
 _PACKET_RATE = 1e9
-"""Bits/s that the packet network is taken to have, where a transfer waits no longer than its data take by it."""
+"""Bits/s that the packet network is then taken to have."""
 
 SWITCH_SECONDS = 0.2
 """What changing over to light costs."""
@@ -44,7 +47,7 @@ def grant_seconds(size: int) -> float:
     >>> grant_seconds(125_000), grant_seconds(10**9)
     (0.001, 0.1)
     """
-    return min(GRANT_SECONDS, size * 8 / _PACKET_RATE)
+    return size * 8 / _PACKET_RATE if size <= _SMALL_BYTES else GRANT_SECONDS
 
 
 def light_is_earlier(remaining: int, light_rate: float, packet_rate: float | None) -> bool:

@@ -179,8 +179,8 @@ class Carrier:
 def virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time stands still also while a transfer's thread works: it is one of the loop's own executor."""
     give_virtual_time(monkeypatch, delivery, part_sending, sending_module)
-    # By such a network the data of these tests take longer than any grant.
-    monkeypatch.setattr(delivery, "_PACKET_RATE", RATE)
+    # The data of these tests wait as large ones do.
+    monkeypatch.setattr(delivery, "_SMALL_BYTES", 0)
 
     def in_executor(_name: str, work: Callable[..., TransferResult], *arguments: object) -> object:
         return asyncio.get_running_loop().run_in_executor(None, work, *arguments)
@@ -232,7 +232,7 @@ async def test_a_pipeline_while_the_request_waits_and_light_when_it_comes(contro
 
 
 async def test_small_data_wait_for_no_grant(controller: ScriptedController, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "_PACKET_RATE", 1e9)
+    monkeypatch.setattr(delivery, "_SMALL_BYTES", SIZE)
     carrier = Carrier(RATE)
     began = asyncio.get_running_loop().time()
     delivered = await delivering(controller, carrier, nothing_happens())
