@@ -105,7 +105,7 @@ def test_with_nobody_there_nothing_is_written(tmp_path):
 
 
 def test_the_wrong_secret_is_told(hosts, tmp_path):
-    other = write_secret(tmp_path / "other", "x" * 32)
+    other = write_secret(tmp_path / "other", "fedcba9876543210" * 2)
     status, _, errors = blast("measure", "--hosts", named(*hosts), "--secret-file", other, *QUICK)
     assert status == 1 and "the secret is not this agent's" in errors
 
