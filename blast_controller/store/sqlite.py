@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain as joined
@@ -42,10 +42,6 @@ INSERT_STATE = (
     "INSERT INTO state (first, kind, key, body, digest) VALUES {} "
     "ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, digest = excluded.digest"
 )
-SELECT_STATE = (
-    "WITH named (kind, key) AS (VALUES {}) "
-    "SELECT kind, key, state.first, state.digest FROM named CROSS JOIN state USING (kind, key)"
-)
 UPDATE_META = "INSERT OR REPLACE INTO meta (name, value) VALUES {}"
 DELETE_STATE = (
     "WITH forgotten (kind, key) AS (VALUES {}) "
@@ -70,7 +66,7 @@ class _Opened:
 
     `upkeep` writes without waiting for the disk. `history_bytes` is the size that the history is reckoned at.
     `carried_over` is the latest entry that need no longer be looked for in the write-ahead log. `state` and `chain` are
-    the digests of the state and of the latest entry.
+    the digests of the state and of the latest entry; `things` has `first` and the digest of each thing that is there.
     """
 
     writer: sqlite3.Connection
@@ -83,7 +79,17 @@ class _Opened:
     witness: Witness
     state: Sum
     chain: int
+    things: dict[tuple[str, str], tuple[int, int]]
     carried_over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What a commit has written: the digests after it, and the things that it changed; None: one is gone."""
+
+    state: int
+    chain: int
+    things: dict[tuple[str, str], tuple[int, int] | None]
 
 
 class SqliteStore:
@@ -123,7 +129,7 @@ class SqliteStore:
             check_is_whole(writer, self.path)
             migrate(writer)
             latest = writer.execute("SELECT at FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
-            state, total = self._load(writer)
+            state, total, things = self._load(writer)
             holdings = Holdings(dict(writer.execute("SELECT element, reservation FROM held")))
             epoch, newest, chain = self._count_epoch(writer)
             witness = Witness(self.path)
@@ -138,7 +144,9 @@ class SqliteStore:
             reader = JournalReader(self.path)
             undo.callback(reader.close)
             self._to_close = undo.pop_all()
-        self._opened = _Opened(writer, upkeep, reader, holdings, epoch, newest, int(size), witness, total, chain)
+        self._opened = _Opened(
+            writer, upkeep, reader, holdings, epoch, newest, int(size), witness, total, chain, things
+        )
         return Loaded(epoch, state, is_new, written=latest[0] if latest else None)
 
     def close(self) -> None:
@@ -166,17 +174,22 @@ class SqliteStore:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
 
-    def _load(self, connection: sqlite3.Connection) -> tuple[dict[str, dict[str, Body]], Sum]:
-        """The state, and what its digests add up to; all of the journal is compared with what was written."""
+    def _load(
+        self, connection: sqlite3.Connection
+    ) -> tuple[dict[str, dict[str, Body]], Sum, dict[tuple[str, str], tuple[int, int]]]:
+        """The state, what its digests add up to, and `things`; all of the journal is compared with what was written."""
         state: dict[str, dict[str, Body]] = {}
+        things: dict[tuple[str, str], tuple[int, int]] = {}
         try:
             for row in rows(connection, self.path):
                 if isinstance(row, Thing):
                     state.setdefault(row.kind, {})[row.key] = decode(row.body)
         except ValueError as error:
             raise Damaged(self.path, "a row of the state is no JSON") from error
+        for kind, key, first, digest in connection.execute("SELECT kind, key, first, digest FROM state"):
+            things[kind, key] = first, digest
         (total,) = connection.execute("SELECT value FROM meta WHERE name = ?", (STATE,)).fetchone()
-        return state, Sum(total)
+        return state, Sum(total), things
 
     def _count_epoch(self, connection: sqlite3.Connection) -> tuple[int, int, int]:
         """The epoch that begins, the sequence of its first entry, and the digest of that."""
@@ -208,7 +221,8 @@ class SqliteStore:
         with self._writing, typed_faults(self.path):
             opened = self._current()
             changes = opened.holdings.changes(rows)
-            opened.state.total, opened.chain = self._transact(opened.writer, lambda: _write(opened, rows, changes, at))
+            done = self._transact(opened.writer, lambda: _write(opened, rows, changes, at))
+            _remember(opened, done)
             opened.holdings.apply(changes)
             opened.newest += len(rows)
             opened.witness.note(opened.newest)
@@ -285,9 +299,7 @@ def _drop(connection: sqlite3.Connection, last: int) -> None:
     connection.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
 
 
-def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> tuple[int, int]:
-    """Write, and return the digests of the state and of the latest entry."""
-    before = _before(opened.writer, {(row.kind, row.key) for row in rows})
+def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> _Commit:
     chain = opened.chain
     kept: dict[tuple[str, str], tuple[int, Row]] = {}
     forgotten: dict[tuple[str, str], None] = {}
@@ -303,37 +315,33 @@ def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) ->
         entry = (sequence, float(at), opened.epoch, row.kind, row.key, row.note, row.body)
         chain = chained(chain, entry)
         entries.append((*entry, chain))
-    # A thing that is there keeps its place, unless this commit forgets it first.
-    places = {name: first for name, (first, _) in before.items() if name not in forgotten}
-    written = [
-        (first, *name, row.body, thing_digest(places.get(name, first), *name, row.body or "", row.elements))
-        for name, (first, row) in kept.items()
-    ]
+    things: dict[tuple[str, str], tuple[int, int] | None] = dict.fromkeys(forgotten)
+    written = []
+    for name, (first, row) in kept.items():
+        # A thing that is there keeps its place, unless this commit forgets it first.
+        place = opened.things[name][0] if name in opened.things and name not in forgotten else first
+        digest = thing_digest(place, *name, row.body or "", row.elements)
+        things[name] = place, digest
+        written.append((first, *name, row.body, digest))
     _execute(opened.writer, DELETE_HELD, [(element,) for element in changes if element in opened.holdings])
     _execute(opened.writer, INSERT_HELD, [change for change in changes.items() if change[1] is not None])
     _execute(opened.writer, DELETE_STATE, list(forgotten))
     _execute(opened.writer, INSERT_STATE, written)
     _execute(opened.writer, INSERT_ENTRIES, entries)
-    gone = [digest for name, (_, digest) in before.items() if name in kept or name in forgotten]
     state = Sum(opened.state.total)
+    gone = [opened.things[name][1] for name in things if name in opened.things]
     state.change(gone, (digest for *_, digest in written))
     _execute(opened.writer, UPDATE_META, [(STATE, state.total), (CHAIN, chain)])
-    return state.total, chain
+    return _Commit(state.total, chain, things)
 
 
-def _before(
-    connection: sqlite3.Connection, names: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[int, int]]:
-    """`first` and digest of those things of these names that are there."""
-    found = {}
-    listed = list(names)
-    for begin in range(0, len(listed), MOST_ROWS):
-        some = listed[begin : begin + MOST_ROWS]
-        statement = SELECT_STATE.format(", ".join(["(?, ?)"] * len(some)))
-        query = f"SELECT json_group_array(json_array(kind, key, first, digest)) FROM ({statement})"
-        (rows,) = connection.execute(query, list(joined.from_iterable(some))).fetchone()
-        found.update({(kind, key): (first, digest) for kind, key, first, digest in decode(rows)})
-    return found
+def _remember(opened: _Opened, done: _Commit) -> None:
+    opened.state.total, opened.chain = done.state, done.chain
+    for name, thing in done.things.items():
+        if thing is None:
+            opened.things.pop(name, None)
+        else:
+            opened.things[name] = thing
 
 
 def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
