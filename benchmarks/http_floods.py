@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import multiprocessing
 import socket
 import statistics
 import sys
@@ -87,22 +88,22 @@ def asked(address: str, path: str, role: str | None = None, **headers: str) -> i
 
 
 class Flood:
-    """Threads that go on until the end of the block."""
+    """Threads that go on until their process ends."""
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.ended = threading.Event()
         self.sockets: list[socket.socket] = []
 
     def again(self, *words: str, **headers: str) -> None:
         """Ask as often as can be."""
-        while not self.ended.is_set():
+        while True:
             asked(self.address, *words, **headers)
 
     def unread(self) -> None:
         """Keep connections whose answers are not read."""
         host, port = self.address.rsplit(":", 1)
-        while not self.ended.wait(0.01):
+        while True:
+            time.sleep(0.01)  # between two connections
             with suppress(OSError):
                 sock = socket.create_connection((host, int(port)), 2.0)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -115,7 +116,8 @@ class Flood:
         """Keep pages open, and ask for more."""
         host, port = self.address.rsplit(":", 1)
         request = f"GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['viewer']}\r\n\r\n"
-        while not self.ended.wait(0.01):
+        while True:
+            time.sleep(0.01)  # between two connections
             with suppress(OSError):
                 sock = socket.create_connection((host, int(port)), 2.0)
                 sock.sendall(request.encode())
@@ -135,21 +137,24 @@ def _floods(flood: Flood) -> dict[str, list[Callable[[], None]]]:
     }
 
 
-@contextmanager
-def flooded(address: str, name: str) -> Iterator[None]:
-    """Flood until the end of the block."""
-    flood = Flood(address)
-    threads = [threading.Thread(target=action, daemon=True) for action in _floods(flood)[name]]
+def _run(address: str, name: str) -> None:
+    threads = [threading.Thread(target=action, daemon=True) for action in _floods(Flood(address))[name]]
     for thread in threads:
         thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@contextmanager
+def flooded(address: str, name: str) -> Iterator[None]:
+    """Flood until the end of the block, in a process of its own: this one measures."""
+    process = multiprocessing.get_context("spawn").Process(target=_run, args=(address, name), daemon=True)
+    process.start()
     try:
         yield
     finally:
-        flood.ended.set()
-        for thread in threads:
-            thread.join()
-        for sock in flood.sockets:
-            sock.close()
+        process.terminate()
+        process.join()
 
 
 def grants(rig: Rig, seconds: float, seed: int) -> list[float]:
@@ -189,7 +194,7 @@ def measure(seconds: float) -> dict[str, Any]:
                     thread.start()
                     stack.callback(thread.join)
                     stack.callback(ended.set)
-                    time.sleep(0.5)  # the flood is under way
+                    time.sleep(1.0)  # the flood is under way
                     latencies[name].append(grants(rig, seconds, 1 + place + turn * len(names)))
     quiet = [statistics.median(found) for found in latencies["quiet"]]
     return {name: _row(latencies[name], quiet, answered[name]) for name in names}

@@ -91,11 +91,12 @@ class HttpAccess:
         if connection is None:
             return
         account = account_of(visitor, connection.address)
+        # First the rate: to refuse costs as much as to answer.
+        await connection.wait(account)
         try:
             connection.become(account, visitor.is_operator)
         except Crowded as error:
             raise HTTPException(503, str(error), {"Retry-After": "5", "Connection": "close"}) from None
-        await connection.wait(account)
 
     def _visitor(self, request: Request, digest: bytes | None, session: Session | None, bearer: bool) -> Visitor:
         policy, names = self._policy(), request.scope.get(NAMES, frozenset())

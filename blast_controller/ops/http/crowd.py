@@ -17,8 +17,8 @@ MAX_KNOWN, MAX_PER_ACCOUNT = 256, 64
 """Connections; a page has one that stays open, and needs some more at first."""
 FOR_OPERATORS = 32
 """Of the known connections the last ones are for operators."""
-GUEST_RATE = Rate(100.0, 600)
-"""Requests of one host without an account. A page consists of some sixty files."""
+GUEST_RATE = Rate(20.0, 300)
+"""Requests of one host without an account. A page consists of some sixty files, which browsers keep."""
 HEALTH_RATE = Rate(20.0, 40)
 """Requests of one host for `/livez` and `/readyz`, apart from all else: a flood of that does not delay them."""
 ACCOUNT_RATE = Rate(20.0, 200)
