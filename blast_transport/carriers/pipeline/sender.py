@@ -10,6 +10,7 @@ from blast_transport.base.endpoint import listen_on
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.base.host_order import as_given, by_name
 from blast_transport.carriers.choices import CarrierChoice, Chain
+from blast_transport.carriers.confirmation import Confirmation
 from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Node
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
@@ -28,8 +29,6 @@ _BACKLOG = 128
 """Nodes that fetch at once; a chain dials one after the other."""
 _BLOCKS_PER_TURN = 32
 _IDLE_SECONDS = 0.5
-_REPORT_SECONDS = 1.0
-"""For which the chain's report may be late when every node reports to hold everything: a node may keep it back."""
 _UNDER_WAY_BYTES = 8 << 20
 """More than a socket's buffer and a chunk hold between the source and its successor."""
 
@@ -60,7 +59,7 @@ class PipelineSender(SendingCarrier):
         self._lost: set[str] = set()
         self._stuck: set[str] = set()
         self._renewed = False
-        self._complete_since: float | None = None
+        self._confirmation = Confirmation()
 
     def leg(self, name: str) -> Leg | None:
         """Each node hears its own place; who is not in the chain gets nothing."""
@@ -97,12 +96,8 @@ class PipelineSender(SendingCarrier):
         nodes = [Node(name, reached[name].position * block_size) for name in names]
         if (link := self._watch.stuck([Node(SOURCE, data.available), *nodes], now)) is not None:
             self._stuck = set(link) - {SOURCE}
-        if data.size is None or any(node.position < data.size for node in nodes):
-            self._complete_since = None
-        elif self._complete_since is None:
-            self._complete_since = now
-        elif now >= self._complete_since + _REPORT_SECONDS:
-            self.over = True
+        complete = data.size is not None and all(node.position >= data.size for node in nodes)
+        self.over = self._confirmation.is_overdue(complete, now)
 
     def gone(self, name: str, reason: str) -> None:
         """Its neighbors find out for themselves."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.carriers.choices import CarrierChoice, Chain, Trees
+from blast_transport.carriers.confirmation import Confirmation
 from blast_transport.carriers.sending import Anew, PeerLost, Reached, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.carriers.trees.events import Dealt, Drained, Ended, Event, Said
 from blast_transport.carriers.trees.oversight import Oversight
@@ -23,8 +24,6 @@ from blast_transport.wire.messages import Leg
 _BLOCKS_PER_TURN = 32
 _IDLE_SECONDS = 0.1
 """Between two looks at who is silent."""
-_CONFIRM_SECONDS = 1.0
-"""For which hosts may be late to confirm what every receiver reports to hold."""
 _STALL_SECONDS = 1.7
 """For which a receiver may get nothing while there is data: longer than `Oversight` needs to find a host or an edge."""
 
@@ -55,7 +54,7 @@ class TreesSender(SendingCarrier):
         # What each receiver had written, and since when it has not written more.
         self._progress: dict[str, tuple[int, float]] = {}
         self._stalled = False
-        self._complete_since: float | None = None
+        self._confirmation = Confirmation()
 
     def leg(self, name: str) -> Leg | None:
         """Each host hears its own place; who comes late has none, and the trees are planned anew for it."""
@@ -121,12 +120,8 @@ class TreesSender(SendingCarrier):
                 self._progress[name] = reached[name].written, now
             elif now >= since + _STALL_SECONDS:
                 self._stalled = True
-        if size is None or any(one.written < there for one in reached.values()):
-            self._complete_since = None
-        elif self._complete_since is None:
-            self._complete_since = now
-        elif now >= self._complete_since + _CONFIRM_SECONDS:
-            self.over = True
+        complete = size is not None and all(one.written >= there for one in reached.values())
+        self.over = self.over or self._confirmation.is_overdue(complete, now)
 
     def heard(self, name: str, body: bytes, now: float) -> None:
         """A word of one of our hosts. Raises RemoteProtocolError."""
