@@ -1,6 +1,6 @@
 """Claim: no flood over HTTP keeps health, metrics and an operator's page from answering, or slows grants by half.
 
-Strangers and one viewer flood a controller (300 racks) in turn; meanwhile a client asks for light again and again:
+Strangers and one viewer flood a controller (300 racks) in turn; meanwhile a client submits one request after another:
 
     unread     254 connections that ask for a file of the page and do not read it
     session    two connections that ask who they are, as often as they can
@@ -44,7 +44,7 @@ UNREAD = 254
 PAGES = 80
 PROBE_SECONDS = 0.25
 PATHS = {"/livez": None, "/metrics": "operator", "/picture": "operator"}
-"""What is asked for meanwhile, and by whom; the page of an operator is drawn from the picture."""
+"""The probes, and the role of each; an operator's page is drawn from the picture."""
 TOKENS = {role: f"{role}-token-0123456789abcdef" for role in ("operator", "viewer", "user")}
 
 
@@ -158,7 +158,7 @@ def flooded(address: str, name: str) -> Iterator[None]:
 
 
 def grants(rig: Rig, seconds: float, seed: int) -> list[float]:
-    """Ask for light again and again; return the seconds to each grant."""
+    """Submit one request after another; return the seconds from each to its grant."""
     found = []
     groups = Groups(range(1, RACKS + 1), seed)
     with Client(rig.thrift, token=TOKENS["user"]) as client:

@@ -19,7 +19,7 @@ executor before the first broadcast: claim <= 0.75 of Spark's time. As root, wit
     .venv/bin/python benchmarks/spark_broadcast.py --job threads --megabytes 10 --broadcasts 5
     .venv/bin/python benchmarks/spark_broadcast.py --dead-agents 1 --megabytes 32
 
-Exit status 1 if an executor read other bytes, or, with `--job one` and all agents, a broadcast did not go by light;
+Exit status 1 if an executor read wrong bytes or, with `--job one` and all agents, a broadcast was not sent by light;
 times do not decide.
 """
 

@@ -27,7 +27,7 @@ GRANT_SECONDS = 0.1
 """How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
 
 _SMALL_BYTES = 1 << 18
-"""Up to so many a transfer waits for light no longer than its data take by packets."""
+"""A transfer of at most this size waits for light no longer than its data take by packets."""
 
 _PACKET_RATE = 1e9
 """Bits/s that the packet network is then taken to have."""

@@ -67,7 +67,7 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     check = _add(kinds, "check", "compare every row of a journal with what was written", _CHECK)
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=_check)
-    summary = "let ToRs obey the controller of a journal that was restored or made anew"
+    summary = "let ToRs obey the controller of a new or restored journal"
     take_over = kinds.add_parser(
         "take-over",
         help=summary,

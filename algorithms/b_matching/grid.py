@@ -43,7 +43,7 @@ class Grid:
         return float(sum(whole(weight * self.scale) for weight in weights)) / self.divisor
 
     def weight(self, units: float) -> float:
-        """Return the weight of so many units."""
+        """Convert a number of units to a weight."""
         return units * self.divisor / self.scale
 
 
@@ -55,7 +55,7 @@ def grid_of(weights: Sequence[float], terms: int) -> Grid:
     weights : sequence of float
         Above 0. Read as decimal fractions: 0.1 is a tenth.
     terms : int
-        At least 1; sums of so many of the heaviest weight stay exact.
+        At least 1: the number of weights whose sum must stay exact.
 
     Returns
     -------

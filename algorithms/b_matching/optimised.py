@@ -41,7 +41,7 @@ def bounded(selection: Selection, grid: Grid, units: float) -> Optimised:
     Parameters
     ----------
     selection : list of (Group, splitters)
-        What is served.
+        The groups to serve.
     grid : Grid
         The unit of the bound.
     units : float

@@ -103,7 +103,7 @@ class Relaxation:
 
     @property
     def feasible(self) -> bool:
-        """Whether what is fixed fits."""
+        """Whether the fixed options fit together."""
         taken = np.zeros(len(self._weights))
         taken[[option for option, value in self._fixed.items() if value]] = 1.0
         matrix = self._matrix

@@ -29,7 +29,7 @@ LONGEST_MESSAGE = 4_000
 """Characters; a peer may say more, and all of it would be written."""
 LONGEST_TRACEBACK = 20_000
 LINES_OF_TRACEBACK = 50.0
-"""As so many lines a traceback counts."""
+"""Lines of the log budget that a traceback counts as."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

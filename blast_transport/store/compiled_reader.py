@@ -47,7 +47,7 @@ class CompiledReader(BlockReader):
         return found
 
     def _next_digests(self, most: int) -> bytes:
-        """Return the digests of the next blocks, at most so many: of zeros without reading them, or of data."""
+        """Return the digests of at most `most` of the next blocks; blocks in holes are not read."""
         first = self.digested
         data = self._holes.first_missing(first)
         if data > first:

@@ -74,7 +74,7 @@ def honest(transport: str) -> float:
 
 
 def run(effort: Effort) -> int:
-    """Play so many cases, print those that took long, and return the number of failures."""
+    """Play the cases, print those above the bar, and return the number of failures."""
     bars = {transport: 3 * max(honest(transport) for _ in range(3)) + 2 for transport in KINDS}
     number, late, failures = 0, 0, 0
     for one in played(play, range(effort.seed, effort.seed + effort.units), effort):

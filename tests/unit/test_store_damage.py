@@ -199,5 +199,5 @@ def test_damaged_keys_of_etcd_are_noticed_or_change_nothing(controllers: Any) ->
             outcomes[key.removeprefix(keys.prefix.encode()).decode()] += 1
         except StoreFault:
             outcomes["noticed"] += 1
-    # Numbers of terms that grew, or that are made anew from the clock.
+    # A larger number of a term is harmless, and the next term takes its own from the clock.
     assert outcomes.keys() <= {"noticed", "epoch", "generation"} and outcomes["noticed"] > 0.7 * COPIES
