@@ -201,16 +201,23 @@ def test_a_malformed_trace_is_named_with_its_line(capsys: pytest.CaptureFixture[
 # ------------------------------------------------------------------------------------------------ what is seen
 
 
-def row(policy: str, mean: float, tail: float) -> dict[str, object]:
-    return {"policy": policy, "mean_seconds": mean, "p99_seconds": tail}
+def row(policy: str, mean: float, tail: float, longest: float = 30.0) -> dict[str, object]:
+    return {"policy": policy, "mean_seconds": mean, "p99_seconds": tail, "longest_seconds": longest}
 
 
 def test_who_is_shortest_and_longest_is_said_by_mean_and_by_tail() -> None:
-    said = seen([row("paper", 6.0, 20.0), row("srpt-lease", 2.0, 25.0), row("edf", 2.0, 25.0)])
+    said = seen([row("paper", 6.0, 20.0), row("srpt-lease", 2.0, 25.0, 50.0), row("edf", 2.0, 25.0)])
     assert said.splitlines() == [
         "mean: srpt-lease and edf shortest with 2 s, paper longest with 6 s, 3.0 times as long.",
         "99th percentile: paper shortest with 20 s, srpt-lease and edf longest with 25 s, 1.2 times as long.",
+        "longest: paper and edf shortest with 30 s, srpt-lease longest with 50 s, 1.7 times as long.",
+        "The default policy, srpt-lease, is not the best here: 99th percentile 25 s against 20 s of paper; "
+        "longest 50 s against 30 s of paper and edf.",
     ]
+
+
+def test_a_default_that_is_the_best_needs_no_word() -> None:
+    assert "default" not in seen([row("paper", 6.0, 20.0), row("srpt-lease", 2.0, 20.0)])
 
 
 def test_policies_that_took_the_same_are_told_so_with_what_to_do() -> None:
