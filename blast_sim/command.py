@@ -12,7 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blast_sim import sim_command
-from blast_sim.base.options import DONE, FAILED, counts, new_parser, positive, require_drawing, telling, whole_number
+from blast_sim.base.options import (
+    DONE,
+    FAILED,
+    counts,
+    length,
+    new_parser,
+    positive,
+    require_drawing,
+    telling,
+    whole_number,
+)
 from blast_sim.base.stoppable import stoppable
 
 _PLAN = """\
@@ -23,13 +33,14 @@ and `srpt-lease` by duration times the square root of the racks (a request has a
 has units for each receiver). With either, the sum of what the policy says each request is worth is made as large as
 possible: with `paper` that is the weight itself.
 
-The answer as JSON: {"selected": [{"id", "splitters": {"4": m}}...], "refused": [{"id", "reason"}...], "weight",
-"bound" (no allocation weighs more; null: none found), "gap" (share of the bound), "optimal" (the two are equal),
-"seconds"}.
+The answer as JSON: {"provenance", "selected": [{"id", "splitters": {"4": m}}...], "refused": [{"id", "reason"}...],
+"weight", "bound" (no allocation weighs more; null: none found), "gap" (share of the bound), "optimal" (the two are
+equal), "seconds"}.
 """
 _PLAN_EXAMPLE = """\
-example:
+examples:
   blast plan instance.json --optimize 50 --json
+  blast plan instance.json --policy mine:NarrowestFirst
 
 instance.json:
   {"racks": 8, "ports_per_rack": 1, "splitters": [{"ways": 4, "count": 2}],
@@ -77,7 +88,7 @@ the measurements are kept there, too. All of it takes some five minutes on two c
 _BLAST_EXAMPLE = """\
 examples:
   blast figures blast --quick
-  blast figures blast --out figures --format png
+  blast figures blast --out figures --format pdf --width 3.4in --font-size 8 --no-title
 """
 _PIPELINE = """\
 Draw the evaluation of the Kascade paper (section IV) with Blast's pipeline, each picture with its figures as CSV and
@@ -90,8 +101,9 @@ looked for in the --out folder; what is missing is measured first (some two hour
 _PIPELINE_EXAMPLE = "example:\n  blast figures pipeline --quick"
 _BALANCED = """\
 Draw the evaluation of the paper on balanced multicasting (section 4), each picture with its figures as CSV: throughput
-for each root of eight uneven sites by method (Figure 7), and against the nodes of two and three clusters (Figure 8).
-What the paper's text states is marked.
+for each root of eight synthetic sites by method and FPFR's order (Figure 7), and against the nodes of two and three
+clusters (Figure 8). What the paper's text states is marked. The claims about Figure 7 stand beside 500 random networks
+(20 with --quick): about a minute on two cores.
 
 Planned rates are computed now. Measured ones are drawn beside them from CSV files in bit/s, with the columns root,
 method, planned, measured, or clusters, nodes, planned, measured; several rows of one point are several runs.
@@ -108,7 +120,8 @@ Draw the evaluation of the paper on rack-fabric multicast, all 22 panels with cu
 CSV and with what the paper's text states marked; and what it could not ask: the rack fabric, light, and both together.
 
 Everything is simulated (make setup builds the simulator): some two minutes on two cores. Results are kept in the folder
-`fabric-cells` in --out, so that what was ended goes on. fabric-claims.csv says of every claim what came of it.
+`fabric-cells` in --out, so that what was ended goes on. fabric-claims.csv has the verdict on every claim,
+fabric-experiments.csv the runs behind it.
 """
 _FABRIC_EXAMPLE = """\
 examples:
@@ -140,6 +153,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     balanced.add_argument(
         "--measured", metavar="FILE", type=Path, action="append", default=[], help="measurements as CSV (repeatable)"
     )
+    balanced.add_argument("--quick", action="store_true", help="20 random networks and 20 draws instead of 500 and 200")
+    balanced.add_argument("--processes", metavar="N", type=whole_number(1, 1024), help="(default: all cores)")
     balanced.set_defaults(run=_balanced_figures)
     fabric = new_parser(kinds, "fabric", "the rack-fabric multicast's evaluation", _FABRIC, _FABRIC_EXAMPLE)
     _add_picture_options(fabric)
@@ -156,7 +171,14 @@ def _folder(text: str) -> Path:
 
 def _add_picture_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", type=_folder, default=Path("figures"), help="folder (default: figures)")
-    parser.add_argument("--format", choices=("svg", "png"), default="svg", help="of the pictures (default: svg)")
+    parser.add_argument("--format", choices=("svg", "png", "pdf"), default="svg", help="of the pictures (default: svg)")
+    parser.add_argument(
+        "--width", metavar="LENGTH", type=length, help="of a column, as 3.4in or 86mm (default: for a screen)"
+    )
+    parser.add_argument("--font-size", metavar="POINTS", type=positive, default=9.0, help="of axis labels (default: 9)")
+    parser.add_argument(
+        "--no-title", dest="title", action="store_false", help="leave out the title, which a paper has in its caption"
+    )
 
 
 def _add_figure_options(parser: argparse.ArgumentParser) -> None:
@@ -208,7 +230,9 @@ def register_fabric_plan(subparsers: argparse._SubParsersAction[argparse.Argumen
 def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     plan = new_parser(subparsers, "plan", "allocate the requests of a file, offline", _PLAN, _PLAN_EXAMPLE)
     plan.add_argument("file", metavar="INSTANCE.json", help="the instance, `-` for standard input")
-    plan.add_argument("--policy", choices=("paper", "smith", "srpt-lease"), default="paper", help="(default: paper)")
+    plan.add_argument(
+        "--policy", metavar="NAME", default="paper", help="paper, smith, srpt-lease, or module:Class (default: paper)"
+    )
     how = plan.add_mutually_exclusive_group()
     how.add_argument("--optimize", metavar="MS", type=positive, help="optimise for so many milliseconds at most")
     how.add_argument("--exact", action="store_true", help="solve the integer programme")
@@ -272,9 +296,10 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from algorithms.balanced.balancing import NoRates
     from algorithms.balanced.master import SolverFault
+    from blast_sim.base.worker_processes import WorkerDied
     from blast_sim.figures.balanced.figures import run
 
-    return _run(run, arguments, (NoRates, SolverFault))
+    return _run(run, arguments, (NoRates, SolverFault, WorkerDied))
 
 
 @telling

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from algorithms.scheduling.edf import EarliestDeadline
 from algorithms.scheduling.fair_share import FairShare
 from algorithms.scheduling.hrrn import HighestResponseRatio
@@ -13,7 +11,7 @@ from algorithms.scheduling.policy import Policy
 from algorithms.scheduling.smith import Smith
 from algorithms.scheduling.srpt_lease import ShortestRemaining
 
-POLICIES: Mapping[str, Policy] = {
+POLICIES: dict[str, Policy] = {
     "paper": Paper(),
     "smith": Smith(),
     "hrrn": HighestResponseRatio(),
@@ -22,6 +20,7 @@ POLICIES: Mapping[str, Policy] = {
     "edf": EarliestDeadline(),
     "fair-share": FairShare(),
 }
+"""The policies by their names. A program may add its own; `blast_sim.plugins` adds those that a command names."""
 
 DEFAULT = "srpt-lease"
 """The rule that measured best (benchmarks/completion_time.py) and starves no one."""

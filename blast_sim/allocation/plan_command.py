@@ -8,32 +8,47 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from blast_sim.allocation.allocate import Method, Plan, plan
+from blast_sim.allocation.allocate import ONE_SHOT, Method, Plan, plan
 from blast_sim.allocation.instance import Instance
-from blast_sim.allocation.instance_file import parse_instance, read_instance
+from blast_sim.allocation.instance_file import parse_instance
+from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
 from blast_sim.base.text import table
+from blast_sim.base.wrong_input import WrongInput
+from blast_sim.plugins.loading import blamed, is_plugin, plugins_of
 
 STANDARD_INPUT = "-"
+OPTIONS = ("policy", "optimize", "exact", "time_limit")
+"""Options that the answer depends on."""
+
 ALL_DIGITS = ".12g"
 """Weights of bytes differ late, and a bound that looks like the weight would contradict a gap."""
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Allocate the instance and print the answer. Raises WrongInput, OSError, SolverFailed."""
-    if arguments.file == STANDARD_INPUT:
-        instance = parse_instance(sys.stdin.buffer.read())
-    else:
-        instance = read_instance(Path(arguments.file))
+    """Allocate the instance and print the answer. Raises WrongInput, OSError, SolverFailed, PluginFailed."""
+    recording = Recording()
+    data = sys.stdin.buffer.read() if arguments.file == STANDARD_INPUT else Path(arguments.file).read_bytes()
+    instance = parse_instance(data)
+    if arguments.policy not in ONE_SHOT and not is_plugin("policy", arguments.policy):
+        raise WrongInput(
+            f"--policy {arguments.policy!r} says nothing about one moment: take {', '.join(ONE_SHOT)}, or a policy of "
+            "your own as module:Class"
+        )
     milliseconds = arguments.optimize
-    found = plan(
-        instance,
-        Method(
-            arguments.policy,
-            None if milliseconds is None else milliseconds / 1e3,
-            arguments.time_limit if arguments.exact else None,
-        ),
+    method = Method(
+        arguments.policy,
+        None if milliseconds is None else milliseconds / 1e3,
+        arguments.time_limit if arguments.exact else None,
     )
-    text = json.dumps(as_json(found), indent=2) if arguments.json else as_text(instance, found)
+    with blamed(plugins_of(arguments.policy)):
+        found = plan(instance, method)
+    if arguments.json:
+        options = {option: getattr(arguments, option) for option in OPTIONS}
+        request = {"instance": describe_input(arguments.file, data), **options}
+        origin = Origin("plan", request, plugins=plugins_of(arguments.policy))
+        text = json.dumps(with_provenance(recording.provenance(origin), as_json(found)), indent=2)
+    else:
+        text = as_text(instance, found)
     sys.stdout.write(text + "\n")
 
 

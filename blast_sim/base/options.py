@@ -11,8 +11,9 @@ import math
 import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import PluginFailed, WrongInput
 from blast_transport.base.extras import NotInstalled, require
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
@@ -62,9 +63,52 @@ def positive(text: str) -> float:
     return value
 
 
+def within(least: float, most: float) -> Callable[[str], float]:
+    """Return the type of a number from `least` to `most`."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:g} to {most:g}")
+        return value
+
+    return number
+
+
+gbps = within(1e-6, 1e6)
+"""The type of a rate in Gbit/s."""
+seconds = within(1e-9, 1e9)
+"""The type of a time in seconds."""
+
+INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54, "pt": 1 / 72}
+NARROWEST, WIDEST = 2.0, 30.0
+
+
+def length(text: str) -> float:
+    """The type of the width of a picture, in inches."""
+    unit = next((unit for unit in INCHES if text.endswith(unit)), "")
+    try:
+        inches = float(text.removesuffix(unit)) * INCHES[unit or "in"]
+    except ValueError:
+        inches = math.nan
+    if not NARROWEST <= inches <= WIDEST:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no width from {NARROWEST:g} to {WIDEST:g} inches: write 3.4in, 86mm, 8.6cm or 245pt"
+        )
+    return inches
+
+
 def counts(text: str) -> tuple[int, ...]:
     """The type of a list of counts."""
     return tuple(sorted(set(map(whole_number(1, 1000), text.split(",")))))
+
+
+def add_parquet(parser: argparse.ArgumentParser, rows: str) -> None:
+    """Add --parquet, which writes these rows."""
+    parser.add_argument("--parquet", metavar="FILE", type=Path, help=f"write {rows} there, as Parquet")
 
 
 def require_drawing() -> None:
@@ -82,8 +126,10 @@ def telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Name
             if getattr(arguments, "figure", None) is not None:
                 # Before hours of calculation, not after them.
                 require_drawing()
+            if getattr(arguments, "parquet", None) is not None:
+                require("parquet", "pyarrow")
             return run(arguments)
-        except NotInstalled as error:
+        except (NotInstalled, PluginFailed) as error:
             sys.stderr.write(f"blast: {error}\n")
             return FAILED
         except WrongInput as error:

@@ -5,28 +5,50 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
+from blast_sim.base.provenance import Provenance, of_comment_lines
 from blast_sim.base.text import table
 
 Row = dict[str, Any]
 """One line of results."""
 
 
-def as_json(rows: Sequence[Row]) -> str:
-    """{"cells": rows}, a row a line."""
+def as_json(rows: Sequence[Row], provenance: Provenance) -> str:
+    """Return {"provenance": {…}, "cells": rows}, a row a line."""
     lines = ",\n  ".join(json.dumps(row) for row in rows)
-    return f'{{"cells": [\n  {lines}\n]}}\n'
+    return f'{{"provenance": {json.dumps(provenance.as_dict())},\n "cells": [\n  {lines}\n]}}\n'
 
 
-def as_csv(rows: Sequence[Row]) -> str:
-    """Rows under their columns."""
+def as_csv(rows: Sequence[Row], provenance: Provenance | None = None) -> str:
+    """Return rows under their columns, with the lines of their provenance before them."""
     text = io.StringIO()
+    if provenance is not None:
+        text.write(provenance.as_comment_lines())
     writer = csv.DictWriter(text, columns_of(rows), restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def from_csv(text: str) -> tuple[dict[str, Any], list[Row]]:
+    """Return the provenance of a CSV text (empty: it has none) and its rows, each value as text.
+
+    Raises ValueError for a line of provenance that is none.
+    """
+    provenance, rest = of_comment_lines(text)
+    return provenance, list(csv.DictReader(io.StringIO(rest)))
+
+
+def without_provenance(lines: Iterable[str]) -> tuple[int, Iterator[str]]:
+    """Return how many lines of provenance a CSV file begins with, and the other lines."""
+    rest = iter(lines)
+    for count, line in enumerate(rest):
+        if not line.startswith("#"):
+            return count, chain([line], rest)
+    return 0, iter(())
 
 
 def as_table(rows: Sequence[Row]) -> str:

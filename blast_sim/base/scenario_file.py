@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from blast_controller.configuration.schema import Location, SchemaFault, line_of, read_toml
+from blast_sim.base.provenance import text_digest
 from blast_sim.base.wrong_input import WrongInput
 
 SUFFIX = ".toml"
@@ -20,6 +21,11 @@ class Source:
 
     name: str
     text: str
+
+    @property
+    def description(self) -> dict[str, str]:
+        """For the provenance of results."""
+        return {"name": self.name, "text": self.text, "sha256": text_digest(self.text)}
 
 
 def shipped_in(package: str) -> list[str]:

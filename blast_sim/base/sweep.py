@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from blast_sim.base.files import whole_or_not
+from blast_sim.base.provenance import Origin, Provenance, Recording, command_line, with_provenance
 from blast_sim.base.report import Row
 from blast_sim.base.worker_processes import computed
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import PluginFailed, WrongInput
 from blast_transport.base.extras import how_to_install
 
 CONNECT_SECONDS = 10
@@ -39,6 +41,10 @@ class Cell(Protocol):
     def load(self) -> float:
         """How long it takes, compared with other cells."""
 
+    @property
+    def origin(self) -> Origin:
+        """What asks for the same result again."""
+
 
 C = TypeVar("C", bound=Cell)
 Item = TypeVar("Item")
@@ -53,6 +59,7 @@ class Failure:
 
 
 Result = list[Row] | Failure
+Tried = tuple[Result, Provenance]
 
 
 class Spread(Protocol):
@@ -74,7 +81,10 @@ class Workers:
 
 
 class Kept:
-    """Results of cells in a folder, a file each, named by the cell's content. Without a folder nothing is kept."""
+    """Results of cells in a folder, a file each, named by the cell's content. Without a folder nothing is kept.
+
+    A file is {"provenance": {…}, "title": "…", "rows": […]}; the machine and the times are those of the worker.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -92,12 +102,13 @@ class Kept:
             raise WrongInput(f"{path} is no result of a cell: remove it") from None
         return rows
 
-    def put(self, cell: Cell, rows: list[Row]) -> None:
+    def put(self, cell: Cell, rows: list[Row], provenance: Provenance) -> None:
         """Keep a result: the file is there whole or not at all, whatever happens."""
         path = self._path(cell)
         if path is not None:
+            record = with_provenance(replace(provenance, command=command_line()), {"title": cell.title, "rows": rows})
             with whole_or_not(path) as unfinished:
-                unfinished.write_text(json.dumps({"title": cell.title, "rows": rows}), encoding="utf-8")
+                unfinished.write_text(json.dumps(record), encoding="utf-8")
 
     def clear(self) -> None:
         """Forget all."""
@@ -129,25 +140,32 @@ def run_cells(
     # The longest first, so that no core is left with a long one at the end.
     missing = sorted((place for place in range(len(cells)) if place not in results), key=lambda n: -cells[n].load)
     with closing(_results(partial(_tried, work), [(n, cells[n]) for n in missing], workers)) as coming:
-        for place, result in coming:
+        for place, (result, provenance) in coming:
             results[place] = result
             if not isinstance(result, Failure):
-                kept.put(cells[place], result)
+                kept.put(cells[place], result, provenance)
             progress(1)
     return [results[place] for place in range(len(cells))]
 
 
-def _tried(work: Callable[[C], list[Row]], cell: C) -> Result:
+def _tried(work: Callable[[C], list[Row]], cell: C) -> Tried:
     """The result of a cell, or why it has none; what runs on a worker."""
+    recording = Recording()
+    result: Result
     try:
-        return work(cell)
+        result = work(cell)
+    except (PluginFailed, WrongInput) as error:
+        result = Failure(str(error))
     except Exception as error:  # noqa: BLE001 - one cell must not take the others with it, whatever is wrong in it
-        return Failure(f"{type(error).__name__}: {error}")
+        result = Failure(f"{type(error).__name__}: {error}")
+    # In threads of one process no cell has CPU time of its own.
+    alone = threading.current_thread() is threading.main_thread()
+    return result, recording.provenance(cell.origin, alone)
 
 
 def _results(
-    tried: Callable[[C], Result], cells: Sequence[tuple[int, C]], workers: Workers
-) -> Generator[tuple[int, Result], None, None]:
+    tried: Callable[[C], Tried], cells: Sequence[tuple[int, C]], workers: Workers
+) -> Generator[tuple[int, Tried], None, None]:
     if workers.scheduler is None and (workers.processes == 1 or len(cells) < 2):
         for place, cell in cells:
             yield place, tried(cell)
@@ -157,7 +175,7 @@ def _results(
             yield cells[number][0], result
         return
     with _cluster(workers.scheduler) as cluster:
-        futures: dict[Future[Result], int] = {cluster.submit(tried, cell): place for place, cell in cells}
+        futures: dict[Future[Tried], int] = {cluster.submit(tried, cell): place for place, cell in cells}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()

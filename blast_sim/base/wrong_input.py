@@ -14,6 +14,10 @@ class WrongInput(ValueError):
     """A file or an option is wrong: whoever wrote it can put it right, and the sentence says how."""
 
 
+class PluginFailed(Exception):
+    """Code from outside the package, a policy or a method, failed; the text is a sentence that names it."""
+
+
 def entry_of(value: object, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, object]:
     """`value` as a table that has all the `needed` keys and no unknown ones. Raises WrongInput."""
     if not isinstance(value, dict):

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import asdict, dataclass, field
 from itertools import product
-from pathlib import Path
 
+from blast_sim.base.provenance import Origin, Plugin, text_digest
 from blast_sim.base.report import Row
+from blast_sim.base.software import Software, software
+from blast_sim.base.wrong_input import WrongInput, shown
+from blast_sim.plugins.loading import plugins_of
 from blast_sim.scenarios.schema import Scenario
 
-CODE = ("blast_sim", "algorithms", "blast_controller.core")
-"""The packages that results come from."""
-
-
-@cache
-def code_version() -> str:
-    """A name of the program's own text, so that what an earlier version has kept is not taken for its results."""
-    digest = hashlib.sha256()
-    for package in CODE:
-        for folder in importlib.import_module(package).__path__:
-            for path in sorted(Path(folder).rglob("*.py")):
-                digest.update(path.read_bytes())
-    return digest.hexdigest()
+KIND = "flow cell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +27,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class Cell:
-    """`labels` are the swept keys and the seed, where there are several, with their values."""
+    """`labels` are the swept keys and the seed, where there are several, with their values.
+
+    Its result belongs to the `software` and to the source of the `plugins` of the process that has made the cell, which
+    every worker has to have.
+    """
 
     scenario: Scenario
     method: str
@@ -49,6 +41,11 @@ class Cell:
     seed: int = 0
     effort: Effort = Effort()
     labels: Row = field(default_factory=dict)
+    software: Software = field(default_factory=software)
+    plugins: tuple[Plugin, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plugins", plugins_of(self.policy, self.method))
 
     @property
     def title(self) -> str:
@@ -62,14 +59,41 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A name of the cell made from its whole content; what does not matter to its result is left out."""
-        told = self.scenario.model_dump(mode="json", exclude={"title", "columns", "run"})
+        """A name of the cell made from its whole content; what does not matter to its result is left out.
+
+        Raises WrongInput for a policy whose source is in no file: its kept results would not be distinct from those of
+        another one.
+        """
+        for plugin in self.plugins:
+            if not plugin.sha256:
+                raise WrongInput(
+                    f"results of the policy {shown(plugin.name)} cannot be kept, because its class is in no file: move "
+                    "it into a module, and name it as module:Class"
+                )
+        content = self.scenario.model_dump(mode="json", exclude={"title", "columns", "run"})
         if self.method != "blast":
-            del told["light"]
-        own = [code_version(), self.method, self.network, self.background, self.policy, self.seed]
+            del content["light"]
+        own = [asdict(self.software), self.method, self.network, self.background, self.policy, self.seed]
         effort = [self.effort.compute, self.effort.stepped]
-        text = json.dumps([told, own, effort, sorted(self.labels.items())], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        plugins = [asdict(plugin) for plugin in self.plugins]
+        text = json.dumps([content, own, plugins, effort, sorted(self.labels.items())], sort_keys=True, default=str)
+        return text_digest(text)[:32]
+
+    @property
+    def origin(self) -> Origin:
+        """What asks for the same result again."""
+        model = self.scenario.model_dump(mode="json")
+        request = {
+            "scenario": {"model": model, "sha256": text_digest(json.dumps(model, sort_keys=True))},
+            "method": self.method,
+            "network": self.network,
+            "background": self.background,
+            "policy": self.policy,
+            "seed": self.seed,
+            "compute": self.effort.compute,
+            "stepped": self.effort.stepped,
+        }
+        return Origin(KIND, request, (self.seed,), self.plugins)
 
 
 def cells_of(scenario: Scenario, seeds: Sequence[int], effort: Effort, labels: Row | None = None) -> Iterator[Cell]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from types import UnionType
 
 from tqdm import tqdm
 
+from blast_sim.base.parquet import write_parquet
+from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row, as_csv, as_json, as_table
 from blast_sim.base.scenario_file import Source
 from blast_sim.base.settings import combinations, setting, sweep
@@ -16,9 +19,12 @@ from blast_sim.base.wrong_input import WrongInput
 from blast_sim.controller.compute import compute_of
 from blast_sim.experiments.cell import Cell, Effort, cells_of
 from blast_sim.experiments.run import run_cell
+from blast_sim.plugins.loading import is_plugin, require_plugin
 from blast_sim.scenarios.loading import find, load
+from blast_sim.scenarios.schema import Scenario
 
 DONE, FAILED, SOME = 0, 1, 3
+KIND = "flow"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show:
         sys.stdout.write(source.text)
         return DONE
+    recording = Recording()
     cells = wanted_cells(source, arguments)
     bar = tqdm(total=len(cells), desc="cells", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
     with bar:
@@ -38,16 +45,42 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(result, Failure):
             failures.append((cell, result.reason))
         else:
-            rows += [_printed(cell, row) for row in result]
-    shown = as_json if arguments.json else as_csv if arguments.csv else as_table
-    sys.stdout.write(shown(rows))
+            rows += [printed(cell, row) for row in result]
+    provenance = recording.provenance(origin_of(source, arguments, cells))
+    if arguments.parquet is not None:
+        write_parquet(arguments.parquet, rows, provenance)
+    if arguments.json or arguments.csv:
+        sys.stdout.write((as_json if arguments.json else as_csv)(rows, provenance))
+    else:
+        sys.stdout.write(as_table(rows))
     for cell, reason in failures:
-        sys.stderr.write(f"blast: {_name(cell)} has no result: {reason}\n")
+        sys.stderr.write(f"blast: {name_of(cell)} has no result: {reason}\n")
     return DONE if not failures else SOME if rows else FAILED
 
 
 FILTERS = {"methods": "method", "networks": "network", "backgrounds": "background", "policies": "policy"}
 """Options that choose among the cells -> what of a cell they look at."""
+
+
+OPTIONS: dict[str, type | UnionType] = {
+    "set": list,
+    "sweep": list,
+    "seeds": tuple | list,
+    "methods": tuple | list | None,
+    "networks": tuple | list | None,
+    "backgrounds": tuple | list | None,
+    "policies": tuple | list | None,
+    "compute": str,
+    "stepped": bool,
+}
+"""Options that results depend on, with their types; lists are tuples here, and lists in JSON."""
+
+
+def origin_of(source: Source, arguments: argparse.Namespace, cells: Sequence[Cell]) -> Origin:
+    """What asks for the same results again."""
+    plugins = dict.fromkeys(plugin for cell in cells for plugin in cell.plugins)
+    options = {option: getattr(arguments, option) for option in OPTIONS}
+    return Origin(KIND, {"scenario": source.description, **options}, arguments.seeds, tuple(plugins))
 
 
 def wanted_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
@@ -59,10 +92,41 @@ def wanted_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
     compute_of(arguments.compute, 1, 1)
     cells: list[Cell] = []
     for labels in combinations(swept):
-        cells += cells_of(load(source, {**fixed, **labels}), arguments.seeds, effort, labels)
+        scenario = with_plugins(load(source, {**fixed, **labels}), arguments.methods or (), arguments.policies or ())
+        cells += cells_of(scenario, arguments.seeds, effort, labels)
+    cells = _without_repeats(cells)
     for option, part in FILTERS.items():
         cells = _left(cells, getattr(arguments, option), part)
     return cells
+
+
+def with_plugins(scenario: Scenario, methods: Sequence[str], policies: Sequence[str]) -> Scenario:
+    """The scenario with the plug-ins among these names in every run; policies where Blast is.
+
+    Raises PluginError, PluginFailed.
+    """
+    more_methods = [name for name in methods if is_plugin("method", name)]
+    more_policies = [name for name in policies if is_plugin("policy", name)]
+    for name in more_methods:
+        require_plugin("method", name)
+    for name in more_policies:
+        require_plugin("policy", name)
+    runs = tuple(
+        run.model_copy(
+            update={
+                "methods": tuple(dict.fromkeys([*run.methods, *more_methods])),
+                "policies": tuple(dict.fromkeys([*run.policies, *more_policies])),
+            }
+        )
+        for run in scenario.run
+    )
+    return scenario.model_copy(update={"run": runs})
+
+
+def _without_repeats(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells, those of plug-ins once: two runs of a scenario may share a network and a background."""
+    names = [name_of(cell) for cell in cells]
+    return [cell for place, cell in enumerate(cells) if not cell.plugins or names[place] not in names[:place]]
 
 
 def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list[Cell]:
@@ -79,11 +143,13 @@ def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list
     return [cell for cell in cells if getattr(cell, part) in (*names, "")]
 
 
-def _printed(cell: Cell, row: Row) -> Row:
+def printed(cell: Cell, row: Row) -> Row:
+    """A row of a cell with the columns that the scenario prints."""
     columns = cell.scenario.columns or tuple(row)
     return {**cell.labels, **{column: row[column] for column in columns if column in row}}
 
 
-def _name(cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
+    """What tells a cell from the others of a scenario."""
     labels = [f"{key} = {value}" for key, value in cell.labels.items()]
     return ", ".join(filter(None, (cell.method, cell.network, cell.background, cell.policy, *labels)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from blast_sim.flow.network import Network
 from blast_sim.methods.method import Multicast
@@ -21,6 +22,12 @@ def multicasts(section: MulticastsSection, network: Network, seed: int) -> list[
     return [(next(moments), _multicast(section, network, number, group, dice)) for number, group in enumerate(racks)]
 
 
+def pods_of(racks: int, pods: int) -> list[range]:
+    """The racks of each pod: as `Optics` shares them among optical switches."""
+    ends = [-(-number * racks // pods) for number in range(pods + 1)]
+    return [range(*both) for both in pairwise(ends)]
+
+
 def servers_of(network: Network, racks: Sequence[int]) -> list[int]:
     """All servers of some racks."""
     return [server for rack in racks for server in network.servers_of(rack)]
@@ -28,10 +35,11 @@ def servers_of(network: Network, racks: Sequence[int]) -> list[int]:
 
 def _rack_sets(section: MulticastsSection, network: Network, dice: random.Random) -> list[list[int]]:
     sizes = [dice.randint(*section.rack_range) for _ in range(section.groups)]
+    pods = pods_of(network.racks, section.pods)
     if not section.disjoint:
-        return [dice.sample(range(network.racks), size) for size in sizes]
-    shuffled = iter(dice.sample(range(network.racks), network.racks))
-    return [[next(shuffled) for _ in range(size)] for size in sizes]
+        return [dice.sample(pods[number % section.pods], size) for number, size in enumerate(sizes)]
+    shuffled = [iter(dice.sample(pod, len(pod))) for pod in pods]
+    return [[next(shuffled[number % section.pods]) for _ in range(size)] for number, size in enumerate(sizes)]
 
 
 def _moments(section: MulticastsSection, dice: random.Random) -> Iterator[float]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from algorithms.splitter_tree import splitters_needed
+from blast_sim.base.percentiles import percentile
 from blast_sim.base.report import Row
 from blast_sim.experiments.cell import Cell
 from blast_sim.experiments.groups import MEGABYTE
@@ -48,11 +49,11 @@ def rates(rounds: Sequence[Round], until: float, light: Light) -> Row:
     """The columns of jobs that were all at work `until` then."""
     begin = until * WARM_UP
     ended = [one for one in rounds if begin <= one.arrived < until]
-    waits = sorted(one.arrived - one.wanted - light.service for one in ended)
+    waits = [one.arrived - one.wanted - light.service for one in ended]
     lit = [min(one.arrived, until) - max(one.arrived - light.service, begin) for one in rounds]
     return {
         "multicasts_per_second": len(ended) / (until - begin),
         "wait_seconds": statistics.fmean(waits) if waits else 0.0,
-        "wait_p99_seconds": waits[min(len(waits) - 1, int(0.99 * len(waits)))] if waits else 0.0,
+        "wait_p99_seconds": percentile(waits, 99) if waits else 0.0,
         "splitter_use": light.share * sum(seconds for seconds in lit if seconds > 0) / (until - begin),
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 
+from blast_sim.base.provenance import Origin, text_digest
 from blast_sim.base.report import Row
 from blast_sim.fabric.scenario import Model
+
+KIND = "fabric cell"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,15 @@ class Cell:
     def key(self) -> str:
         """A name of the cell made from all that matters to its result."""
         text = json.dumps([self.simulator, self.model], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return text_digest(text)[:32]
+
+    @property
+    def origin(self) -> Origin:
+        """What asks for the same result again."""
+        scenario = {"model": self.model, "sha256": text_digest(json.dumps(self.model, sort_keys=True))}
+        seed = self.model.get("seed")
+        seeds = (seed,) if isinstance(seed, int) else ()
+        return Origin(KIND, {"scenario": scenario}, seeds, rack_fabric=self.simulator)
 
     @property
     def load(self) -> float:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from types import UnionType
 
 from blast_controller.configuration.schema import SchemaFault, line_of
+from blast_sim.base.parquet import write_parquet
+from blast_sim.base.provenance import Origin, Provenance, Recording
 from blast_sim.base.report import Row, as_csv, as_json, as_table
 from blast_sim.base.scenario_file import Source, find_in, refusal
 from blast_sim.base.settings import combinations, setting, sweep
@@ -18,6 +21,9 @@ from blast_sim.fabric.scenario import HERE, dotted, load
 from blast_sim.fabric.simulator import Refused, Simulator, program
 
 DONE, FAILED, SOME = 0, 1, 3
+KIND = "fabric"
+OPTIONS: dict[str, type | UnionType] = {"set": list, "sweep": list, "seeds": tuple | list | None}
+"""Options that results depend on, with their types; lists are tuples here, and lists in JSON."""
 
 COLUMNS = ("leaf", "port", "gbps", "copies", "mean_delay_ns")
 """Of a destination, in this order; what else the simulator says of it stands behind them."""
@@ -29,18 +35,31 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show:
         sys.stdout.write(source.text)
         return DONE
+    recording = Recording()
     simulator = Simulator(program())
     cells = wanted_cells(source, arguments, simulator)
     _check_trace(arguments, cells)
     workers = Workers(arguments.processes, arguments.scheduler)
     results = simulated(simulator, cells, Kept(arguments.keep), workers, arguments.trace)
     found = [(cell, result[0]) for cell, result in zip(cells, results, strict=True) if not isinstance(result, Failure)]
+    provenance = recording.provenance(origin_of(source, arguments, simulator))
+    if arguments.parquet is not None:
+        rows = [row for cell, results in found for row in destinations(cell, results)]
+        write_parquet(arguments.parquet, rows, provenance)
     if found or arguments.json:
-        sys.stdout.write(_shown(found, arguments))
+        sys.stdout.write(_shown(found, arguments, provenance))
     for cell, result in zip(cells, results, strict=True):
         if isinstance(result, Failure):
-            sys.stderr.write(f"blast: {_name(cell)} has no result: {result.reason}\n")
+            sys.stderr.write(f"blast: {name_of(cell)} has no result: {result.reason}\n")
     return DONE if len(found) == len(cells) else SOME if found else FAILED
+
+
+def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> Origin:
+    """What asks for the same results again."""
+    options = {option: getattr(arguments, option) for option in OPTIONS}
+    return Origin(
+        KIND, {"scenario": source.description, **options}, arguments.seeds or (), rack_fabric=simulator.version()
+    )
 
 
 def wanted_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
@@ -113,12 +132,18 @@ def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
         raise WrongInput(f"--trace: {arguments.trace} is no file: name another")
 
 
-def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace) -> str:
+def answer(cell: Cell, results: Row) -> Row:
+    """A cell of the JSON result."""
+    return {"settings": cell.labels, "scenario": cell.model, "results": results}
+
+
+def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace, provenance: Provenance) -> str:
     if arguments.json:
-        return as_json([{"settings": cell.labels, "scenario": cell.model, "results": told} for cell, told in found])
+        return as_json([answer(*one) for one in found], provenance)
     rows = [row for cell, told in found for row in destinations(cell, told)]
-    return as_csv(rows) if arguments.csv else as_table(rows)
+    return as_csv(rows, provenance) if arguments.csv else as_table(rows)
 
 
-def _name(cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
+    """What tells a cell from the others of a scenario."""
     return ", ".join(f"{key} = {value}" for key, value in cell.labels.items()) or cell.title

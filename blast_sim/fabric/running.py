@@ -10,6 +10,7 @@ from pathlib import Path
 
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.report import Row
+from blast_sim.base.software import OtherSoftware
 from blast_sim.base.sweep import Kept, Result, Workers, run_cells
 from blast_sim.fabric.at_once import at_once
 from blast_sim.fabric.cell import Cell
@@ -34,8 +35,12 @@ def simulated(
 
 
 def _simulated_there(cell: Cell) -> list[Row]:
-    """What a worker of a cluster does with a cell, by the program that is there."""
+    """What a worker of a cluster does with a cell, by the program that is there. Raises OtherSoftware."""
     simulator = Simulator(program())
+    if simulator.version() != cell.simulator:
+        raise OtherSoftware(
+            "the rack-fabric program of this worker is another one than that of the command: build the same on both"
+        )
     runs_at_once(1, [cell.memory_bytes], available_bytes())
     return [simulator.run(cell.model)]
 

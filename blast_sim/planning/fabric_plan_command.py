@@ -11,6 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from blast_sim.allocation.instance import Instance
+from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
 from blast_sim.planning.fabric_plan import Planner, Question
@@ -20,6 +21,11 @@ from blast_sim.planning.prices import example_text, read_prices
 from blast_sim.planning.samples import from_family, from_file, is_family
 from blast_sim.planning.static_trees import static_trees
 
+OPTIONS = (
+    "racks", "groups", "samples", "ports", "directional", "max_splitters_per_tree", "counting", "serve", "most_price",
+)  # fmt: skip
+"""Options that the plan depends on, beside the workload and the prices."""
+
 
 def run(arguments: argparse.Namespace) -> None:
     """Plan and print. Raises WrongInput, OSError."""
@@ -28,13 +34,33 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.workload is None:
         raise WrongInput("--workload is missing: name a family, such as P-contig, or an instance file")
+    recording = Recording()
     samples = _samples(arguments)
     limits = [sample.most_splitters for sample in samples]
     limit = arguments.max_splitters_per_tree if arguments.max_splitters_per_tree is not None else limits[0]
     question = Question(samples, read_prices(arguments.prices), limit, arguments.counting == "packed")
     answer = _answer(question, arguments)
-    text = json.dumps(as_json(answer), indent=2) if arguments.json else as_text(answer, question.prices)
+    if arguments.json:
+        record = with_provenance(recording.provenance(_origin(arguments)), as_json(answer))
+        text = json.dumps(record, indent=2)
+    else:
+        text = as_text(answer, question.prices)
     sys.stdout.write(text + "\n")
+
+
+def _origin(arguments: argparse.Namespace) -> Origin:
+    """What the plan is an answer to: a workload's name or file, the price table, and the options."""
+    request = {option: getattr(arguments, option) for option in OPTIONS}
+    named = is_family(arguments.workload)
+    request["workload"] = (
+        {"name": arguments.workload}
+        if named
+        else describe_input(arguments.workload, Path(arguments.workload).read_bytes())
+    )
+    prices: Path | None = arguments.prices
+    data = example_text().encode() if prices is None else prices.read_bytes()
+    request["prices"] = describe_input("example" if prices is None else str(prices), data)
+    return Origin("fabric plan", request, range(arguments.samples) if named else ())
 
 
 def _samples(arguments: argparse.Namespace) -> list[Instance]:

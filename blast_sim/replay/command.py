@@ -5,24 +5,42 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import UnionType
 
 from tqdm import tqdm
 
+from blast_sim.base.parquet import write_parquet
+from blast_sim.base.provenance import Origin, Provenance, Recording, with_provenance
 from blast_sim.base.report import Row, as_table
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.controller.compute import compute_of
 from blast_sim.flow.optics import SWITCHING_SECONDS
-from blast_sim.replay.reading import policies_from, workload_from
+from blast_sim.plugins.loading import plugins_of
+from blast_sim.replay.reading import describe_trace, policies_from, workload_from
 from blast_sim.replay.result import result
 from blast_sim.replay.runs import Ran, Run, play_all
 from blast_sim.replay.seen import seen
 from blast_sim.replay.setting import Setting
+from blast_sim.replay.tables import CDF, COMPLETIONS, POLICIES, tables
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.workload import Workload
 
 DONE = 0
+KIND = "replay"
+Number = int | float
+OPTIONS: dict[str, type | UnionType] = {
+    **dict.fromkeys(("policy", "compute", "format", "rule", "volume", "placement", "fallback", "switch"), str),
+    **dict.fromkeys(("shuffles", "directional", "pause", "split"), bool),
+    **dict.fromkeys(("seed", "iterations", "machines_per_rack", "servers_per_rack", "ways", "ports"), int),
+    **dict.fromkeys(("first", "racks", "splitters", "max_splitters_per_tree"), int | None),
+    **dict.fromkeys(("period", "server_gbps", "uplink_gbps", "light_gbps"), Number),
+    "patience": Number | None,
+}
+"""Options that results depend on, beside the trace, with their types."""
+
 MADE_BY = "flow simulator"
 RACKS_A_SPLITTER = 3
 """Racks for each splitter, unless the number of splitters is given."""
@@ -32,25 +50,52 @@ COLUMNS = ("policy", "mean_seconds", "median_seconds", "p95_seconds", "p99_secon
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay and print; the exit status. Raises WrongInput, OSError."""
+    """Replay and print; the exit status. Raises WrongInput, PluginFailed, OSError."""
+    recording = Recording()
+    setting, workload, runs = wanted_runs(arguments)
+    ran = played(runs, arguments.processes)
+    rows = [one.row for one in ran]
+    provenance = recording.provenance(origin_of(arguments))
+    if arguments.figure is not None:
+        draw(arguments.figure, rows, provenance)
+    if arguments.parquet is not None:
+        write_parquet(arguments.parquet, tables(rows)[COMPLETIONS], provenance)
+    if arguments.json:
+        record = with_provenance(provenance, answer(arguments, setting, workload, rows))
+        sys.stdout.write(json.dumps(record, indent=1) + "\n")
+    else:
+        sys.stdout.write(as_table([_shown(one) for one in ran]) + seen(rows))
+    return DONE
+
+
+def wanted_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[Run]]:
+    """Return where and what is replayed, and a run for each policy. Raises WrongInput, PluginFailed, OSError."""
     workload = workload_from(arguments)
     if not arguments.shuffles:
         workload = replace(workload, shuffles=())
     setting = _setting(arguments, workload)
-    runs = [Run(workload, setting, policy) for policy in policies_from(arguments.policy)]
-    ends = len(runs) * (len(workload.multicasts) + len(workload.shuffles))
-    bar = tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
-    with bar:
-        ran = play_all(runs, arguments.processes, bar.update)
-    rows = [one.row for one in ran]
-    if arguments.figure is not None:
-        draw(arguments.figure, rows)
-    if arguments.json:
-        told = {**setting.told, "shuffles": arguments.shuffles}
-        sys.stdout.write(json.dumps(result(MADE_BY, arguments.trace, workload.rules, told, rows), indent=1) + "\n")
-    else:
-        sys.stdout.write(as_table([_shown(one) for one in ran]) + seen(rows))
-    return DONE
+    return setting, workload, [Run(workload, setting, name) for name in policies_from(arguments.policy, plugins=True)]
+
+
+def played(runs: Sequence[Run], processes: int) -> list[Ran]:
+    """Play the runs, with a bar. Raises PluginFailed, WorkerDied."""
+    ends = sum(len(run.workload.multicasts) + len(run.workload.shuffles) for run in runs)
+    with tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
+        return play_all(runs, processes, bar.update)
+
+
+def answer(arguments: argparse.Namespace, setting: Setting, workload: Workload, rows: Sequence[Row]) -> Row:
+    """The JSON result."""
+    options = {**setting.told, "shuffles": arguments.shuffles}
+    return result(MADE_BY, arguments.trace, workload.rules, options, rows)
+
+
+def origin_of(arguments: argparse.Namespace) -> Origin:
+    """What asks for the same results again. Raises OSError."""
+    options = {option: getattr(arguments, option) for option in OPTIONS}
+    request = {"trace": describe_trace(arguments.trace, arguments.format), **options}
+    plugins = [one for policy in policies_from(arguments.policy, plugins=True) for one in plugins_of(policy)]
+    return Origin(KIND, request, (arguments.seed,), plugins)
 
 
 def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
@@ -85,13 +130,14 @@ def _shown(ran: Ran) -> Row:
     return {**{column: ran.row[column] for column in COLUMNS}, **extra, "cpu_seconds": ran.cpu_seconds}
 
 
-def draw(folder: Path, rows: list[Row]) -> None:
-    """Mean and tail by policy, as a picture and its CSV in `folder`. Raises OSError."""
+def draw(folder: Path, rows: list[Row], provenance: Provenance) -> None:
+    """Draw mean and tail by policy, and the distribution of completion times, each with its CSV. Raises OSError."""
     # Pictures need a library that takes a second to load.
-    from blast_sim.figures.saving import save
-    from blast_sim.replay.picture import by_policy
+    from blast_sim.figures.saving import Gallery, save
+    from blast_sim.replay.picture import by_policy, distributions
 
     folder.mkdir(parents=True, exist_ok=True)
-    plain = [{key: value for key, value in row.items() if key != "completions"} for row in rows]
-    for path in save(folder, "replay", "svg", plain, by_policy):
-        sys.stderr.write(f"{path}\n")
+    found = tables(rows)
+    for name, drawing in ((POLICIES, by_policy), (CDF, distributions)):
+        for path in save(Gallery(folder, provenance=provenance), name, found[name], drawing):
+            sys.stderr.write(f"{path}\n")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from hashlib import sha256
+from pathlib import Path
 
 from algorithms.scheduling import POLICIES
+from blast_sim.base.provenance import Json, file_digest
 from blast_sim.base.wrong_input import WrongInput
+from blast_sim.plugins.loading import is_plugin, require_plugin
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.loading import Derivation, load_workload
+from blast_sim.traces.synthetic import OURS, sample_data
 from blast_sim.traces.workload import Workload
 
 ALL = "all"
@@ -28,11 +33,22 @@ def workload_from(arguments: argparse.Namespace) -> Workload:
     return load_workload(arguments.trace, arguments.format, how)
 
 
-def policies_from(text: str) -> list[str]:
-    """The policies that `--policy` names. Raises WrongInput."""
+def describe_trace(name: str, form: str) -> Json:
+    """What a request says of its trace: the name or path, and the SHA-256. Raises OSError."""
+    data = sample_data(name) if form == "coflow" and name in OURS else None
+    return {"name": name, "sha256": file_digest(Path(name)) if data is None else sha256(data).hexdigest()}
+
+
+def policies_from(text: str, plugins: bool = False) -> list[str]:
+    """The policies that `--policy` names; `plugins` may be among them, and are loaded.
+
+    Raises WrongInput, PluginFailed.
+    """
     names = list(POLICIES) if text == ALL else list(dict.fromkeys(filter(None, text.split(","))))
     for name in names:
-        if name not in POLICIES:
+        if plugins and is_plugin("policy", name):
+            require_plugin("policy", name)
+        elif name not in POLICIES:
             raise WrongInput(f"--policy {name!r} is none: there are {', '.join(POLICIES)}, and {ALL}")
     if not names:
         raise WrongInput(f"--policy names none: there are {', '.join(POLICIES)}, and {ALL}")

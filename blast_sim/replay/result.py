@@ -1,6 +1,6 @@
 """Results of a replay: one JSON object, the same from the simulator and from a lab.
 
-    {"format": 1, "made_by": "flow simulator" or "lab", "trace": "…", "rules": {…},
+    {"provenance": {…}, "format": 1, "made_by": "flow simulator" or "lab", "trace": "…", "rules": {…},
      "network": {…}, "light": {…}, "compute": "…", "shuffles": true,
      "policies": [{"policy": "…", "multicasts": 523, "without_light": 0, "mean_seconds": …, "median_seconds": …,
                    "p95_seconds": …, "p99_seconds": …, "longest_seconds": …, "mean_slowdown": …,
@@ -15,11 +15,11 @@ p-th percentile is the smallest value that p percent of all do not exceed.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from blast_sim.base.percentiles import percentile
 from blast_sim.base.report import Row
 from blast_sim.traces.workload import Multicast
 
@@ -79,11 +79,6 @@ def policy_row(policy: str, outcome: Outcome, light_rate: float) -> Row:
         "mean_shuffle_seconds": statistics.fmean(shuffles) if shuffles else None,
         "completions": [_completion(one) for one in played],
     }
-
-
-def percentile(ordered: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent do not exceed."""
-    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
 
 def _completion(one: Played) -> Row:

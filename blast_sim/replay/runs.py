@@ -12,6 +12,7 @@ from multiprocessing.sharedctypes import Synchronized
 
 from blast_sim.base.report import Row
 from blast_sim.base.worker_processes import computed
+from blast_sim.plugins.loading import blamed, plugins_of
 from blast_sim.replay.player import Player
 from blast_sim.replay.result import policy_row
 from blast_sim.replay.setting import Setting
@@ -36,9 +37,11 @@ class Ran:
 
 
 def play(run: Run, heard: Callable[[], None] = lambda: None) -> Ran:
-    """One run. Raises Stalled."""
+    """One run. Raises Stalled, PluginError, PluginFailed."""
     begun = time.process_time()
-    outcome = Player(run.workload, run.setting, run.policy, heard).play()
+    # In a process of its own the policy is not loaded yet.
+    with blamed(plugins_of(run.policy)):
+        outcome = Player(run.workload, run.setting, run.policy, heard).play()
     spent = time.process_time() - begun
     return Ran(policy_row(run.policy, outcome, run.setting.light.rate_gbps * 1e9), spent)
 

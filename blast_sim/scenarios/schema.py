@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated
+from collections.abc import Collection, Mapping
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -11,6 +11,8 @@ from algorithms.scheduling import DEFAULT, POLICIES
 from blast_controller.configuration.section import Name, Section
 from blast_sim.flow.optics import OPENFLOW_SECONDS, SWITCHING_SECONDS, WITHOUT_OPTICAL_SWITCH_SECONDS
 from blast_sim.methods import METHODS, PACKET_METHODS
+from blast_sim.methods.method import Order
+from blast_sim.plugins.loading import Kind, is_plugin, require_plugin
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0)]
@@ -19,19 +21,21 @@ NotNegative = Annotated[float, Field(ge=0)]
 MOST_SITES = 100
 
 
-def _one_of(known: Iterable[str]) -> AfterValidator:
-    names = list(known)
+def _one_of(known: Collection[str], kind: Kind | None = None) -> AfterValidator:
+    """One of these names, or a plug-in of this kind, which is loaded."""
 
     def check(text: str) -> str:
-        if text not in names:
-            raise ValueError(f"must be one of {', '.join(names)}")
+        if kind is not None and is_plugin(kind, text):
+            require_plugin(kind, text)
+        elif text not in known:
+            raise ValueError(f"must be one of {', '.join(known)}" + (f", or a {kind} as module:Class" if kind else ""))
         return text
 
     return AfterValidator(check)
 
 
-MethodName = Annotated[str, _one_of(METHODS)]
-PolicyName = Annotated[str, _one_of(POLICIES)]
+MethodName = Annotated[str, _one_of(METHODS, "method")]
+PolicyName = Annotated[str, _one_of(POLICIES, "policy")]
 
 
 class SitesSection(Section):
@@ -74,8 +78,9 @@ class BackgroundSection(Section):
 class LightSection(Section):
     """The optical network, its controller, and how applications ask for it.
 
-    `switch_ports` is the size of the optical switch; `switching_ms` replaces what is known of the `switch`. Who has no
-    light after `patience_s`, or is refused, sends by `fallback`.
+    `switch_ports` is the size of an optical switch; among several `switches` racks, in order, and splitters are shared
+    evenly, and a tree stays on one. `switching_ms` replaces what is known of the `switch`. Who has no light after
+    `patience_s`, or is refused, sends by `fallback`.
     """
 
     rate_gbps: Positive = 10.0
@@ -85,6 +90,7 @@ class LightSection(Section):
     ways: Annotated[int, Field(ge=2, le=1024)] = 4
     max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
     switch_ports: Count | None = None
+    switches: Count = 1
     switch: Annotated[str, _one_of(SWITCHING_SECONDS)] = "section-vi"
     switching_ms: Positive | None = None
     openflow_ms: Positive = OPENFLOW_SECONDS * 1000
@@ -114,6 +120,20 @@ class PacketMulticastSection(Section):
     set_up_ms: NotNegative = WITHOUT_OPTICAL_SWITCH_SECONDS * 1000
 
 
+class HdfsSection(Section):
+    """How the paper's text on HDFS is read: see `blast_sim/methods/hdfs.py`."""
+
+    writes: Order = "sequential"
+    third_replica: Literal["group", "cluster"] = "group"
+    reads: Order = "parallel"
+
+
+class OverlaySection(Section):
+    """How the paper's text on the overlay is read: whether swarms in racks wait for the end of that between racks."""
+
+    stages: Order = "sequential"
+
+
 class RackFabricSection(Section):
     """The fabric inside racks: its class of service."""
 
@@ -124,12 +144,15 @@ class MulticastsSection(Section):
     """Multicasts between whole racks, from the first server of the first one.
 
     `size_spread` is the sigma of lognormal sizes whose median is `megabytes`; without `arrivals_per_second` all begin
-    together. Deadlines are so many times the time that the data takes at the rate of light.
+    together. Deadlines are so many times the time that the data takes at the rate of light. Racks, in order, are shared
+    evenly among `pods`, and the racks of a group are of one pod: with a pod for each optical switch every group can
+    have light.
     """
 
     groups: Count
     racks_per_group: Annotated[tuple[Count, Count], Field()] | Count = 3
     disjoint: bool = True
+    pods: Count = 1
     megabytes: Positive = 300.0
     size_spread: Annotated[float, Field(ge=0, le=5)] = 0.0
     arrivals_per_second: Positive | None = None
@@ -180,6 +203,8 @@ class Scenario(Section):
     background: BackgroundSection = BackgroundSection()
     light: LightSection = LightSection()
     packet_multicast: PacketMulticastSection = PacketMulticastSection()
+    hdfs: HdfsSection = HdfsSection()
+    overlay: OverlaySection = OverlaySection()
     rack_fabric: RackFabricSection = RackFabricSection()
     multicasts: MulticastsSection | None = None
     jobs: tuple[JobSection, ...] = ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+
+from blast_sim.base.percentiles import percentile
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,6 @@ class Latencies:
             step: {"p50": round(percentile(seen, 50), 3), "p99": round(percentile(seen, 99), 3), "n": len(seen)}
             for step, seen in self.steps.items()
         }
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """Nearest-rank percentile; the median for 50."""
-    if percent == 50:
-        return statistics.median(values)
-    ordered = sorted(values)
-    return ordered[math.ceil(len(ordered) * percent / 100) - 1]
 
 
 @dataclass(slots=True)

@@ -14,9 +14,10 @@ from tqdm import tqdm
 
 from blast_client import Client, ControllerUnreachable
 from blast_client.failures import explain_failure
+from blast_sim.base.provenance import Origin, Recording, with_provenance
 from blast_sim.base.report import Row, as_table
 from blast_sim.replay.command import COLUMNS, draw
-from blast_sim.replay.reading import policies_from, workload_from
+from blast_sim.replay.reading import describe_trace, policies_from, workload_from
 from blast_sim.replay.result import policy_row, result
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.scaling import as_coflows, scaled
@@ -38,6 +39,7 @@ MADE_BY = "lab"
 
 def run(arguments: argparse.Namespace) -> int:
     """Scale, replay and print; the exit status. Raises WrongInput, and OSError for the user's files."""
+    recording = Recording()
     policies = policies_from(arguments.policy)
     try:
         plan = _plan(arguments)
@@ -56,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _failed(str(error), FAILED)
     except (TException, ControllerUnreachable) as error:
         return _failed(explain_failure(error)[1], FAILED)
-    _print(arguments, plan, workload, served)
+    _print(arguments, plan, workload, served, recording)
     return _status([one for ones in served.values() for one in ones])
 
 
@@ -96,16 +98,23 @@ def _served(stage: Stage, requests: Sequence[Asked], policy: str, bar: tqdm[NoRe
 
 
 def _print(
-    arguments: argparse.Namespace, plan: LabPlan, workload: Workload, served: dict[str, tuple[Served, ...]]
+    arguments: argparse.Namespace,
+    plan: LabPlan,
+    workload: Workload,
+    served: dict[str, tuple[Served, ...]],
+    recording: Recording,
 ) -> None:
     rows = [
         policy_row(policy, outcome_of(workload, ones), plan.light_rate_mbps * 1e6) for policy, ones in served.items()
     ]
+    request = {"trace": describe_trace(arguments.trace, arguments.format), "policy": arguments.policy}
+    provenance = recording.provenance(Origin("lab replay", request, (arguments.seed,)))
     if arguments.figure is not None:
-        draw(arguments.figure, rows)
+        draw(arguments.figure, rows, provenance)
     if arguments.json:
         told = {**_told(arguments, plan), "intact": sum(one.complete for ones in served.values() for one in ones)}
-        sys.stdout.write(json.dumps(result(MADE_BY, arguments.trace, workload.rules, told, rows), indent=1) + "\n")
+        answer = result(MADE_BY, arguments.trace, workload.rules, told, rows)
+        sys.stdout.write(json.dumps(with_provenance(provenance, answer), indent=1) + "\n")
     else:
         sys.stdout.write(_summary(workload, plan) + "\n")
         sys.stdout.write(as_table([{column: row[column] for column in COLUMNS} for row in rows]))

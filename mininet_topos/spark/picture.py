@@ -8,8 +8,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from blast_sim.base.report import Row
+from blast_sim.figures.canvas import Style
 from blast_sim.figures.drawings import COLOURS, MARKERS
-from blast_sim.figures.saving import save
+from blast_sim.figures.saving import Gallery, save
 from mininet_topos.spark.trials import ALONE, PLUGIN, Trial
 
 _LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}
@@ -22,7 +23,7 @@ def draw(path: Path, trials: Sequence[Trial]) -> list[Path]:
         for one in trials
         for turn in one.iterations
     ]
-    return save(path.parent, path.stem, path.suffix[1:], rows, _draw)
+    return save(Gallery(path.parent, Style(path.suffix[1:])), path.stem, rows, _draw)
 
 
 def _draw(figure: Figure, rows: Sequence[Row]) -> None:

@@ -16,6 +16,8 @@ import pytest
 
 from blast_sim.fabric.simulator import VARIABLE
 from tests.support.fake_rack_fabric import write_fake
+from tests.support.plugin_modules import CONTENDED, METHOD, NARROWEST, POLICY, WIDEST
+from tests.support.results import results_of
 from tests.support.waiting import eventually
 from tests.unit import test_fabric_command
 from tests.unit.test_flow_scenarios import SMALL
@@ -50,23 +52,34 @@ def said(log: Path, pattern: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler with one worker, on ports of their own, which find the program that stands for the simulator."""
-    tmp_path = tmp_path_factory.mktemp("cluster")
+def scheduler(workers_folder: Path) -> Iterator[str]:
+    """A scheduler with two workers, on ports of their own, which find the program that stands for the simulator."""
+    tmp_path = workers_folder
     ENVIRONMENT[VARIABLE] = str(write_fake(tmp_path))
     alone = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-show")
     log, worker_log = tmp_path / "scheduler.log", tmp_path / "worker.log"
     with started(log, "distributed.cli.dask_scheduler", "--port", "0", *alone):
         address = said(log, r"Scheduler at:\s+(tcp://\S+)")
         options = ("--nworkers", "1", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-        with started(worker_log, "distributed.cli.dask_worker", address, *options):
+        worker = ("distributed.cli.dask_worker", address, *options)
+        other_log = tmp_path / "other_worker.log"
+        with started(worker_log, *worker), started(other_log, *worker):
             said(worker_log, r"(Registered to)")
+            said(other_log, r"(Registered to)")
             yield address
 
 
-def sim(*arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def workers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the workers run, and look for modules."""
+    return tmp_path_factory.mktemp("workers")
+
+
+def sim(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "blast_client.command", "sim", *arguments, "--json"]
-    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False, cwd=cwd
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,5 +98,62 @@ def test_a_cluster_gives_what_this_machine_gives(
     here = sim(*words, "--processes", "1")
     assert there.returncode == here.returncode == 0, there.stderr + here.stderr
     assert len(json.loads(there.stdout)["cells"]) == cells
-    assert there.stdout == here.stdout
+    assert results_of(there.stdout) == results_of(here.stdout)
     assert len(list((tmp_path / "kept").glob("*.json"))) == cells
+
+
+def write_plugins(folder: Path, key: str = NARROWEST) -> None:
+    """The same policy and method in a module of one name."""
+    (folder / "outside.py").write_text(POLICY.format(key=key) + METHOD.format(factor=2) + PROCESSES)
+
+
+PROCESSES = """
+
+from os import getpid
+from pathlib import Path
+
+Path(__file__).with_name(f"process_{getpid()}").touch()
+"""
+
+
+def test_policy_and_method_outside_the_package_run_on_two_workers(
+    scheduler: str, workers_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(CONTENDED.replace('methods = ["blast"]', 'methods = ["naive", "blast"]'))
+    words = ("flow", "mine.toml", "--compute", "1", "--seeds", "0-7")
+    words += ("--method", "naive,blast,outside:mine", "--policy", "paper,outside:Mine")
+    for folder in (workers_folder, tmp_path):
+        write_plugins(folder)
+    there = sim(*words, "--scheduler", scheduler, "--keep", "kept", cwd=tmp_path)
+    here = sim(*words, "--processes", "1", cwd=tmp_path)
+    assert there.returncode == here.returncode == 0, there.stderr + here.stderr
+    assert results_of(there.stdout) == results_of(here.stdout)
+    assert len(list(workers_folder.glob("process_*"))) == 2
+    rows = results_of(there.stdout)["cells"]
+    assert len(rows) == 4 * 8 and {row["method"] for row in rows} == {"naive", "blast", "outside:mine"}
+    for seed in range(8):
+        of_seed = {(row["method"], row["policy"]): row["seconds"] for row in rows if row["seed"] == seed}
+        assert of_seed["outside:mine", ""] == pytest.approx(2 * of_seed["naive", ""])
+    plugins = json.loads(there.stdout)["provenance"]["plugins"]
+    assert [(one["kind"], one["name"]) for one in plugins] == [("policy", "outside:Mine"), ("method", "outside:mine")]
+
+
+def test_worker_without_the_plugin_says_so(scheduler: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(CONTENDED)
+    (tmp_path / "elsewhere.py").write_text(POLICY.format(key=NARROWEST))
+    words = ("flow", "mine.toml", "--policy", "elsewhere:Mine", "--scheduler", scheduler)
+    ended = sim(*words, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "a worker lacks what the command has: the module elsewhere of the policy" in ended.stderr
+
+
+def test_worker_with_other_source_of_the_plugin_refuses_it(
+    scheduler: str, workers_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(CONTENDED)
+    write_plugins(workers_folder)
+    write_plugins(tmp_path, WIDEST)
+    words = ("flow", "mine.toml", "--policy", "outside:Mine", "--scheduler", scheduler)
+    ended = sim(*words, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "the policy 'outside:Mine' of this worker has other source than that of the command" in ended.stderr

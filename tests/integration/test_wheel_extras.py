@@ -35,8 +35,9 @@ if __name__ == "__main__":
     "controller": CHECK,
     "etcd": f"{CHECK} && python -c 'import blast_controller.succession.by_etcd, grpc'",
     "fast": "python -c 'import numba, blast_sim.fair.filling_numba' && blast sim flow sites --methods naive --json",
-    "figures": "blast figures balanced --out pictures && test -s pictures/balanced-sites.svg",
+    "figures": "blast figures balanced --quick --out pictures && test -s pictures/balanced-sites.svg",
     "lab": f"{CHECK} && blast lab --help",
+    "parquet": "blast sim flow sites --methods naive --parquet rows.parquet && blast sim rerun rows.parquet",
     "ryu": "BLAST_OPENFLOW_FRAMEWORK=ryu python -m blast_controller.openflow --help",
     "sealed": """python -c '
 from blast_transport.blocks.sealing import Sealer, new_key

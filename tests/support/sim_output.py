@@ -20,9 +20,12 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
 def rows_of(table: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file."""
     with table.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def texts(picture: Path) -> set[str]:
-    """Return every text in an SVG picture."""
-    return {"".join(element.itertext()).strip() for element in ElementTree.parse(picture).iter() if element.text}
+    """Return every text in an SVG picture that is drawn."""
+    root = ElementTree.parse(picture).getroot()
+    for metadata in root.findall("{http://www.w3.org/2000/svg}metadata"):
+        root.remove(metadata)
+    return {"".join(element.itertext()).strip() for element in root.iter() if element.text}

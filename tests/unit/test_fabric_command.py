@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import threading
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_sim.base.report import from_csv
 from blast_sim.base.scenario_file import find_in, shipped_in
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.fabric import memory, running
@@ -18,6 +17,7 @@ from blast_sim.fabric.memory import runs_at_once
 from blast_sim.fabric.scenario import load
 from blast_sim.fabric.simulator import VARIABLE, NoSimulator, RunFailed, Simulator, Stopped, program
 from tests.support.fake_rack_fabric import write_fake
+from tests.support.results import results_of
 from tests.support.sim_output import run
 from tests.support.waiting import eventually
 
@@ -84,7 +84,7 @@ def test_json_is_cells_with_their_scenarios_and_results(scenario: str, capsys) -
 def test_csv_is_a_row_for_each_destination_of_each_cell(scenario: str, capsys) -> None:
     swept = ["--sweep", "flows.0.rate_gbps=50,99", "--sweep", "flows.0.frame_bytes=512", "--seeds", "3-4"]
     status, out, _ = fabric(capsys, scenario, "--csv", *swept)
-    rows = list(csv.DictReader(io.StringIO(out)))
+    _, rows = from_csv(out)
     assert status == 0 and len(rows) == 4 * 3
     assert list(rows[0]) == [
         "flows.0.rate_gbps", "flows.0.frame_bytes", "seed", "flow", "leaf", "port", "gbps", "copies", "mean_delay_ns",
@@ -136,7 +136,8 @@ def test_shipped_scenarios_can_be_read(name: str) -> None:
 def test_what_is_kept_is_run_again_only_by_another_program(scenario: str, fake: Path, capsys) -> None:
     arguments = [scenario, "--json", "--set", "fake.log=runs.txt", "--keep", "kept", "--sweep", "duration_ns=10,20"]
     first = fabric(capsys, *arguments)
-    assert fabric(capsys, *arguments, "--set", "title=other") == first and first[0] == 0
+    again = fabric(capsys, *arguments, "--set", "title=other")
+    assert results_of(again[1]) == results_of(first[1]) and first[0] == 0
     assert len(Path("runs.txt").read_text().split()) == 2
     fake.write_text(fake.read_text() + "\n# another\n")
     fabric(capsys, *arguments)

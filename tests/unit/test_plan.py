@@ -20,6 +20,7 @@ from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.allocation.plan_command import as_text
 from blast_sim.base.wrong_input import WrongInput
 from blast_transport.base.extras import how_to_install
+from tests.support.results import results_of
 from tests.support.sim_output import run
 
 
@@ -298,7 +299,7 @@ def file(tmp_path):
 @pytest.mark.parametrize("how", [(), ("--optimize", "20"), ("--exact",), ("--policy", "paper")])
 def test_the_answer_as_json(blast, file, how):
     status, out, err = blast("plan", file, "--json", *how)
-    answer = json.loads(out)
+    answer = results_of(out)
     assert (status, err) == (0, "")
     assert list(answer) == ["selected", "refused", "weight", "bound", "gap", "optimal", "seconds"]
     assert answer["selected"] == [{"id": "a", "splitters": {"4": 1}}]

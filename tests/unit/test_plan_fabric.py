@@ -18,6 +18,7 @@ from blast_sim.planning.hardware import Hardware, bill
 from blast_sim.planning.pool_programme import PoolProgramme, Size
 from blast_sim.planning.prices import example_text, parse_prices
 from blast_sim.planning.samples import from_family
+from tests.support.results import results_of
 from tests.support.sim_output import run
 
 EXAMPLE = parse_prices(example_text())
@@ -293,8 +294,8 @@ def test_a_plan_for_a_family_repeats(blast):
     arguments = ("--racks", 24, "--workload", "S-many", "--groups", 12, "--samples", 2, "--json")
     (status, out, err), again = blast(*arguments), blast(*arguments)
     assert (status, err) == (0, "")
-    assert again == (status, out, err)
-    answer = json.loads(out)
+    answer = results_of(out)
+    assert results_of(again[1]) == answer
     assert answer["chosen"]["served"] >= 0.95 * max(fabric["served"] for fabric in answer["fabrics"])
     assert answer["chosen"]["price"] == sum(line["price"] for line in answer["chosen"]["bill"])
     assert {piece["what"] for piece in answer["next"]} >= {"a 1:4 splitter", "an optical port at every rack"}

@@ -1,0 +1,66 @@
+"""Tables as Parquet files, beside CSV: typed columns, compressed, with the provenance in the schema's metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from blast_sim.base.files import whole_or_not
+from blast_sim.base.provenance import Json, Provenance
+from blast_sim.base.report import Row, columns_of
+from blast_sim.base.wrong_input import WrongInput
+from blast_transport.base.extras import require
+
+MAGIC = b"PAR1"
+KEY = b"blast.provenance"
+"""The key of the metadata whose value is the provenance as JSON."""
+
+
+def write_parquet(path: Path, rows: Sequence[Row], provenance: Provenance) -> None:
+    """Write rows under their columns; a column is of numbers, truth values or texts. Raises OSError."""
+    from pyarrow import parquet
+
+    found = _table(rows).replace_schema_metadata({KEY: provenance.as_metadata().encode()})
+    with whole_or_not(path) as unfinished:
+        parquet.write_table(found, unfinished)
+
+
+def read_parquet(path: Path) -> tuple[Json, list[Row]]:
+    """Return the provenance and the rows of a file; a value that a row lacks is None.
+
+    Raises WrongInput, OSError, NotInstalled.
+    """
+    require("parquet", "pyarrow")
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        found = parquet.read_table(path)
+        record = json.loads((found.schema.metadata or {})[KEY])
+    except (pyarrow.ArrowInvalid, KeyError, ValueError) as error:
+        raise WrongInput(f"{path} is no Parquet file with the provenance of a result: {error}") from None
+    return record, found.to_pylist()
+
+
+def as_parquet_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return rows as they come out of a Parquet file."""
+    found: list[Row] = _table(rows).to_pylist()
+    return found
+
+
+def _table(rows: Sequence[Row]) -> Any:
+    import pyarrow
+
+    return pyarrow.table({column: _column([row.get(column) for row in rows]) for column in columns_of(rows)})
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """The values as ones of one type, which a column has."""
+    types = {type(value) for value in values if value is not None}
+    if types == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    if len(types) > 1:
+        return [None if value is None else str(value) for value in values]
+    return values

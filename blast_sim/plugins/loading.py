@@ -1,0 +1,248 @@
+"""Finds plug-ins by their names, checks them, and says what results owe to them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Literal
+
+from algorithms.scheduling import POLICIES
+from algorithms.scheduling.policy import Policy
+from blast_sim.base.plugin_source import NoSource, object_digest, source_digest
+from blast_sim.base.provenance import Plugin
+from blast_sim.base.wrong_input import PluginFailed, WrongInput, shown
+from blast_sim.methods import METHODS
+from blast_sim.methods.method import Method, Phased, World
+from blast_sim.plugins.checking import CheckedPhases, CheckedPolicy
+from blast_sim.plugins.interface import INTERFACE_VERSION, MethodClass, MethodFunction
+
+Kind = Literal["policy", "method"]
+GROUPS: dict[Kind, str] = {"policy": "blast.policies", "method": "blast.methods"}
+
+
+class PluginError(WrongInput):
+    """A plug-in cannot be used."""
+
+
+class PluginMissing(PluginError):
+    """There is no such module or entry point."""
+
+
+class PluginAttributeMissing(PluginError):
+    """The module has no such attribute."""
+
+
+class PluginWrongType(PluginError):
+    """The attribute is neither a policy nor a method."""
+
+
+class PluginWrongVersion(PluginError):
+    """The plug-in is written for another version of the interface, or states none."""
+
+
+class PluginChanged(PluginError):
+    """The plug-in is not the one that a result is recorded for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    attribute: object
+    module: str
+    sha256: str
+
+
+def is_plugin(kind: Kind, name: str) -> bool:
+    """Whether this is the name of a plug-in and not of a policy or method of the package."""
+    return name not in (POLICIES if kind == "policy" else METHODS) and (":" in name or bool(_declared(kind, name)))
+
+
+def require_plugin(kind: Kind, name: str) -> None:
+    """Load a plug-in. Raises PluginError, PluginFailed."""
+    if kind == "policy":
+        policy_named(name)
+    else:
+        _checked_method(name)
+
+
+def policy_named(name: str) -> Policy:
+    """Return the policy of this name; a plug-in stands in `POLICIES` from then on. Raises PluginError, PluginFailed."""
+    if name not in POLICIES:
+        found = _found("policy", name)
+        if not (isinstance(found.attribute, type) and issubclass(found.attribute, Policy)):
+            raise PluginWrongType(f"{shown(name)} is no policy: it must be a subclass of blast_sim.plugins.Policy")
+        with blamed([Plugin("policy", name, found.sha256)]):
+            POLICIES[name] = CheckedPolicy(name, found.attribute())
+    return POLICIES[name]
+
+
+def method_named(name: str, world: World) -> Method:
+    """Return the method of this name, at work in a world. Raises PluginError, PluginFailed."""
+    attribute = _checked_method(name)
+    if isinstance(attribute, type):
+        made: Method = attribute(world)
+        return made
+    return Phased(world, CheckedPhases(name, attribute))
+
+
+def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
+    """Return the plug-ins among a policy and a method, loaded, with the digests of their sources.
+
+    A policy that a program has put into `POLICIES` by itself is one if its class is not Blast's own; its digest is
+    empty where it has no source in a file. Raises PluginError, PluginFailed.
+    """
+    found: list[Plugin] = []
+    if is_plugin("method", method):
+        require_plugin("method", method)
+        found.append(Plugin("method", method, _found("method", method).sha256))
+    if policy:
+        # POLICIES has it from now on.
+        known = policy_named(policy)
+        if isinstance(known, CheckedPolicy):
+            found.append(Plugin("policy", policy, _found("policy", policy).sha256))
+        else:
+            digest = _digest_of(known)
+            found += [] if digest is None else [Plugin("policy", policy, digest)]
+    return tuple(found)
+
+
+def require_plugins_here(plugins: Sequence[Plugin]) -> None:
+    """Load on a worker what a command has loaded. Raises PluginError, PluginFailed."""
+    for one in plugins:
+        kind: Kind = "policy" if one.kind == "policy" else "method"
+        try:
+            here = plugins_of(**{kind: one.name})
+        except PluginMissing as error:
+            raise PluginMissing(f"a worker lacks what the command has: {error}") from None
+        if one not in here:
+            raise PluginChanged(
+                f"the {kind} {shown(one.name)} of this worker has other source than that of the command: "
+                "install the same and start the worker again"
+            )
+
+
+@contextmanager
+def blamed(plugins: Sequence[Plugin]) -> Iterator[None]:
+    """Turn an error that comes out of a plug-in's own code into PluginFailed, which names the plug-in."""
+    try:
+        yield
+    except (PluginFailed, WrongInput):
+        raise
+    except Exception as error:
+        for one in plugins:
+            folder = _folder_of(one)
+            frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_in(frame.filename, folder)]
+            if frames:
+                raise _failure(one.kind, one.name, frames[-1], error) from error
+        raise
+
+
+def _failure(kind: str, name: str, frame: traceback.FrameSummary, error: Exception) -> PluginFailed:
+    place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
+    return PluginFailed(
+        f"the {kind} {name} raised {type(error).__name__} ({place}): {error}. This is an error of the plug-in, "
+        "not of Blast: correct it there"
+    )
+
+
+def _folder_of(plugin: Plugin) -> Path | None:
+    """The file of a plug-in of one file, the folder of a package."""
+    if ":" not in plugin.name and not _declared("policy" if plugin.kind == "policy" else "method", plugin.name):
+        module = type(POLICIES[plugin.name]).__module__ if plugin.name in POLICIES else ""
+    else:
+        module = _place("policy" if plugin.kind == "policy" else "method", plugin.name)[0]
+    file = getattr(sys.modules.get(module.partition(".")[0]), "__file__", None)
+    if file is None:
+        file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return None
+    return Path(file).parent if Path(file).name == "__init__.py" else Path(file)
+
+
+def _is_in(file: str, folder: Path | None) -> bool:
+    return folder is not None and (Path(file) == folder or folder in Path(file).parents)
+
+
+def _digest_of(policy: Policy) -> str | None:
+    try:
+        return object_digest(policy)
+    except NoSource:
+        return ""
+
+
+# ------------------------------------------------------------------------------------------------------- finding
+
+
+def _checked_method(name: str) -> MethodFunction | type[MethodClass]:
+    attribute: Any = _found("method", name).attribute
+    fits = callable(getattr(attribute, "send", None)) if isinstance(attribute, type) else callable(attribute)
+    if not fits:
+        raise PluginWrongType(
+            f"{shown(name)} is no method: it must be a function (world, multicast) that returns phases, or a class "
+            "with send(multicast, done), as blast_sim/plugins/interface.py describes them"
+        )
+    found: MethodFunction | type[MethodClass] = attribute
+    return found
+
+
+@cache
+def _found(kind: Kind, name: str) -> _Found:
+    """The plug-in of this name, and its source as it is now, when it is imported."""
+    module_name, path = _place(kind, name)
+    module = _imported(kind, name, module_name)
+    attribute: object = module
+    for step in path.split("."):
+        if not hasattr(attribute, step):
+            raise PluginAttributeMissing(f"the module {module_name} of the {kind} {shown(name)} has no {shown(path)}")
+        attribute = getattr(attribute, step)
+    stated = getattr(attribute, "interface", getattr(module, "interface", None))
+    if stated != INTERFACE_VERSION:
+        states = "states no interface" if stated is None else f"is written for the interface {shown(stated)}"
+        raise PluginWrongVersion(
+            f"the {kind} {shown(name)} {states}, and this version of Blast has {INTERFACE_VERSION}: write "
+            f"`interface = {INTERFACE_VERSION}` in it when it does what blast_sim/plugins/interface.py says"
+        )
+    return _Found(attribute, module_name, source_digest(module_name))
+
+
+def _place(kind: Kind, name: str) -> tuple[str, str]:
+    """The module and the attribute that a name stands for."""
+    declared = _declared(kind, name)
+    if declared:
+        return declared[0].module, declared[0].attr
+    module, colon, path = name.partition(":")
+    if not colon or not module or not path:
+        raise PluginMissing(
+            f"there is no {kind} {shown(name)}: name one of the package, module:attribute, or an entry point of the "
+            f"group {GROUPS[kind]} of an installed package"
+        )
+    return module, path
+
+
+def _declared(kind: Kind, name: str) -> tuple[EntryPoint, ...]:
+    return () if not name or ":" in name else tuple(entry_points(group=GROUPS[kind], name=name))
+
+
+def _imported(kind: Kind, name: str, module: str) -> object:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        # Last, so that no file there takes the place of a library.
+        sys.path.append(here)
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise PluginMissing(
+                f"the module {module} of the {kind} {shown(name)} is not installed here: install it, or name its "
+                "folder in PYTHONPATH"
+            ) from None
+        raise PluginMissing(f"the {kind} {shown(name)} needs the module {error.name}, which is not here") from None
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise _failure(kind, name, frame, error) from error

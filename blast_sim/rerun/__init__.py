@@ -1,0 +1,1 @@
+"""Simulated results computed again from their provenance, and compared."""

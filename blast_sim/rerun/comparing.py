@@ -1,0 +1,83 @@
+"""What a result holds, compared with what is computed now: to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Verdict = Literal["identical", "different", "not repeatable"]
+MEASURED = "computation was measured"
+ABSENT = "absent"
+"""Stands for a value that one side does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a result, computed again.
+
+    Attributes
+    ----------
+    name : str
+        What tells it from the others.
+    now : object
+        What it is now.
+    why_not : str
+        Why it is not computed again; empty where it is.
+    """
+
+    name: str
+    now: Any = None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What came of a part: the first field that differs with both of its values, or why there is nothing to compare."""
+
+    name: str
+    verdict: Verdict
+    field: str = ""
+    in_file: Any = None
+    now: Any = None
+    why_not: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.verdict == "identical":
+            return f"{self.name}: identical"
+        if self.verdict == "not repeatable":
+            return f"{self.name}: not repeatable: {self.why_not}"
+        return f"{self.name}: different: {self.field} is {self.in_file!r} in the file and {self.now!r} now"
+
+
+def compared(recorded: list[Any], parts: list[Part]) -> list[Compared]:
+    """Compare the parts of a file with those of now, in order."""
+    if len(recorded) != len(parts):
+        return [Compared("the results", "different", "number of results", len(recorded), len(parts))]
+    return [_one(part, value) for value, part in zip(recorded, parts, strict=True)]
+
+
+def _one(part: Part, recorded: object) -> Compared:
+    if part.why_not:
+        return Compared(part.name, "not repeatable", why_not=part.why_not)
+    found = next(_differences(recorded, part.now, ""), None)
+    return Compared(part.name, "identical") if found is None else Compared(part.name, "different", *found)
+
+
+def _differences(recorded: Any, now: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
+    """Every field that differs with both of its values, the first one first."""
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*recorded, *now]):
+            yield from _differences(recorded.get(key, ABSENT), now.get(key, ABSENT), f"{place}.{key}".lstrip("."))
+    elif isinstance(recorded, list) and isinstance(now, list):
+        if len(recorded) != len(now):
+            yield f"number of {place}", len(recorded), len(now)
+        for number, both in enumerate(zip(recorded, now, strict=False)):
+            yield from _differences(*both, f"{place}.{number}")
+    elif type(recorded) is not type(now) or repr(recorded) != repr(now):
+        # By their texts: no number equals NaN, and 0.0 equals -0.0.
+        yield place, recorded, now

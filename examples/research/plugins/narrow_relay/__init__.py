@@ -1,0 +1,1 @@
+"""A policy and two methods for the simulators of Blast: a template for your own."""

@@ -1,0 +1,85 @@
+"""Modules of policies and methods of one's own, written by a test: unique by name, so that none is imported twice."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+_NUMBERS = itertools.count()
+
+POLICY = """\
+from algorithms.scheduling.policy import Dedicated
+
+interface = 1
+
+
+class Mine(Dedicated):
+    def key(self, job, now, state):
+        return {key}
+"""
+
+METHOD = """\
+from blast_sim.flow.phases import Phase
+
+interface = 1
+
+
+def mine(world, multicast):
+    sources = [multicast.sender] * len(multicast.receivers)
+    return [Phase(world.network.unicast(sources, multicast.receivers), multicast.bits * {factor})]
+"""
+
+WIDEST, NARROWEST = "-float(job.group.racks)", "float(job.group.racks)"
+
+# Groups that exclude each other: the policy decides which wait.
+CONTENDED = """\
+title = "Contended"
+
+[network]
+racks = 12
+servers_per_rack = 2
+uplink_gbps = { thin = 4.0 }
+
+[light]
+splitters = 2
+ways = 4
+
+[multicasts]
+groups = 9
+racks_per_group = [2, 6]
+disjoint = false
+megabytes = 300.0
+
+[[run]]
+methods = ["blast"]
+networks = ["thin"]
+backgrounds = ["none"]
+policies = ["paper"]
+"""
+
+
+def new_name(stem: str = "plugged") -> str:
+    """A module's name that no other test has."""
+    return f"{stem}_{next(_NUMBERS)}"
+
+
+def write_module(folder: Path, text: str, name: str | None = None) -> str:
+    """The name of a new module in this folder."""
+    name = name or new_name()
+    (folder / f"{name}.py").write_text(text)
+    importlib.invalidate_caches()
+    return name
+
+
+def imported(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> ModuleType:
+    """The module as it is in its file now, whatever was imported before."""
+    monkeypatch.syspath_prepend(str(folder))
+    sys.modules.pop(name, None)
+    # A file of the same size and second would be taken from its compiled copy.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return importlib.import_module(name)
