@@ -26,6 +26,7 @@ from control_plane_rig import host
 from blast_api.ttypes import MulticastRequest
 from blast_client import Client
 from blast_client.aio import AsyncClient
+from blast_sim.base.percentiles import percentile
 
 SMALLEST_GROUP, LARGEST_GROUP = 3, 5
 BYTES = 10**8
@@ -71,8 +72,7 @@ def figures(seconds: Sequence[float]) -> dict[str, Any]:
     if len(seconds) < 2:
         return {"n": len(seconds)}
     ordered = sorted(seconds)
-    p99 = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
-    named = {"p50": statistics.median(ordered), "p99": p99, "max": ordered[-1]}
+    named = {"p50": statistics.median(ordered), "p99": percentile(ordered, 99), "max": ordered[-1]}
     return {"n": len(ordered), **{name: round(value * 1000, 3) for name, value in named.items()}}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from blast_sim.base.percentiles import percentile
 from soak_bed.scenario import ATTACKS, BASELINE, PLAN, SETTINGS, SOAK, Roster, Slice
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def figures(calls: Sequence[Call]) -> Figures:
     times = sorted(call.seconds for call in calls if not call.fault)
     if not times:
         return Figures(len(calls), 0)
-    p99 = times[-(-len(times) * 99 // 100) - 1]
+    p99 = percentile(times, 99)
     return Figures(len(calls), len(times), statistics.median(times), p99)
 
 

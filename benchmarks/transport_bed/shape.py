@@ -16,9 +16,11 @@ _BURST = 128 << 10
 
 @dataclass(frozen=True)
 class Shape:
-    """Links of `rate_mbps`, or as fast as the machine (None)."""
+    """Links of `rate_mbps`, or as fast as the machine (None); `burst` bytes pass at once, and `latency_ms` queue."""
 
     rate_mbps: float | None
+    burst: int = _BURST
+    latency_ms: int = 20
 
     @property
     def name(self) -> str:
@@ -43,9 +45,8 @@ class Shape:
         """Return `tc -batch` lines for the transmitter of an interface."""
         if self.rate_mbps is None:
             return []
-        return [
-            f"qdisc replace dev {interface} root tbf rate {self.rate_mbps * 1000:.0f}kbit burst {_BURST}b latency 20ms"
-        ]
+        bucket = f"rate {self.rate_mbps * 1000:.0f}kbit burst {self.burst}b latency {self.latency_ms}ms"
+        return [f"qdisc replace dev {interface} root tbf {bucket}"]
 
 
 UNSHAPED = Shape(None)

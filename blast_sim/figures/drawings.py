@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
@@ -14,23 +15,39 @@ from blast_sim.base.report import Row
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dvp*"
 GREY = "#888888"
-_RIGHT = {"Blast"}
-"""Points of the paper whose left is taken by a line of ours."""
+PAPERS_MARKERS = "XPdh8"
+"""Of what a paper prints: black, and unlike any line of ours."""
+
+
+PARTS = ("the greedy alone", "the controller's policy")
+"""What the method of a row names that is not a whole decision."""
+
+
+def pale(colour: str, share: float) -> tuple[float, float, float]:
+    """Return a color mixed with white. Unlike a transparent one it hides the grid behind it."""
+    red, green, blue = to_rgb(colour)
+    return (1 - share * (1 - red), 1 - share * (1 - green), 1 - share * (1 - blue))
 
 
 def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
-    """Table I of the paper as a plot: time of a decision against racks; rows with `from` are the paper's points."""
+    """Table I of the paper as a plot: time of a decision against racks; rows with `from` are the paper's points.
+
+    Those compare with the controller's decisions. The greedy and the policy alone are parts of these, and are hollow.
+    """
     axes = figure.subplots()
     measured = [row for row in rows if "from" not in row]
     for number, method in enumerate(dict.fromkeys(row["method"] for row in measured)):
         own = sorted((row for row in measured if row["method"] == method), key=lambda row: row["racks"])
+        part = any(name in method for name in PARTS)
         axes.plot(
             [row["racks"] for row in own],
             [row["milliseconds"] for row in own],
             color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)],
             markersize=4,
-            label=method,
+            linestyle="--" if part else "-",
+            markerfacecolor="white" if part else None,
+            label=f"{method}*" if part else method,
         )
     for number, row in enumerate(row for row in rows if "from" in row):
         axes.plot(
@@ -38,21 +55,16 @@ def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
             row["milliseconds"],
             linestyle="",
             color="black",
-            marker="X",
-            markersize=8,
-            label="" if number else "printed in the paper, each on its own machine",
+            marker=PAPERS_MARKERS[number % len(PAPERS_MARKERS)],
+            markersize=7,
+            label=f"{row['method']}, printed in the paper",
         )
-        place = (row["racks"], row["milliseconds"])
-        side, aside = ("left", 9) if row["method"] in _RIGHT else ("right", -9)
-        words = f"{row['method']}, {row['racks']:,} racks"
-        axes.annotate(words, place, (aside, 0), textcoords="offset points", ha=side, va="center")
-    axes.margins(x=0.2)
     axes.set(xscale="log", yscale="log", xlabel="racks", ylabel="time of a decision, ms")
-    axes.set_title("Time of a decision against racks (Table I of the paper)", loc="left")
+    axes.set_title("Time of a decision against racks (Tables I and II of the paper); *: a part of it", loc="left")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(which="major", alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
 
 
 def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
@@ -68,9 +80,10 @@ def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
         axes.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(rows)), [_label(row) for row in rows])
-    panels[0].set_ylabel("instances: family, racks, requests, splitters where mixed; time for the optimiser")
-    panels[1].set_title("the same from 95 % on", fontsize=8)
-    panels[0].set_title("all of it", fontsize=8)
+    for axes in panels:
+        axes.tick_params(axis="y", labelsize="small")
+    panels[1].set_title("from 95 %", loc="left", fontsize="small")
+    panels[0].set_title("all", loc="left", fontsize="small")
     panels[0].invert_yaxis()
     figure.suptitle("Volume of one allocation, share of the optimum, proven to a millionth (*: of the best known)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

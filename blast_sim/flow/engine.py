@@ -122,6 +122,17 @@ class Simulation:
         """What is left of the flows of a transfer in all."""
         return float(self._left[self._ids[self._owner[self._ids] == transfer.number]].sum())
 
+    def rates_beside(self, paths: Paths) -> Numbers:
+        """The rates that flows on these paths would have now, all at once and beside those that flow."""
+        if self._background is not None:
+            self._change_round(self._background)
+        ids = self._shares.add(paths)
+        rates = self._shares.rates(ids)
+        self._shares.remove(ids)
+        self.solves += 1
+        self._stale = True
+        return rates
+
     def run(self, done: Callable[[], bool]) -> None:
         """Go on until `done()`. Raises Stalled when nothing is left that could happen."""
         self.clock.advance(self.clock.now)

@@ -1,9 +1,10 @@
-"""The optical part of a simulated network: splitters on one optical switch, delays, and all of it as a fabric."""
+"""The optical part of a simulated network: splitters on optical switches, delays, and all of it as a fabric."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
@@ -12,6 +13,9 @@ from blast_sim.flow.network import Network
 SWITCH = SwitchId("ocs")
 FIRST_OPTICAL_PORT = 1000
 """OpenFlow number of a ToR's first optical port; those of its servers are below."""
+
+SWITCH_SIZES = (320, 1100)
+"""Ports of optical switches that exist: the one of the paper (Blast, section II-B), and the largest with mirrors."""
 
 SWITCHING_SECONDS: Mapping[str, float] = {
     "section-vi": 0.025,
@@ -32,15 +36,20 @@ The paper's 25 ms stand for the same with the optical switch beside the rules.""
 
 @dataclass(frozen=True, slots=True)
 class Optics:
-    """So many splitters of so many `ways`; with `directional` a port may send to one group and receive from another."""
+    """So many splitters of so many `ways`; with `directional` a port may send to one group and receive from another.
+
+    Racks, in order, and splitters are shared evenly among `switches`; no light passes from one switch to another.
+    """
 
     splitters: int
     ways: int = 4
     directional: bool = False
+    switches: int = 1
 
-    def switch_ports(self, network: Network) -> int:
-        """How many ports the optical switch needs, as the paper counts: a port a ToR port, 1 + N a splitter."""
-        return network.racks * network.light_ports + self.splitters * (1 + self.ways)
+    def switch_ports(self, racks: int, light_ports: int) -> int:
+        """How many ports an optical switch needs, as the paper counts: a port a ToR port, 1 + N a splitter."""
+        splitters = -(-self.splitters // self.switches)
+        return -(-racks // self.switches) * light_ports + splitters * (1 + self.ways)
 
     def fabric(self, network: Network, servers: Iterable[int]) -> Fabric:
         """The network as the core knows it, with the servers that take part in multicasts as its hosts."""
@@ -49,21 +58,38 @@ class Optics:
         first = network.racks * network.light_ports + 1
         splitters = {
             f"s{n}": Splitter(
-                f"s{n}", SWITCH, first + n, tuple(range(first + n * self.ways, first + (n + 1) * self.ways))
+                f"s{n}",
+                switch_name(n * self.switches // self.splitters),
+                first + n,
+                tuple(range(first + n * self.ways, first + (n + 1) * self.ways)),
             )
             for n in range(self.splitters)
         }
-        return Fabric(racks, hosts, splitters, (SWITCH,), network.light_rate)
+        return Fabric(racks, hosts, splitters, tuple(map(switch_name, range(self.switches))), network.light_rate)
 
     def _rack(self, network: Network, rack: int) -> Rack:
+        switch = switch_name(rack * self.switches // network.racks)
         numbers = range(rack * network.light_ports + 1, (rack + 1) * network.light_ports + 1)
         ports = [
-            OpticalPort(rack_name(rack), FIRST_OPTICAL_PORT + place, SWITCH, number, number)
+            OpticalPort(rack_name(rack), FIRST_OPTICAL_PORT + place, switch, number, number)
             for place, number in enumerate(numbers)
         ]
         if self.directional:
             ports = [side for port in ports for side in port.sides()]
         return Rack(rack_name(rack), DatapathId(rack + 1), tuple(ports))
+
+
+def switches_for(racks: int) -> tuple[int, int]:
+    """Return how many optical switches so many racks and a third as many splitters need, and the ports of each."""
+    for switches, ports in chain(((1, size) for size in SWITCH_SIZES), ((n, SWITCH_SIZES[-1]) for n in count(2))):
+        if Optics(racks // 3, switches=switches).switch_ports(racks, 1) <= ports:
+            return switches, ports
+    raise AssertionError("there is no limit to the number of switches")
+
+
+def switch_name(number: int) -> SwitchId:
+    """What the core calls an optical switch."""
+    return SwitchId(f"ocs{number + 1}") if number else SWITCH
 
 
 def rack_name(rack: int) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from blast_sim.fair import Paths
 from blast_sim.fair.paths import Places
 from blast_sim.flow.engine import Simulation
+from blast_sim.flow.relays import Relays
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
     """Flows of so many `bits` that begin `delay` seconds after the end of all the phases `after` (their places).
 
-    A phase without flows is a pause. Senders that pace themselves keep to `rate_caps`, in bit/s.
+    A phase without flows is a pause. Senders that pace themselves keep to `rate_caps`, in bit/s. A flow over the hops
+    of `relays` is followed by its last block, which passes them at the rates that they have then.
     """
 
     paths: Paths = field(default_factory=Paths.none)
@@ -25,6 +28,7 @@ class Phase:
     delay: float = 0.0
     multiplicity: ArrayLike | None = None
     rate_caps: ArrayLike | None = None
+    relays: Relays | None = None
 
 
 def in_sequence(*phases: Phase) -> list[Phase]:
@@ -70,7 +74,16 @@ class Graph:
     def _ended(self, number: int, flows: Places) -> None:
         self._flowing[number] -= len(flows)
         if not self._flowing[number]:
+            self._await_last_block(number)
+
+    def _await_last_block(self, number: int) -> None:
+        relays, pace = self._phases[number].relays, self._phases[number].rate_caps
+        if relays is None:
             self._end(number)
+            return
+        rates = self._simulation.rates_beside(relays.hops)
+        lag = relays.lag(rates, float("inf") if pace is None else float(np.max(pace)))
+        self._simulation.clock.at(self._simulation.clock.now + lag, lambda: self._end(number))
 
     def _end(self, number: int) -> None:
         self._open -= 1

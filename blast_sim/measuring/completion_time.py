@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from algorithms.scheduling import DEFAULT, POLICIES
+from blast_sim.base.percentiles import percentile
 from blast_sim.measuring import machine
 from blast_sim.measuring.completion_model import SET_UP, Arrival, Fabric, Outcome, play, play_closed, workload
 from blast_sim.measuring.completion_model import SPLITTERS as SPLITTERS_OF
@@ -39,12 +40,6 @@ def progress(text: str) -> None:
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def quantile(values: Iterable[float], share: float) -> float:
-    """The value that `share` of them do not exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def cell(kind: str, load: float, policy: str, directional: bool, seeds: int) -> Row:
     """One workload under one policy."""
     outcomes: list[Outcome] = []
@@ -63,7 +58,7 @@ def cell(kind: str, load: float, policy: str, directional: bool, seeds: int) -> 
         "directional": directional,
         "seeds": seeds,
         "mean_s": statistics.mean(statistics.mean(of_seed) for of_seed in times),
-        "p99_s": statistics.mean(quantile(of_seed, 0.99) for of_seed in times),
+        "p99_s": statistics.mean(percentile(of_seed, 99) for of_seed in times),
         "longest_s": max(max(of_seed) for of_seed in times),
         "longest_wait_s": max(max(outcome.first_wait.values()) for outcome in outcomes),
         "mean_service_s": statistics.mean(service),
@@ -152,7 +147,7 @@ def decision_row(kind: str, waiting: int) -> Row:
             for name, measure in (
                 ("mean", statistics.mean),
                 ("p50", statistics.median),
-                ("p99", lambda values: quantile(values, 0.99)),
+                ("p99", lambda values: percentile(values, 99)),
                 ("max", max),
             )
         },

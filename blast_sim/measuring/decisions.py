@@ -19,6 +19,7 @@ import blast_sim.controller
 from blast_sim.base.report import Row
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
+from blast_sim.flow.optics import switches_for
 from blast_sim.measuring import machine
 from blast_sim.scenarios.loading import find, load
 
@@ -30,13 +31,16 @@ RECORD = Path(blast_sim.controller.__path__[0]) / "recorded_compute.toml"
 
 
 def decision_row(racks: int, requests: int) -> Row:
-    """The best of some decisions, in milliseconds."""
+    """The best of some decisions, in milliseconds, on optical switches that exist."""
+    switches, ports = switches_for(racks)
     settings: dict[str, object] = {
         "network.racks": racks,
         "network.servers_per_rack": 4,
         "multicasts.groups": requests,
+        "multicasts.pods": switches,
         "light.splitters": racks // 3,
-        "light.switch_ports": 10 * racks,
+        "light.switches": switches,
+        "light.switch_ports": ports,
     }
     cells = cells_of(load(find("fig4"), settings), (0,), Effort("measured"))
     cell = next(cell for cell in cells if cell.method == "blast" and cell.background == "none")

@@ -1,55 +1,86 @@
 """HDFS (Blast, section VI-A): the sender writes blocks with three replicas, then everybody reads the closest ones.
 
-Readings of what the paper leaves open: blocks are written one after another; of a block the two copies flow at the same
-time, from the sender to another server of its rack and on from there to a server in another rack of the group. When all
-are written every receiver reads all blocks at once, each from a replica in its own rack if there is one, with equally
-close ones by lot. A server that holds a replica does not read that block.
+The copies of a block flow at the same time, from the sender to another server of its rack and on from there to a server
+in another rack. When all blocks are written every receiver reads them, each from a replica in its own rack if there is
+one, with equally close ones by lot. A server that holds a replica does not read that block.
+
+`Reading` has what the paper leaves open. How much faster Blast is depends on it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from blast_sim.flow.phases import Phase, in_sequence
-from blast_sim.methods.method import Multicast, World
+from blast_sim.methods.method import Multicast, Order, World
 
 BLOCK = 64_000_000
 """Bytes; Hadoop's default, decimal like the paper's sizes."""
 
 Replicas = tuple[int, ...]
+Stored = tuple[Replicas, float]
+"""Where a block is, and its bits."""
 
 
-def hdfs(world: World, multicast: Multicast) -> list[Phase]:
-    """A phase for each block that is written, and one in which all are read."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the paper leaves open: whether blocks are written, and read, one after another or all at once, and whether
+    the third replica is in another rack of the group or of the whole cluster.
+
+    Where blocks are read one after another, no receiver begins with the next one before all have the last.
+    """
+
+    writes: Order = "sequential"
+    third_replica: Literal["group", "cluster"] = "group"
+    reads: Order = "parallel"
+
+
+DEFAULT_READING = Reading()
+
+
+def hdfs(world: World, multicast: Multicast, reading: Reading = DEFAULT_READING) -> list[Phase]:
+    """Phases in which blocks are written, and then those in which they are read."""
     blocks = [min(BLOCK, multicast.bytes - first) * 8.0 for first in range(0, multicast.bytes, BLOCK)]
-    replicas = [_replicas(world, multicast) for _ in blocks]
-    writes = [_write(world, where, bits) for where, bits in zip(replicas, blocks, strict=True)]
-    return in_sequence(*writes, _read(world, multicast.receivers, replicas, blocks))
+    replicas = [_replicas(world, multicast, reading.third_replica == "group") for _ in blocks]
+    stored = list(zip(replicas, blocks, strict=True))
+    writes = [_write(world, some) for some in _steps(stored, reading.writes)]
+    reads = [_read(world, multicast.receivers, some) for some in _steps(stored, reading.reads)]
+    return in_sequence(*writes, *reads)
 
 
-def _replicas(world: World, multicast: Multicast) -> Replicas:
+def _steps(stored: Sequence[Stored], order: Order) -> list[Sequence[Stored]]:
+    """The blocks of each step."""
+    return [stored] if order == "parallel" else [[one] for one in stored]
+
+
+def _replicas(world: World, multicast: Multicast, in_group: bool) -> Replicas:
     """The sender, a second server of its rack, and one in another rack of the group, or of all if it has no other."""
     network, sender = world.network, multicast.sender
     here = network.rack_of(sender)
     beside = [server for server in network.servers_of(here) if server != sender]
-    elsewhere = [server for server in multicast.receivers if network.rack_of(server) != here]
+    elsewhere = [server for server in multicast.receivers if in_group and network.rack_of(server) != here]
     elsewhere = elsewhere or [server for server in range(network.servers) if network.rack_of(server) != here]
     return (sender, *(world.dice.choice(choices) for choices in (beside, elsewhere) if choices))
 
 
-def _write(world: World, replicas: Replicas, bits: float) -> Phase:
-    return Phase(world.network.unicast(replicas[:-1], replicas[1:]), bits)
+def _write(world: World, stored: Sequence[Stored]) -> Phase:
+    copies = [(one, other, bits) for replicas, bits in stored for one, other in pairwise(replicas)]
+    sources, targets, bits_each = zip(*copies, strict=True) if copies else ((), (), ())
+    return Phase(world.network.unicast(sources, targets), np.array(bits_each))
 
 
-def _read(world: World, readers: Sequence[int], replicas: Sequence[Replicas], blocks: Sequence[float]) -> Phase:
+def _read(world: World, readers: Sequence[int], stored: Sequence[Stored]) -> Phase:
     """Equal blocks that one reads from another are one entry with a multiplicity: they get equal rates throughout."""
     flows = Counter(
         (_closest(world, reader, where), reader, bits)
         for reader in readers
-        for where, bits in zip(replicas, blocks, strict=True)
+        for where, bits in stored
         if reader not in where
     )
     sources, targets, bits_each = zip(*flows, strict=True) if flows else ((), (), ())

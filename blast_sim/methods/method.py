@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from blast_sim.flow.engine import Simulation
 from blast_sim.flow.network import Network
 from blast_sim.flow.phases import Graph, Phase
+
+Order = Literal["sequential", "parallel"]
+"""Whether the parts of something come one after another or all at once."""
 
 Done = Callable[[], None]
 """Called when every receiver has all data."""

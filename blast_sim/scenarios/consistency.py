@@ -9,6 +9,7 @@ from algorithms.balanced.network import InvalidNetwork
 from algorithms.splitter_tree import most_leaves
 from blast_controller.configuration.schema import Location, SchemaFault
 from blast_sim.fabric.replication import RACKS
+from blast_sim.flow.optics import Optics
 from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
 from blast_sim.scenarios.sites import hosts_of
 
@@ -86,9 +87,13 @@ def _workload(scenario: Scenario) -> Iterator[tuple[str, Location]]:
         least, most = multicasts.rack_range
         if not least <= most <= racks:
             yield f"a group cannot have {least} to {most} of {racks} racks.", ("multicasts", "racks_per_group")
-        if multicasts.disjoint and multicasts.groups * most > racks:
-            sentence = f"{multicasts.groups} disjoint groups of {most} racks need {multicasts.groups * most} racks"
-            yield f"{sentence}, and there are {racks}: fewer groups, or disjoint = false.", ("multicasts", "groups")
+        groups, room = -(-multicasts.groups // multicasts.pods), racks // multicasts.pods
+        here = "" if multicasts.pods == 1 else " in a pod"
+        if most > room:
+            yield f"a group of {most} racks has no room in a pod of {room}.", ("multicasts", "pods")
+        if multicasts.disjoint and groups * most > room:
+            sentence = f"{groups} disjoint groups of {most} racks need {groups * most} racks{here}"
+            yield f"{sentence}, and there are {room}: fewer groups, or disjoint = false.", ("multicasts", "groups")
         if most * scenario.network.servers_per_rack < 2:
             yield "a group of one server has no receivers.", ("multicasts", "racks_per_group")
     for place, job in enumerate(scenario.jobs):
@@ -139,11 +144,13 @@ def _background(scenario: Scenario) -> Iterator[tuple[str, Location]]:
 
 def _light(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     light, racks = scenario.light, scenario.network.racks
-    needed = racks * light.ports_per_rack + light.splitters * (1 + light.ways)
+    optics = Optics(light.splitters, light.ways, switches=light.switches)
+    needed = optics.switch_ports(racks, light.ports_per_rack)
     if light.switch_ports is not None and needed > light.switch_ports:
-        sentence = f"{racks} racks and {light.splitters} splitters 1:{light.ways} need {needed} ports"
+        share = "" if light.switches == 1 else f", shared among {light.switches} optical switches,"
+        sentence = f"{racks} racks and {light.splitters} splitters 1:{light.ways}{share} need {needed} ports"
         yield f"{sentence}, and the optical switch has {light.switch_ports}.", ("light", "switch_ports")
-    leaves = most_leaves({light.ways: light.splitters}, light.max_splitters_per_tree)
+    leaves = most_leaves({light.ways: light.splitters // light.switches}, light.max_splitters_per_tree)
     widest = max([scenario.multicasts.rack_range[1]] if scenario.multicasts else [job.racks for job in scenario.jobs])
     if widest - 1 > max(1, leaves):
         sentence = f"a group of {widest} racks needs a tree of {widest - 1} leaves"

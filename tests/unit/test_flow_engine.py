@@ -46,6 +46,18 @@ def test_a_flow_gets_what_another_leaves_from_the_moment_that_it_ends() -> None:
     assert simulation.solves == 2
 
 
+def test_rates_of_flows_that_might_begin_change_nothing() -> None:
+    simulation, ends = link(12.0)
+    simulation.start(flows(2), [12.0, 24.0], ends.of("both"))
+    found: list[list[float]] = []
+    for moment in (1.0, 2.5):
+        simulation.clock.at(moment, lambda: found.append(simulation.rates_beside(flows(2)).tolist()))
+    simulation.run(lambda: ends.count == 2)
+    # Beside two flows, and beside one from 2 s on.
+    assert found == [[3.0, 3.0], [4.0, 4.0]]
+    assert ends.at["both"] == [(2.0, [0]), (3.0, [1])]
+
+
 def test_multiplicity_counts_flows_that_are_alike_and_flows_that_end_at_one_moment_are_told_together() -> None:
     simulation, ends = link(12.0)
     simulation.start(flows(2), 10.0, ends.of("a"), multiplicity=[1, 4])

@@ -11,8 +11,10 @@ from matplotlib.figure import Figure
 
 from blast_sim.base.scenario_file import Source
 from blast_sim.experiments.cell import Effort, cells_of
+from blast_sim.experiments.run import run_cell
 from blast_sim.figures.blast import drawings, figure_cells, figures
 from blast_sim.figures.blast.figure_cells import break_even
+from blast_sim.flow.optics import switches_for
 from blast_sim.scenarios.loading import load
 from tests.support.sim_output import rows_of, run, texts
 from tests.unit.test_flow_scenarios import SMALL
@@ -21,7 +23,6 @@ from tests.unit.test_plan_figures import RESULTS
 FIG4 = [
     {
         "method": method, "network": network, "background": load, "seconds": seconds, "compute_seconds": 0.008,
-        "total": seconds + 0.008,
     }
     for method, network, seconds in [
         ("naive", "10:1", 28.56), ("naive", "non-blocking", 28.56), ("hdfs", "10:1", 8.0),
@@ -40,9 +41,9 @@ def small_cells(**settings: object):
 def lit_and_packet(delays: dict[float, float], per_megabyte: float) -> list[dict]:
     """Rows of Blast, delay + 1 ms a megabyte, and of a method that takes `per_megabyte` ms for each."""
     sizes = (0.1, 1.0, 10.0, 100.0)
-    packet = [{"method": "naive", "background": "none", "megabytes": m, "total": m * per_megabyte} for m in sizes]
+    packet = [{"method": "naive", "background": "none", "megabytes": m, "seconds": m * per_megabyte} for m in sizes]
     lit = [
-        {"method": "blast", "background": "none", "megabytes": m, "switching_ms": name, "total": delay + m}
+        {"method": "blast", "background": "none", "megabytes": m, "switching_ms": name, "seconds": delay + m}
         for name, delay in delays.items()
         for m in sizes
     ]
@@ -63,12 +64,46 @@ def test_light_that_always_pays_and_light_that_never_does() -> None:
 def test_pictures_sweep_what_their_names_say() -> None:
     assert {int(cell.background) for cell in figure_cells.against_load(False)} == {0, 1, 3, 8, 20, 40}
     assert {cell.labels["splitters"] for cell in figure_cells.against_splitters(False)} >= {8, 20, 40}
-    racks = {cell.labels["racks"]: cell for cell in figure_cells.against_racks(False) if cell.method == "blast"}
-    assert sorted(racks) == [120, 300, 1000, 3000, 10_000]
-    assert racks[10_000].scenario.multicasts.groups == 3000 and racks[10_000].effort.compute == "measured"
     sizes = figure_cells.against_size(False)
     assert {cell.labels["switching_ms"] for cell in sizes if cell.method == "blast"} >= {14.172, 25.0, 200.0}
-    assert len(figure_cells.figure_four(False)) == 21
+    assert len(figure_cells.figure_four(False)) == 25
+
+
+def test_every_method_is_simulated_up_to_the_largest_number_of_racks() -> None:
+    cells = figure_cells.against_racks(False)
+    for method in ("naive", "hdfs", "overlay", "blast"):
+        own = {cell.labels["racks"]: cell for cell in cells if cell.method == method}
+        assert sorted(own) == [120, 300, 1000, 3000, 10_000]
+        assert own[10_000].effort.compute == "recorded"
+        groups = own[10_000].scenario.multicasts.groups
+        assert groups == own[10_000].labels["groups"] == (300 if method in {"hdfs", "overlay"} else 3000)
+
+
+@pytest.mark.parametrize(
+    ("racks", "switches"),
+    [(120, (1, 320)), (300, (1, 1100)), (1000, (3, 1100)), (3000, (8, 1100)), (10_000, (25, 1100))],
+)
+def test_optical_switches_exist_and_are_large_enough(racks: int, switches: tuple[int, int]) -> None:
+    assert switches_for(racks) == switches
+    (cell,) = (c for c in figure_cells.against_racks(False) if c.method == "blast" and c.labels["racks"] == racks)
+    light = cell.scenario.light
+    assert (light.switches, light.switch_ports) == switches and cell.scenario.multicasts.pods == light.switches
+
+
+def test_every_group_has_light_on_several_switches() -> None:
+    """Two switches of three racks and a splitter each: groups of three racks, each on one of them."""
+    settings = {"light.switches": 2, "light.switch_ports": 8, "multicasts.pods": 2}
+    for seed in range(5):
+        (cell,) = (c for c in small_cells(**settings) if (c.method, c.background) == ("blast", "none"))
+        (row,) = run_cell(replace(cell, seed=seed))
+        assert row["fell_back"] == 0
+        assert row["seconds_without_computation"] == pytest.approx(0.049)
+
+
+def test_a_group_across_switches_has_no_light() -> None:
+    settings = {"light.switches": 2, "light.switch_ports": 8}
+    (cell,) = (c for c in small_cells(**settings) if (c.method, c.background) == ("blast", "none"))
+    assert sum(run_cell(replace(cell, seed=seed))[0]["fell_back"] for seed in range(5)) > 0
 
 
 def test_what_is_quick_has_fewer_cells_and_no_heavy_load() -> None:
@@ -80,14 +115,16 @@ def test_what_is_quick_has_fewer_cells_and_no_heavy_load() -> None:
 
 def test_figure_4_has_its_bars_and_what_the_paper_states() -> None:
     figure = Figure()
-    drawings.figure_four(figure, FIG4)
+    other = {"method": "hdfs", "network": "non-blocking", "background": "heavy", "seconds": 15.045, "reading": "x"}
+    drawings.figure_four(figure, [*FIG4, other])
     (axes,) = figure.axes
-    said = " ".join(text.get_text() for text in axes.texts)
-    assert "HDFS 102.0 (paper: 102)" in said and "overlay 37.0 (paper: 37)" in said
+    said = figure.legends[0].get_title().get_text()
+    assert "HDFS: 102.0 of the paper's 0.295 s (paper: 102; other readings 51 to 102), 113.5 of ours" in said
+    assert "overlay: 37.0 of the paper's 0.295 s (paper: 37), 41.2 of ours" in said
     heights = sorted(round(bar.get_height(), 3) for bar in axes.patches)
     assert heights.count(28.56) == 6 and heights.count(0.265) == 3
     stated = sorted(float(line.get_ydata()[0]) for line in axes.lines)
-    assert "Blast (to compute: + 8 ms)" in axes.get_legend_handles_labels()[1]
+    assert "Blast (of this to compute: 8 ms)" in axes.get_legend_handles_labels()[1]
     assert stated == [0.265, 0.295, 0.295]
 
 
@@ -95,9 +132,11 @@ def test_heavy_load_may_be_missing() -> None:
     figure = Figure()
     drawings.figure_four(figure, [row for row in FIG4 if row["background"] != "heavy"])
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == [
-        "no unicast traffic",
-        "light unicast traffic",
+        "none",
+        "light",
     ]
+    least, most = figure.axes[0].get_ylim()
+    assert 0.3 * 0.265 < least < 0.265 and 30.09 < most < 3.1 * 30.09, "the axis is scaled to what is drawn"
 
 
 @pytest.fixture
@@ -150,7 +189,9 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         "blast-splitters": lambda quick: labelled(
             [c for c in small_cells(**base) if c.method == "blast"], splitters=2, policy="paper"
         ),
-        "blast-racks": lambda quick: labelled(small_cells(**base), racks=6),
+        "blast-racks": lambda quick: labelled(
+            small_cells(**base), racks=6, groups=2, optical_switches=1, switch_ports=16
+        ),
         "blast-sizes": sized,
         "blast-jobs": lambda quick: [
             cell
@@ -187,7 +228,9 @@ def test_every_picture_is_drawn_with_its_table_and_cells_are_kept(
     marked = "stated in the paper"
     assert f"Blast, {marked}" in texts(out / "blast-figure-4.svg")
     assert f"Blast, {marked}" in texts(out / "blast-load.svg")
-    assert {f"computation, 1000 racks, {marked}", f"Blast under load, {marked}"} <= texts(out / "blast-racks.svg")
+    racks = texts(out / "blast-racks.svg")
+    assert not {f"computation, 1000 racks, {marked}", f"Blast under load, {marked}"} & racks, "the axis ends at 6 racks"
+    assert any("optical switches x ports: 1 x 16; a group's racks are on one switch" in words for words in racks)
     assert f"25 ms, 300 MB, {marked}" in texts(out / "blast-sizes.svg")
     assert f"{marked}, before Blast" in texts(out / "blast-jobs.svg")
     assert "over 99 %" in " ".join(texts(out / "blast-optimality.svg"))

@@ -1,6 +1,6 @@
 """Every method against a closed form: small cases whose completion time a few lines of arithmetic give.
 
-Sizes are in bits, rates in bit/s. `D` is the data, `C` a server's link.
+Sizes are in bits, rates in bit/s. `D` is the data, `C` a server's link, `B` what a server of a pipeline passes on.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from functools import partial
 import pytest
 
 from blast_sim.fabric.replication import measured
-from blast_sim.methods.hdfs import BLOCK, hdfs
+from blast_sim.methods.hdfs import BLOCK, Reading, hdfs
 from blast_sim.methods.ip_multicast import ip_multicast
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
-from blast_sim.methods.pipeline import CHUNK, pipeline
+from blast_sim.methods.pipeline import BLOCK as PIPELINE_BLOCK
+from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.rack_fabric import rack_fabric
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
 C = 10 * GIGABIT
 D = 2.4 * GIGABIT
+B = 8 * PIPELINE_BLOCK
 
 
 def completion(network, phases, each_way=0, racks=(0, 1, 2), size=300_000_000):
@@ -46,10 +48,16 @@ def in_rounds(size: float, rate_of_round) -> float:
         # Within one rack, or with one server in each, there is one stage.
         (overlay, small_network(6, 4), (2,), D / C),
         (overlay, small_network(6, 1, 400.0), (0, 1, 2), D / C),
+        # Thin uplinks hold up the swarm between racks; those within are done meanwhile.
+        (partial(overlay, stages="parallel"), small_network(6, 4, 2.0), (0, 1, 2), D / (2 * GIGABIT)),
+        # Every block is read by one server of the other rack, one block after another.
+        (partial(hdfs, reading=Reading(reads="sequential")), small_network(2, 2, 400.0), (0, 1), 2 * D / C),
+        # The sender's link carries every block once, whenever they begin.
+        (partial(hdfs, reading=Reading(writes="parallel")), small_network(2, 1, 400.0), (0, 1), D / C),
         # The other server is the third replica of every block, and has nothing to read.
         (hdfs, small_network(2, 1, 400.0), (0, 1), D / C),
-        # The rate is that of the thinnest link.
-        (pipeline, small_network(6, 4, 2.0), (0, 1, 2), (D + 10 * 8 * CHUNK) / (2 * GIGABIT)),
+        # The rate is that of the thinnest link: two uplinks, of which one counts in full, and nine links in racks.
+        (pipeline, small_network(6, 4, 2.0), (0, 1, 2), (D + B) / (2 * GIGABIT) + 9 * B / C),
         (pipeline, small_network(6, 1, 400.0), (0, 1), D / C),
         (partial(ip_multicast, set_up=0.5), small_network(6, 4, 0.1), (0, 1, 2), 0.5 + D / C),
         # Within a rack no tree is used.
@@ -118,6 +126,17 @@ def test_hdfs_writes_blocks_one_after_another_and_then_reads_them_all() -> None:
     assert taken == pytest.approx((D + max(held.values())) / C)
 
 
+@pytest.mark.parametrize(("place", "racks"), [("group", {1}), ("cluster", {1, 2, 3})])
+def test_the_third_replica_is_in_another_rack_of_the_group_or_of_the_cluster(place, racks) -> None:
+    network = small_network(4, 3)
+    found = set()
+    for seed in range(20):
+        phases = hdfs(world(network, seed=seed), group(network, (0, 1)), Reading(third_replica=place))
+        # Each write goes to the second replica and on to the third.
+        found |= {network.rack_of(int(write.paths.links[-1]) - network.servers) for write in phases[:-1]}
+    assert found == racks
+
+
 def test_hdfs_reads_from_its_own_rack_first() -> None:
     """With an uplink of nearly nothing only the writes cross it: the reads of both racks stay inside."""
     taken = completion(small_network(2, 3, 0.01), hdfs, racks=(0, 1))
@@ -125,8 +144,8 @@ def test_hdfs_reads_from_its_own_rack_first() -> None:
     assert D / 1e7 <= taken <= D / 1e7 + 2 * D / C + 1e-6
 
 
-def test_a_pipeline_is_one_copy_and_a_chunk_for_every_hop() -> None:
-    assert completion(small_network(6, 4, 400.0), pipeline) == pytest.approx((D + 10 * 8 * CHUNK) / C)
+def test_a_pipeline_takes_one_copy_and_a_block_for_every_other_hop() -> None:
+    assert completion(small_network(6, 4, 400.0), pipeline) == pytest.approx((D + 10 * B) / C)
 
 
 def test_ip_multicasts_share_the_links_of_their_network() -> None:

@@ -14,12 +14,13 @@ from blast_sim.fair import Paths
 from blast_sim.flow.sites import DeadPath, Sites
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
-from blast_sim.methods.pipeline import CHUNK, pipeline
+from blast_sim.methods.pipeline import BLOCK, pipeline
 from blast_sim.methods.trees import MOST_PLANNED, planned, trees, worthwhile
 from tests.support.balanced import check, figure_2, make
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
-BLOCK = 8.0 * CHUNK
+UNIT = 8.0 * BLOCK
+"""Bits of a block."""
 
 
 def scaled(network: Network, factor: float) -> Network:
@@ -42,13 +43,14 @@ def test_figure_2_reaches_nine() -> None:
 def test_trees_fill_with_a_block_for_each_edge_but_the_first() -> None:
     """A chain is the only tree: root, 1, 2, 3."""
     network = Sites.of(make([[0, 1e9, 0, 0], [0, 0, 1e9, 0], [0, 0, 0, 1e9], [0, 0, 0, 0]]))
-    assert seconds(network, trees, 100_000_000) == pytest.approx((8e8 + 2 * BLOCK) / 1e9)
+    assert seconds(network, trees, 100_000_000) == pytest.approx((8e8 + 2 * UNIT) / 1e9)
 
 
 def test_a_tree_whose_blocks_take_too_long_is_left_out() -> None:
-    """9 and 1 Gbit/s, the last waits for 4 blocks over the second: with much data it pays, with little it does not."""
-    assert worthwhile(90e9, [9e9, 1e9], [0, 4]) == [pytest.approx(81e9), pytest.approx(9e9 + 4 * BLOCK)]
-    assert worthwhile(90e6, [9e9, 1e9], [0, 4]) == [90e6]
+    """9 and 1 Gbit/s, the second over five edges: with much data it pays, with little it does not."""
+    slowness = [1 / 9e9, 5 / 1e9]
+    assert worthwhile(90e9, [9e9, 1e9], slowness) == [pytest.approx(81e9), pytest.approx(9e9)]
+    assert worthwhile(90e6, [9e9, 1e9], slowness) == [90e6]
 
 
 def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:

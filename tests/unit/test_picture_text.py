@@ -19,10 +19,12 @@ from blast_sim.base.report import Row
 from blast_sim.fabric.paper.drawings import drawing
 from blast_sim.fabric.paper.evaluation import PANELS
 from blast_sim.figures import drawings
-from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
-from blast_sim.figures.balanced.figures import OF_CLUSTERS, OF_SITES, PAPER, joined, planned
+from blast_sim.figures.balanced.drawings import for_each_root, gains, shares, with_clusters
+from blast_sim.figures.balanced.figures import OF_CLUSTERS, OF_SITES, PAPER, joined, other_orders, planned
+from blast_sim.figures.balanced.random_networks import claim_shares, network_rows
 from blast_sim.figures.blast import optimality_drawings, size_drawings
 from blast_sim.figures.blast.figures import PICTURES
+from blast_sim.figures.canvas import SCREEN, Style
 from blast_sim.figures.pipeline.drawings import of_rates, of_shares
 from blast_sim.figures.pipeline.failure_drawing import of_failures
 from blast_sim.figures.pipeline.figures import SITES, summary
@@ -55,6 +57,8 @@ PIPELINE: dict[str, tuple[str, Drawing]] = {
     "small": ("small", of_start),
 }
 
+
+STYLES = (SCREEN, Style(width=7.0, font_size=8.0, title=False), Style(width=3.4, font_size=8.0, title=False))
 
 _SLACK = 1.0
 """Pixels by which the boxes of two texts may touch: letters do not fill their boxes."""
@@ -116,8 +120,12 @@ def _value(text: str) -> object:
 
 
 def wrong(rows: Sequence[Row], draw: Drawing) -> list[str]:
-    with drawn(rows, draw) as figure:
-        return faults(figure)
+    """Return the faults of the picture on a screen, in one column of a paper and over two."""
+    found = []
+    for style in STYLES:
+        with drawn(rows, draw, style) as figure:
+            found += [f"{style.width}: {fault}" for fault in faults(figure)]
+    return found
 
 
 @pytest.mark.parametrize("name", FROM_FILES)
@@ -143,8 +151,11 @@ def test_words_of_the_failures_do_not_touch() -> None:
 def test_words_of_the_balanced_pictures_do_not_touch() -> None:
     tables = planned()
     sites = joined(tables[OF_SITES], [], OF_SITES)
-    assert wrong(sites, for_each_root) == []
+    assert wrong([*sites, *other_orders(2)], for_each_root) == []
     assert wrong([*joined(tables[OF_CLUSTERS], [], OF_CLUSTERS), *PAPER], with_clusters) == []
+    random = network_rows(0)
+    assert wrong(random, gains) == []
+    assert wrong(claim_shares(random), shares) == []
 
 
 def test_what_is_wrong_is_found() -> None:
@@ -155,5 +166,4 @@ def test_what_is_wrong_is_found() -> None:
         axes.text(5.0, 0.5, "far", in_layout=False)
         axes.text(0.1, 0.5, "unseen", visible=False)
 
-    said = wrong([], draw)
-    assert said == ["'far' is outside", "'one' is on 'two'"]
+    assert wrong([], draw)[:2] == ["None: 'far' is outside", "None: 'one' is on 'two'"]

@@ -15,6 +15,7 @@ from blast_sim.figures.pipeline.drawings import TOOLS, of_shares
 from blast_sim.figures.pipeline.figures import BENCHMARKS, draw, summary
 from blast_sim.figures.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
 from blast_sim.figures.pipeline.start_drawing import of_start
+from blast_sim.figures.saving import Gallery
 from tests.support.sim_output import rows_of, run, texts
 
 
@@ -47,7 +48,7 @@ FAILURES = [
 
 
 def test_every_picture_has_its_figures(tmp_path):
-    written = draw({"rows": ROWS, "failures": FAILURES}, tmp_path, "svg")
+    written = draw({"rows": ROWS, "failures": FAILURES}, Gallery(tmp_path))
     names = ("scale", "fast", "random", "disk", "sites", "small", "failures")
     assert [path.name for path in written] == [f"pipeline-{name}.{kind}" for name in names for kind in ("svg", "csv")]
     for name in names[:-1]:
@@ -67,7 +68,7 @@ def test_a_tool_that_is_missing_or_failed_is_told_in_the_picture(tmp_path):
         row("sites", "naive", 2, late=1, **NOTHING),
         row("sites", "naive", 3, left_out="not done in 100 s with 2 receivers already", **NOTHING),
     ]
-    draw({"rows": rows, "failures": FAILURES}, tmp_path, "svg")
+    draw({"rows": rows, "failures": FAILURES}, Gallery(tmp_path))
     said = texts(tmp_path / "pipeline-sites.svg")
     assert "Udpcast is left out: no multicast is routed." in said
     assert any(text.startswith("All hosts start on the processors of one machine") for text in said)
@@ -75,7 +76,7 @@ def test_a_tool_that_is_missing_or_failed_is_told_in_the_picture(tmp_path):
     assert "Other work had up to 60 % of the machine's processors while this was measured." in said
     assert "Naive: slower than this, not done in 100 s" in said
     assert not any("already" in text for text in said)
-    draw({"rows": [{**one, "scenario": "small"} for one in rows], "failures": FAILURES}, tmp_path, "svg")
+    draw({"rows": [{**one, "scenario": "small"} for one in rows], "failures": FAILURES}, Gallery(tmp_path))
     assert "Naive: not done in 100 s" in texts(tmp_path / "pipeline-small.svg")
 
 

@@ -14,7 +14,16 @@ from blast_sim import measuring
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.figures.drawings import completion_times, decision_times
 from blast_sim.figures.measurements import BENCHMARKS, MeasurementFailed, _program, kept_in, measure, read
-from blast_sim.figures.saving import draw, save
+from blast_sim.figures.saving import Gallery, draw, papers, save
+from blast_sim.measuring.allocation_speed import (
+    CONTROLLERS_DECISION,
+    GREEDY_ALONE,
+    MIXED,
+    MULTICASTS,
+    ONE_REQUEST,
+    PAPERS_TABLE_I,
+    table_one,
+)
 from tests.support.sim_output import rows_of, run, texts
 
 SPEED = {
@@ -81,19 +90,19 @@ def blast(capsys):
 
 def test_pictures_hold_every_method_and_tables_every_row(tmp_path):
     tables = {name: rows for result in RESULTS.values() for name, rows in result.items()}
-    written = draw(tables, tmp_path, "svg")
+    written = draw(tables, Gallery(tmp_path))
     assert sorted(path.name for path in written) == sorted(
         f"{name}.{kind}"
         for name in ("allocation-time", "allocation-quality", "completion-time", "completion-policies")
         for kind in ("svg", "csv")
     )
-    printed = {"Blast, 1,000 racks", "OSA, 80 racks"}
+    printed = {"Blast, printed in the paper", "OSA, printed in the paper"}
     assert texts(tmp_path / "allocation-time.svg") >= {"one shot", "all pairs", "10,000", *printed}
     assert texts(tmp_path / "allocation-quality.svg") >= {"95%", "100%", "P-contig 200, 50 ms", "P-random-b4, 200 ms *"}
     assert texts(tmp_path / "completion-time.svg") >= {"paper, one count of ports", "srpt-lease, a port each way"}
     assert texts(tmp_path / "completion-policies.svg") >= {"smith", "Every policy, a port each way"}
     first = (tmp_path / "completion-time.svg").read_bytes()
-    save(tmp_path, "completion-time", "svg", COMPLETION["completion"], completion_times)
+    save(Gallery(tmp_path), "completion-time", COMPLETION["completion"], completion_times)
     assert (tmp_path / "completion-time.svg").read_bytes() == first, "the same figures make the same picture"
     rows = rows_of(tmp_path / "allocation-time.csv")
     assert len(rows) == 8
@@ -107,7 +116,33 @@ def test_points_lie_where_the_figures_say():
     decision_times(figure, [*SPEED["table_one"], {**SPEED["papers_table_one"][0], "from": "paper"}])
     lines = {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
     assert lines["all pairs"] == [[100, 5], [1000, 50], [10_000, 500]]
-    assert lines["printed in the paper, each on its own machine"] == [[1000, 166]]
+    assert lines["Blast, printed in the paper"] == [[1000, 166]]
+
+
+def test_the_greedy_alone_is_not_drawn_as_a_decision():
+    """What the paper's Tables I and II state compares with whole decisions."""
+    figure = Figure()
+    whole, part = "multicasts, the controller's decision", "multicasts, the greedy alone"
+    decision_times(figure, [{"method": method, "racks": 100, "milliseconds": 1.0} for method in (whole, part)])
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    assert lines[whole].get_linestyle() == "-" and lines[whole].get_markerfacecolor() != "white"
+    hollow = lines[f"{part}*"]
+    assert hollow.get_linestyle() == "--" and hollow.get_markerfacecolor() == "white"
+
+
+@pytest.mark.parametrize("what", [MULTICASTS, MIXED])
+def test_whatever_the_greedy_decides_alone_the_controller_decides_too(what):
+    rows = list(table_one((6,), 1, 4))
+    methods = [row["method"] for row in rows]
+    for which in (what, ONE_REQUEST):
+        assert methods.count(f"{which}, {GREEDY_ALONE}") == methods.count(f"{which}, {CONTROLLERS_DECISION}") == 1
+    (one,) = (row for row in rows if row["method"] == f"{ONE_REQUEST}, {CONTROLLERS_DECISION}")
+    assert (one["racks"], one["edges"], one["multicasts_served"]) == (4, 1, 1)
+
+
+def test_the_papers_rows_name_their_table():
+    tables = {row["method"]: row["from"] for row in papers(PAPERS_TABLE_I)}
+    assert tables["Blast"].endswith("Table I") and tables["Blast, one request"].endswith("Table II")
 
 
 def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, monkeypatch):

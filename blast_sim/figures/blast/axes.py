@@ -56,10 +56,19 @@ def _labelled(ratio: float) -> tuple[float, ...]:
     return (1.0, 2.0, 5.0) if ratio < 1000 else (1.0,)
 
 
-def legend(figure: Figure, columns: int) -> None:
-    """Below the picture, of all its panels."""
+def legend(figure: Figure, columns: int, notes: str = "") -> None:
+    """Draw one legend of all panels below the picture, under `notes`."""
     panels = [axes.get_legend_handles_labels() for axes in figure.axes]
     found = {label: handle for panel in panels for handle, label in zip(*panel, strict=True)}
     if found:
         handles, labels = list(found.values()), list(found)
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            fontsize="small",
+            title=notes or None,
+            title_fontsize="small",
+        )

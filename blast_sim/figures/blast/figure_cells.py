@@ -10,26 +10,47 @@ from itertools import pairwise
 
 from blast_sim.base.report import Row
 from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.flow.optics import switches_for
 from blast_sim.scenarios.loading import find, load
 
-RECORDED, MEASURED = Effort("recorded"), Effort("measured")
+RECORDED = Effort("recorded")
 LOADS, QUICK_LOADS = (0, 1, 3, 8, 20, 40), (0, 3, 40)
 SPLITTERS, QUICK_SPLITTERS = (8, 12, 16, 20, 25, 30, 40), (12, 20)
 RACKS, QUICK_RACKS = (120, 300, 1000, 3000, 10_000), (120, 300)
 SWITCHING_MS, QUICK_SWITCHING_MS = (1.0, 5.0, 14.172, 25.0, 60.0, 200.0), (14.172, 200.0)
 MEGABYTES, QUICK_MEGABYTES = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000), (0.1, 1, 10, 100, 1000)
-MOST_OVERLAY_RACKS = 1000
-"""Beyond these the overlay's flows within racks do not fit into the memory of a small machine."""
+SAMPLED, MAX_GROUPS = ("hdfs", "overlay"), 300
+"""Methods whose flows within racks do not fit into the memory of a small machine where there are more groups. No two
+groups share a rack, so those that send nothing change the times of the others only by what the background does."""
+OTHER_READINGS = (
+    ("hdfs", "hdfs.writes", "parallel"),
+    ("hdfs", "hdfs.third_replica", "cluster"),
+    ("hdfs", "hdfs.reads", "sequential"),
+    ("overlay", "overlay.stages", "parallel"),
+)
+"""What the paper leaves open, each on its own: method, key of the scenario, and its other value."""
 
 LIGHT_LOAD = 3
 PACKET_RUN = {"methods": ["naive", "hdfs", "overlay"], "networks": ["10:1", "non-blocking"]}
+NON_BLOCKING = "non-blocking"
+BLAST = ("blast", "10:1")
 BLAST_RUN = {"methods": ["blast"], "networks": ["10:1"], "policies": ["paper"]}
 
 
 def figure_four(quick: bool) -> list[Cell]:
-    """All cells; without heavy load where it has to be quick."""
-    cells = cells_of(load(find("fig4")), (0,), RECORDED)
-    return [cell for cell in cells if not quick or cell.background != "heavy"]
+    """All cells, and those of other readings; without heavy load where it has to be quick."""
+    cells = list(cells_of(load(find("fig4")), (0,), RECORDED))
+    return [cell for cell in cells if cell.background != "heavy"] if quick else cells + other_readings()
+
+
+def other_readings() -> list[Cell]:
+    """The cells of the two ratios that the paper states, under each other reading of its text; the label `reading`."""
+    cells: list[Cell] = []
+    for method, key, value in OTHER_READINGS:
+        run = {"methods": [method], "networks": ["non-blocking"], "backgrounds": ["heavy"]}
+        labels: Row = {"reading": f"{key} = {value}"}
+        cells += cells_of(load(find("fig4"), {"run": [run], key: value}), (0,), RECORDED, labels)
+    return cells
 
 
 def against_load(quick: bool) -> list[Cell]:
@@ -46,34 +67,36 @@ def against_splitters(quick: bool) -> list[Cell]:
     counts = QUICK_SPLITTERS if quick else SPLITTERS
     seeds = (0,) if quick else (0, 1, 2)
     cells: list[Cell] = []
-    for count in counts:
+    for number in counts:
         settings = {
-            "light.splitters": count,
+            "light.splitters": number,
             "light.switch_ports": 1000,
             "run.0.policies": ["paper", "smith", "srpt-lease"],
         }
-        cells += cells_of(load(find("contended"), settings), seeds, RECORDED, {"splitters": count})
+        cells += cells_of(load(find("contended"), settings), seeds, RECORDED, {"splitters": number})
     return cells
 
 
 def against_racks(quick: bool) -> list[Cell]:
-    """Nine racks of ten in groups of three, light load; the computation is measured, for it is what grows."""
+    """Nine racks of ten in groups of three, light load, on optical switches that exist; every group on one of them."""
     cells: list[Cell] = []
     for racks in QUICK_RACKS if quick else RACKS:
-        packet = ["naive", *(["overlay"] if racks <= MOST_OVERLAY_RACKS else [])]
-        runs = [
-            {"methods": packet, "networks": ["non-blocking"], "backgrounds": ["light"]},
-            {**BLAST_RUN, "backgrounds": ["light"]},
-        ]
-        settings = {
-            "network.racks": racks,
-            "multicasts.groups": 3 * racks // 10,
-            "light.splitters": racks // 3,
-            "light.switch_ports": 10 * racks,
-            "background.racks_each_way": {"light": LIGHT_LOAD},
-            "run": runs,
-        }
-        cells += cells_of(load(find("fig4"), settings), (0,), MEASURED, {"racks": racks})
+        switches, ports = switches_for(racks)
+        groups = 3 * racks // 10
+        for method, network in (("naive", NON_BLOCKING), ("hdfs", NON_BLOCKING), ("overlay", NON_BLOCKING), BLAST):
+            sent = min(groups, MAX_GROUPS) if method in SAMPLED else groups
+            settings = {
+                "network.racks": racks,
+                "multicasts.groups": sent,
+                "multicasts.pods": switches,
+                "light.splitters": racks // 3,
+                "light.switches": switches,
+                "light.switch_ports": ports,
+                "background.racks_each_way": {"light": LIGHT_LOAD},
+                "run": [{"methods": [method], "networks": [network], "backgrounds": ["light"], "policies": ["paper"]}],
+            }
+            labels: Row = {"racks": racks, "groups": sent, "optical_switches": switches, "switch_ports": ports}
+            cells += cells_of(load(find("fig4"), settings), (0,), RECORDED, labels)
     return cells
 
 
@@ -109,8 +132,8 @@ def break_even(rows: Sequence[Row]) -> list[Row]:
     found: list[Row] = []
     for delay in delays:
         for method, background in sorted(others):
-            lit = {r["megabytes"]: r["total"] for r in rows if _is(r, "blast", background, delay)}
-            packet = {r["megabytes"]: r["total"] for r in rows if _is(r, method, background, None)}
+            lit = {r["megabytes"]: r["seconds"] for r in rows if _is(r, "blast", background, delay)}
+            packet = {r["megabytes"]: r["seconds"] for r in rows if _is(r, method, background, None)}
             size = _crossing([(size, lit[size] - packet[size]) for size in sorted(lit)])
             found.append({"switching_ms": delay, "method": method, "background": background, "megabytes": size})
     return found

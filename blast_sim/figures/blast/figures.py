@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
 from blast_sim.experiments.cell import Cell
@@ -26,7 +27,7 @@ from blast_sim.figures.blast import (
 )
 from blast_sim.figures.drawings import decision_times
 from blast_sim.figures.measurements import BENCHMARKS
-from blast_sim.figures.saving import Drawing, measured, papers, save
+from blast_sim.figures.saving import Drawing, gallery_of, measured, papers, save
 
 ALLOCATOR = [benchmark for benchmark in BENCHMARKS if benchmark.script in ("allocation_speed", "allocation_quality")]
 
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     Raises WrongInput, MeasurementFailed, NoResult, OSError.
     """
+    recording = Recording()
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
     plans = [(picture, picture.cells(arguments.quick)) for picture in PICTURES]
@@ -75,27 +77,25 @@ def run(arguments: argparse.Namespace) -> None:
     )
     with bar:
         results = [(picture, _rows(cells, arguments.processes, kept, bar.update)) for picture, cells in plans]
-    written = [path for picture, rows in results for path in _drawn(picture.name, rows, picture.drawing, arguments)]
-    sizes = next(rows for picture, rows in results if picture.name == "blast-sizes")
-    written += _drawn("blast-break-even", figure_cells.break_even(sizes), size_drawings.break_even, arguments)
     tables = measured(arguments, ALLOCATOR)
+    seeds = sorted({cell.seed for _, cells in plans for cell in cells})
+    gallery = gallery_of(arguments, recording, Origin("figures blast", {"quick": arguments.quick}, seeds))
+    written = [path for picture, rows in results for path in save(gallery, picture.name, rows, picture.drawing)]
+    sizes = next(rows for picture, rows in results if picture.name == "blast-sizes")
+    written += save(gallery, "blast-break-even", figure_cells.break_even(sizes), size_drawings.break_even)
     speeds = [*tables["table_one"], *papers(tables["papers_table_one"])]
-    written += _drawn("blast-computation", speeds, decision_times, arguments)
-    written += _drawn("blast-optimality", tables["rows"], optimality_drawings.optimality, arguments)
-    written += _drawn("blast-greedy", tables["mixture"], optimality_drawings.greedy_readings, arguments)
+    written += save(gallery, "blast-computation", speeds, decision_times)
+    written += save(gallery, "blast-optimality", tables["rows"], optimality_drawings.optimality)
+    written += save(gallery, "blast-greedy", tables["mixture"], optimality_drawings.greedy_readings)
     sys.stdout.write("".join(f"{path}\n" for path in written))
 
 
 def _rows(cells: Sequence[Cell], processes: int | None, kept: Kept, progress: Callable[[float], object]) -> list[Row]:
-    """The rows of these cells with their labels; `total` is with the computation."""
+    """The rows of these cells with their labels."""
     rows: list[Row] = []
     workers = Workers(processes or os.cpu_count() or 1)
     for cell, result in zip(cells, run_cells(run_cell, cells, workers, kept, progress), strict=True):
         if isinstance(result, Failure):
             raise NoResult(f"{cell.method} on {cell.network} beside {cell.background} has none: {result.reason}")
-        rows += [{**cell.labels, **row, "total": row["seconds"] + row["compute_seconds"]} for row in result]
+        rows += [{**cell.labels, **row} for row in result]
     return rows
-
-
-def _drawn(name: str, rows: Sequence[Row], drawing: Drawing, arguments: argparse.Namespace) -> list[Path]:
-    return save(arguments.out, name, arguments.format, rows, drawing)

@@ -11,6 +11,7 @@ from matplotlib.ticker import PercentFormatter
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend
 from blast_sim.figures.blast.drawings import IN_THE_PAPER, METHOD_COLOURS, NAMES
+from blast_sim.figures.drawings import pale
 
 
 def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
@@ -21,20 +22,19 @@ def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
     found = {(row["method"], row["job"]): row for row in rows}
     width = 0.8 / len(methods)
 
-    def bars(axes: Axes, column: str, shown: Callable[[float], str], alpha: float = 1.0) -> None:
+    def bars(axes: Axes, column: str, shown: Callable[[float], str], share: float = 1.0) -> None:
         for number, method in enumerate(methods):
             places = [place - 0.4 + width * (number + 0.5) for place in range(len(jobs))]
             heights = [found[method, job][column] for job in jobs]
-            label = NAMES[method] if alpha == 1.0 else ""
-            colour = METHOD_COLOURS[method]
-            drawn = axes.bar(places, heights, width * 0.92, color=colour, label=label, alpha=alpha, zorder=alpha)
-            if alpha == 1.0:
-                axes.bar_label(drawn, [shown(height) for height in heights], fontsize=7, padding=1)
+            label, colour = NAMES[method] if share == 1.0 else "", pale(METHOD_COLOURS[method], share)
+            drawn = axes.bar(places, heights, width * 0.92, color=colour, label=label, zorder=1 + share)
+            if share == 1.0:
+                axes.bar_label(drawn, [shown(height) for height in heights], fontsize="x-small", padding=1)
 
     bars(panels[0], "seconds", lambda value: f"{value:.0f}")
     panels[0].set_ylabel("mean completion time of a job, s")
     bars(panels[1], "multicast_share", lambda value: f"{100 * value:.0f}")
-    bars(panels[1], "communication_share", lambda value: "", alpha=0.3)
+    bars(panels[1], "communication_share", lambda value: "", share=0.3)
     panels[1].set_ylabel("share of it: multicast (pale: all communication)")
     panels[1].yaxis.set_major_formatter(PercentFormatter(1.0, 0))
     for place, stated in ((0, 0.30), (1, 0.45)):

@@ -28,7 +28,7 @@ def optimality(figure: Figure, rows: Sequence[Row]) -> None:
     for axes in figure.axes:
         axes.axvline(PAPERS_SHARE, color="black", linestyle=":", linewidth=1)
         axes.annotate("paper:\nover 99 %", (PAPERS_SHARE, 0.0), (-3, 3), xycoords=("data", "axes fraction"),
-                      textcoords="offset points", ha="right", va="bottom", fontsize=7)  # fmt: skip
+                      textcoords="offset points", ha="right", va="bottom", fontsize="x-small")  # fmt: skip
     figure.suptitle(
         "Volume of one allocation, share of the optimum, proven to a millionth (*: of the best known)\n"
         "Groups share racks in all of these but S36-disjoint: see blast-greedy for the paper's figure"
@@ -43,11 +43,11 @@ def greedy_readings(figure: Figure, rows: Sequence[Row]) -> None:
         here = [row for row in rows if row["racks"] == racks and (racks == "apart" or row["counted"] == counted)]
         _greedy(axes, here)
         axes.axhline(PAPERS_SHARE, color="black", linestyle=":", linewidth=1, label="paper: over 99 % in all cases")
-        axes.set_title(title, loc="left", fontsize=9)
+        axes.set_title(title, loc="left", fontsize="medium")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
         axes.grid(alpha=0.3)
     least = min(row["worst"] for row in rows if row["racks"] == "apart")
-    panels[0].text(0.03, 0.85, f"worst of all seeds: {least:.2%}", transform=panels[0].transAxes, fontsize=8)
+    panels[0].text(0.03, 0.85, f"worst of all seeds: {least:.2%}", transform=panels[0].transAxes, fontsize="small")
     panels[0].set_xlabel("servers of every group, on 9 racks of 10")
     panels[0].set_ylabel("share of the optimum")
     for axes in panels[1:]:

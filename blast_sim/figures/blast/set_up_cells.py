@@ -52,9 +52,9 @@ def _cells(method: str, megabytes: float, packet: Row) -> Iterator[Cell]:
 
 def equals(rows: Sequence[Row]) -> list[Equal]:
     """For each size and rate, where the two are equal: a set-up is added to whatever the transfer takes without."""
-    lit = {row["megabytes"]: row["total"] for row in rows if row["method"] == "blast"}
+    lit = {row["megabytes"]: row["seconds"] for row in rows if row["method"] == "blast"}
     bare = [row for row in rows if row["method"] == "ip-multicast" and row["set_up_ms"] == 0.0]
     return [
-        Equal(row["megabytes"], row["rate_gbps"], 1000 * (lit[row["megabytes"]] - row["total"]))
+        Equal(row["megabytes"], row["rate_gbps"], 1000 * (lit[row["megabytes"]] - row["seconds"]))
         for row in sorted(bare, key=lambda row: (row["megabytes"], row["rate_gbps"]))
     ]

@@ -14,11 +14,11 @@ from blast_sim.figures.blast.set_up_cells import DEFAULT_MS, LINE_GBPS, Equal, e
 from blast_sim.figures.drawings import COLOURS, GREY
 
 SET_UPS = (
-    (DEFAULT_MS, "default: Blast's Table II without the optical switch", 60.0, "left"),
-    (1000.0, "IGMPv3: a lost report again by then (RFC 3376, 8.11)", 20.0, "right"),
-    (60_000.0, "PIM-SM: a lost join again (RFC 7761, 4.11)", 0.03, "right"),
+    (DEFAULT_MS, "default set-up: Blast's Table II without the optical switch", ":"),
+    (1000.0, "1 s: IGMPv3 sends a lost report again (RFC 3376, 8.11)", "-."),
+    (60_000.0, "60 s: PIM-SM sends a lost join again (RFC 7761, 4.11)", "--"),
 )
-"""Milliseconds, what takes them, and where there is room to say so: at which seconds, and on which side."""
+"""Milliseconds, what takes them, and the style of their line."""
 
 
 def against_set_up(figure: Figure, rows: Sequence[Row]) -> None:
@@ -33,7 +33,7 @@ def against_set_up(figure: Figure, rows: Sequence[Row]) -> None:
         line(by_rate, own, colour, None, "")
     _mark(by_set_up, rows, found)
     _finish_left(by_set_up)
-    _finish_right(by_rate)
+    _finish_right(by_rate, found)
     figure.suptitle(
         "IP multicast on a packet network of its own, 10 Gbit/s a rack, without loss, beside Blast: 36 groups of 120"
     )
@@ -41,7 +41,7 @@ def against_set_up(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _mark(axes: Axes, rows: Sequence[Row], found: Sequence[Equal]) -> None:
-    lit = {row["megabytes"]: row["total"] for row in rows if row["method"] == "blast"}
+    lit = {row["megabytes"]: row["seconds"] for row in rows if row["method"] == "blast"}
     for one in found:
         if one.rate_gbps == LINE_GBPS:
             label = f"equal at {one.set_up_ms:.1f} ms"
@@ -49,30 +49,25 @@ def _mark(axes: Axes, rows: Sequence[Row], found: Sequence[Equal]) -> None:
 
 
 def _by_set_up(axes: Axes, size: float, rows: Sequence[Row], colour: str) -> None:
-    (lit,) = (row["total"] for row in rows if row["method"] == "blast")
+    (lit,) = (row["seconds"] for row in rows if row["method"] == "blast")
     at_line_rate = [row for row in rows if row["method"] == "ip-multicast" and row["rate_gbps"] == LINE_GBPS]
-    packet = sorted((row["set_up_ms"], row["total"]) for row in at_line_rate if row["set_up_ms"])
+    packet = sorted((row["set_up_ms"], row["seconds"]) for row in at_line_rate if row["set_up_ms"])
     line(axes, packet, colour, None, f"IP multicast, {size:g} MB")
     line(axes, [(packet[0][0], lit), (packet[-1][0], lit)], colour, None, f"Blast, {size:g} MB", "--")
 
 
 def _finish_left(axes: Axes) -> None:
     log_axes(axes, "set-up of IP multicast, ms", "mean completion time, s")
-    axes.set_title("At the rate of the line: right of X Blast is faster", loc="left", fontsize=9)
-    for set_up, name, seconds, side in SET_UPS:
-        axes.axvline(set_up, color=GREY, linestyle=":", linewidth=1)
-        axes.annotate(name, (set_up, seconds), (3 if side == "left" else -3, 0), textcoords="offset points", ha=side,
-                      va="center", fontsize=7, color="#555555",
-                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})  # fmt: skip
+    axes.set_title("At the rate of the line: right of X Blast is faster", loc="left", fontsize="medium")
+    for set_up, name, dashes in SET_UPS:
+        axes.axvline(set_up, color=GREY, linestyle=dashes, linewidth=1, label=name)
 
 
-def _finish_right(axes: Axes) -> None:
+def _finish_right(axes: Axes, found: Sequence[Equal]) -> None:
     axes.axhline(DEFAULT_MS, color=GREY, linestyle=":", linewidth=1)
-    axes.annotate("default set-up", (0.0, DEFAULT_MS), (3, 3), xycoords=("axes fraction", "data"),
-                  textcoords="offset points", fontsize=7, color=GREY)  # fmt: skip
     axes.set(xlabel="share of the line's rate that IP multicast keeps", ylabel="set-up of IP multicast, ms")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_ylim(0.0, 35.0)
-    axes.set_title("Below its line IP multicast is faster", loc="left", fontsize=9)
+    axes.set_ylim(0.0, 1.1 * max(DEFAULT_MS, *(one.set_up_ms for one in found)))
+    axes.set_title("Below its line IP multicast is faster", loc="left", fontsize="medium")
     axes.grid(alpha=0.3)

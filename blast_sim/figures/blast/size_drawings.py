@@ -14,7 +14,7 @@ from blast_sim.figures.blast.drawings import IN_THE_PAPER, METHOD_COLOURS, NAMES
 from blast_sim.figures.drawings import GREY
 from blast_sim.flow.optics import OPENFLOW_SECONDS
 
-BY_DELAY = "Blast, by delay of the switch"
+STYLES = ("-", "--", ":", "-.")
 DELAYS = (
     (1000 * OPENFLOW_SECONDS, "ToRs' rules, meanwhile"),
     (14.172, "Glimmerglass, Table II"),
@@ -29,7 +29,7 @@ def against_size(figure: Figure, rows: Sequence[Row]) -> None:
     for axes, background in zip(panels, ("none", "light"), strict=True):
         here = [row for row in rows if row["background"] == background]
         for number, method in enumerate(("naive", "overlay", "pipeline")):
-            own = sorted((row["megabytes"], row["total"]) for row in here if row["method"] == method)
+            own = sorted((row["megabytes"], row["seconds"]) for row in here if row["method"] == method)
             line(axes, own, METHOD_COLOURS[method], number, NAMES[method])
         _blast_by_delay(axes, [row for row in here if row["method"] == "blast"])
         if background == "none":
@@ -37,28 +37,19 @@ def against_size(figure: Figure, rows: Sequence[Row]) -> None:
         log_axes(axes, "size, MB", "mean completion time, s" if background == "none" else "")
         axes.set_xticks(sorted({row["megabytes"] for row in rows}))
         axes.minorticks_off()
-        # Left of the lines there are words.
-        axes.set_xlim(left=0.04 * min(row["megabytes"] for row in rows))
         axes.set_title(f"{traffic(background)} unicast traffic", loc="left")
     figure.suptitle("Completion time against size: 119 receivers in 3 racks, 10:1")
     legend(figure, 4)
 
 
 def _blast_by_delay(axes: Axes, rows: Sequence[Row]) -> None:
-    """A line for each delay of the optical switch, said where it begins; delays that make no difference together."""
-    ends: dict[float, list[float]] = {}
+    """Draw a line for each delay of the optical switch; they lie on each other where delays make no difference."""
     delays = sorted({row["switching_ms"] for row in rows})
     for number, delay in enumerate(delays):
-        own = sorted((row["megabytes"], row["total"]) for row in rows if row["switching_ms"] == delay)
+        own = sorted((row["megabytes"], row["seconds"]) for row in rows if row["switching_ms"] == delay)
         shade = 0.35 + 0.65 * (number + 1) / len(delays)
-        line(axes, own, METHOD_COLOURS["blast"], None, "" if delay < delays[-1] else BY_DELAY, "-", shade)
-        height = next((one for one in ends if abs(one / own[0][1] - 1) < 0.05), own[0][1])
-        ends.setdefault(height, []).append(delay)
-    smallest = min(row["megabytes"] for row in rows)
-    for height, together in ends.items():
-        words = " and ".join(f"{delay:.3g}" for delay in together) + " ms"
-        axes.annotate(words, (smallest, height), (-5, 0), textcoords="offset points", fontsize=7, ha="right",
-                      va="center", color="#8a4a70")  # fmt: skip
+        label = f"Blast, switch of {delay:.3g} ms"
+        line(axes, own, METHOD_COLOURS["blast"], None, label, STYLES[number % len(STYLES)], shade)
 
 
 def break_even(figure: Figure, rows: Sequence[Row]) -> None:
@@ -75,20 +66,11 @@ def break_even(figure: Figure, rows: Sequence[Row]) -> None:
         if own:
             label = f"against {NAMES[method]}, {traffic(background)} unicast traffic"
             line(axes, own, METHOD_COLOURS[method], number, label, dashes)
-    for delay, name in DELAYS:
-        axes.axvline(delay, color=GREY, linestyle=":", linewidth=1)
-        said = f"{delay:.3g} ms: {name}"
-        axes.annotate(said, (delay, 1.0), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      rotation=90, ha="left", va="top", fontsize=7, color=GREY)  # fmt: skip
+    for (delay, name), dashes in zip(DELAYS, STYLES, strict=True):
+        axes.axvline(delay, color=GREY, linestyle=dashes, linewidth=1, label=f"{delay:.3g} ms: {name}")
     log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
     axes.set_xticks(sorted({row["switching_ms"] for row in rows}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
     axes.minorticks_off()
-    # Above the highest line, for the words.
-    axes.set_ylim(top=30 * max((row["megabytes"] or 0.1) for row in rows))
-    axes.set_title(
-        "Below which size does light stop paying? (No point: Blast is faster at every size up to 1 GB, or at none)",
-        loc="left",
-        fontsize=10,
-    )
-    legend(figure, 3)
+    axes.set_title("Size from which Blast is faster, by the delay of the optical switch", loc="left")
+    legend(figure, 3, "No point: Blast is faster at every size up to 1 GB, or at none.")

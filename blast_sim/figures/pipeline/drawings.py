@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,7 +17,6 @@ from blast_sim.figures.pipeline.rows import notes
 TOOLS = ("pipeline", "udpcast", "taktuk-chain", "taktuk-tree", "mpi", "naive")
 """A tool has the same colour in every picture."""
 _ORDERED = "ordered"
-_WIDTH = 130
 _ASIDE_INCHES = 0.035
 
 
@@ -161,11 +159,13 @@ def _finish(figure: Figure, panels: Sequence[Axes], rows: Sequence[Row], title: 
 
 def finish(figure: Figure, axes: Axes, rows: Sequence[Row], title: str) -> None:
     """Title, legend, and what must be said beside."""
-    figure.suptitle(f"{title}; means, 95 % intervals", fontsize=9)
-    said = "\n".join(fill(sentence, _WIDTH) for sentence in notes(rows))
+    figure.suptitle(f"{title}; means, 95 % intervals", fontsize="medium")
+    said = "\n".join(notes(rows))
     # Tools first, then what is not one.
     entries = sorted(
         zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: isinstance(entry[0], Line2D)
     )
     handles, labels = zip(*entries, strict=True) if entries else ((), ())
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, title=said, title_fontsize=7.5)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=3, frameon=False, title=said, title_fontsize="small"
+    )

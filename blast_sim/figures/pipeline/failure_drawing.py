@@ -43,14 +43,14 @@ def of_failures(figure: Figure, rows: Sequence[Row]) -> None:
         )
         for place, row in zip(places, some, strict=True):
             rate = f"{row['megabytes_per_second']:.2f} MB/s"
-            axes.annotate(rate, (place, 0.02), ha="center", color="white", fontsize=7, rotation="vertical")
+            axes.annotate(rate, (place, 0.02), ha="center", color="white", fontsize="x-small", rotation="vertical")
     for row in rows:
         if "from" in row:
             axes.axhline(row["share"], color=GREY, linestyle="--", label=row["from"])
-    axes.set_xticks(range(len(scenarios)), [_in_lines(scenario) for scenario in scenarios], fontsize=8)
+    axes.set_xticks(range(len(scenarios)), [_in_lines(scenario) for scenario in scenarios], fontsize="small")
     axes.set(ylabel="size ÷ time of the others, share of a host's link", ylim=(0, 1.05))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    axes.set_title(f"Nodes that fail, {_setting(own)} (paper: IV-G; 95 % intervals)", loc="left", fontsize=10)
+    axes.set_title(f"Nodes that fail, {_setting(own)} (paper: IV-G; 95 % intervals)", loc="left", fontsize="medium")
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blast_sim.base.confidence import half_width
+from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row
 from blast_sim.figures.measurements import Benchmark, MeasurementFailed, Tables
 from blast_sim.figures.pipeline.drawings import of_rates, of_shares
 from blast_sim.figures.pipeline.failure_drawing import of_failures
 from blast_sim.figures.pipeline.rows import COLUMNS, drawn, scenario_summary
 from blast_sim.figures.pipeline.start_drawing import of_start
-from blast_sim.figures.saving import Drawing, measured, save
+from blast_sim.figures.saving import Drawing, Gallery, gallery_of, measured, save
 
 __all__ = ["MeasurementFailed", "draw", "run"]
 
@@ -46,12 +47,14 @@ SITES = "Each receiver but the first on a site of its own, 16 ms there and back"
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw everything, and say what was written. Raises WrongInput, MeasurementFailed, OSError."""
-    for path in draw(measured(arguments, BENCHMARKS), arguments.out, arguments.format):
+    recording = Recording()
+    tables = measured(arguments, BENCHMARKS)
+    for path in draw(tables, gallery_of(arguments, recording, Origin("figures pipeline"))):
         sys.stdout.write(f"{path}\n")
 
 
-def draw(tables: Tables, folder: Path, kind: str) -> list[Path]:
-    """Write every picture (`kind` svg or png) and its CSV into `folder`; the files written."""
+def draw(tables: Tables, gallery: Gallery) -> list[Path]:
+    """Write every picture and its CSV; return the files written."""
     rows = drawn(scenario_summary(row) for row in tables["rows"])
     ours = [row for row in _of(rows, "ordered") if row["tool"] == "pipeline"]
     failures = [summary(row) for row in tables["failures"] if row["seconds"]]
@@ -65,7 +68,7 @@ def draw(tables: Tables, folder: Path, kind: str) -> list[Path]:
         ("pipeline-small", _of(rows, "small"), of_start),
         ("pipeline-failures", _with_paper(failures, "no failure"), of_failures),
     ]
-    return [path for name, own, drawing in drawings if own for path in save(folder, name, kind, own, drawing)]
+    return [path for name, own, drawing in drawings if own for path in save(gallery, name, own, drawing)]
 
 
 def summary(row: Row) -> Row:

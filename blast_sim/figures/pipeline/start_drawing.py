@@ -44,7 +44,9 @@ def of_start(figure: Figure, rows: Sequence[Row]) -> None:
             if row["tool"] == tool and row["late"]:
                 at = numbers.index(row["receivers"]) - _GROUP / 2 + width * (place + 0.5)
                 words = f"{title.split(',')[0]}: not done in {row['limit_seconds']:g} s"
-                axes.annotate(words, (at, 0), (0, 4), textcoords="offset points", rotation=90, ha="center", fontsize=7)
+                axes.annotate(
+                    words, (at, 0), (0, 4), textcoords="offset points", rotation=90, ha="center", fontsize="x-small"
+                )
     axes.bar(
         [0],
         [0],

@@ -1,0 +1,34 @@
+"""What the benchmark that compares real pipelines with the simulator expects, and how it takes times from counters."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from blast_sim.methods.pipeline import BLOCK
+
+MEGABYTE = 1_000_000
+pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
+
+
+def test_even_and_slow_hops_take_what_arithmetic_says() -> None:
+    from transport_bed.modelled import Chain, simulated, with_slow_hop
+
+    even = Chain(3, 50.0)
+    rate = even.shapes[0].tcp_limit
+    assert rate is not None
+    assert simulated(even, MEGABYTE) == pytest.approx(8 * (MEGABYTE + 2 * BLOCK) / rate)
+    slow = with_slow_hop(even)
+    assert slow.shapes[1].rate_mbps == 12.5
+    assert simulated(slow, MEGABYTE) == pytest.approx(8 * MEGABYTE * 4 / rate + 2 * 8 * BLOCK / rate)
+
+
+def test_time_is_from_the_first_data_anywhere_to_the_last_everywhere() -> None:
+    """The second receiver has data first, as in a chain that goes another way; 10 Mbit/s bring 32 KiB in 26 ms."""
+    from transport_bed.modelled import Arrivals
+
+    arrivals = Arrivals(SimpleNamespace())
+    arrivals._seen = [(0.0, [500, 700]), (1.0, [500, 700]), (2.0, [600, 40_000]), (3.0, [50_000, 60_000]),
+                      (4.0, [90_000, 110_000]), (5.0, [101_000, 110_000])]  # fmt: skip
+    assert arrivals.seconds(100_000, 10.0) == pytest.approx(3.0 + 8 * 32_768 / 10e6)
