@@ -19,6 +19,7 @@ import statistics
 import sys
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,11 +31,11 @@ from transport_bed import script
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from algorithms.balanced.balancing import balanced
+from algorithms.balanced.balancing import balance, balanced
 from algorithms.balanced.best_trees import best_trees
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
-from algorithms.balanced.fpfr import fpfr
+from algorithms.balanced.fpfr import ORDERS, fpfr
 from algorithms.balanced.network import Network
 from algorithms.balanced.plan import Plan
 from algorithms.balanced.semi_flat import semi_flat
@@ -53,12 +54,7 @@ PAPERS_SEEDS = {128: 2}
 SUBSET_BAR, ROUNDING = 1.0, 1e-9
 TIMED = ("kappa=1", "Otight", "clustered")
 IN_HALVES = ("Otight", "sparse", "clustered")
-METHODS: dict[str, Callable[[Network], Plan]] = {
-    "semi-flat": semi_flat,
-    "bottleneck": bottleneck,
-    "fpfr": lambda network: unshaped(network, fpfr(network).trees),
-    "balanced": balanced,
-}
+SINGLE_TREE: dict[str, Callable[[Network], Plan]] = {"semi-flat": semi_flat, "bottleneck": bottleneck}
 FEWER = (1, 2, 4, 8, 16)
 
 
@@ -90,7 +86,7 @@ def time_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             papers = []
             for seed, network in enumerate(networks[: PAPERS_SEEDS.get(size, seeds)]):
                 machine.progress(f"the paper's method, {family}, {size} hosts, seed {seed}")
-                papers.append(timed(partial(balanced, network, pulps_own)))
+                papers.append(timed(partial(balanced, network, solver=pulps_own)))
             yield {"hosts": size, "family": family, "seeds": seeds} | _compared(size, found, papers)
 
 
@@ -129,22 +125,31 @@ def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
     """Measure every method, and few trees, as shares of the exact rate."""
     for size in sizes:
         for family in FAMILIES:
-            shares: dict[str, list[float]] = {name: [] for name in [*METHODS, *(f"{most} trees" for most in FEWER)]}
+            shares: dict[str, list[float]] = defaultdict(list)
             trees = []
             for seed in range(seeds):
                 machine.progress(f"quality, {family}, {size} hosts, seed {seed}")
                 network = FAMILIES[family](size, seed)
                 best = exact(network)
                 trees.append(len(best.trees))
-                for name, method in METHODS.items():
-                    shares[name].append(method(network).rate / best.rate)
-                for most in FEWER:
-                    shares[f"{most} trees"].append(best_trees(network, best, most).rate / best.rate)
-            row: Row = {"hosts": size, "family": family, "seeds": seeds}
-            row |= {name: statistics.fmean(shares[name]) for name in METHODS}
-            row |= {"balanced, least": min(shares["balanced"]), "trees": statistics.fmean(trees)}
-            row |= {f"{most} trees": statistics.fmean(shares[f"{most} trees"]) for most in FEWER}
+                for name, rate in _rates(network, best, seed):
+                    shares[name].append(rate / best.rate)
+            row: Row = {"hosts": size, "family": family, "seeds": seeds, "trees": statistics.fmean(trees)}
+            row |= {name: statistics.fmean(found) for name, found in shares.items()}
+            row |= {f"balanced {order}, min": min(shares[f"balanced {order}"]) for order in ORDERS}
             yield row | {"right": not any(_exceeds(share) for found in shares.values() for share in found)}
+
+
+def _rates(network: Network, best: Plan, seed: int) -> Iterator[tuple[str, float]]:
+    """Yield the rate of each method, with each order of FPFR (`random`: one draw), and of few trees."""
+    for name, method in SINGLE_TREE.items():
+        yield name, method(network).rate
+    for order in ORDERS:
+        trees = fpfr(network, order, seed).trees
+        yield f"fpfr {order}", unshaped(network, trees).rate
+        yield f"balanced {order}", balance(network, trees).rate
+    for limit in FEWER:
+        yield f"{limit} trees", best_trees(network, best, limit).rate
 
 
 def _exceeds(share: float) -> bool:

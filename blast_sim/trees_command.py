@@ -10,30 +10,35 @@ from blast_sim.base.options import DONE, FAILED, new_parser, telling, whole_numb
 from blast_sim.base.stoppable import stoppable
 
 METHODS = ("exact", "balanced", "fpfr", "bottleneck", "semi-flat")
+ORDERS = ("index", "random", "widest")
+"""Those of `algorithms.balanced.fpfr`, which this module must not load."""
 
 _DESCRIPTION = """\
 Plan a multicast over several trees at once, so that together they carry as much as paths and access links allow.
 
 exact       the highest rate that any trees reach, proven by the bound; to some of the hosts close to it
 balanced    the trees of fpfr at their best rates (den Burger, Kielmann, Bal: Balanced Multicasting, SC 2005)
-fpfr        trees by depth-first search, at the rates that they reach when nobody shapes their traffic
+fpfr        trees by depth-first search, at the rates that they reach without traffic shaping
 bottleneck  one tree over the widest paths
 semi-flat   one tree of the least height
 
-Every plan stands beside the bound that `exact` proves. Hosts that are neither root nor receivers may pass data on.
+The paper does not define the order of these searches, and the result depends on it: --fpfr-order takes the host with
+the lowest index first, any host (--seed), or the widest path. Every plan stands beside the bound that `exact` proves.
+Hosts that are neither root nor receivers may pass data on.
 """
 _EXAMPLE = """\
 examples:
   blast trees network.json
   blast trees network.json --max-trees 4 --json
   blast trees network.json --method balanced --svg trees.svg
+  blast trees network.json --method fpfr --fpfr-order random --seed 7
 
 network.json (rates in any one unit; a host without `out` or `in` has no limit; a link of rate 0 is dead):
   {"hosts": ["a", "b", "c"], "root": "a", "receivers": "all",
    "links": [["a", "b", 10], ["a", "c", 8], ["b", "c", 4], ["c", "b", 4]],
    "out": {"a": 10, "b": 10, "c": 10}, "in": {"b": 10, "c": 10}}
 
-The answer as JSON: {"rate", "bound", "trees": [{"rate", "edges": [[from, to]...]}...]}.
+The answer as JSON: {"provenance", "rate", "bound", "trees": [{"rate", "edges": [[from, to]...]}...]}.
 """
 
 
@@ -43,7 +48,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     trees.add_argument("file", metavar="NETWORK.json", help="the network, `-` for standard input")
     trees.add_argument("--method", choices=METHODS, default="exact", help="(default: exact)")
     trees.add_argument(
-        "--max-trees", metavar="K", type=whole_number(1, 1_000_000), help="no more trees than this; says what it costs"
+        "--fpfr-order",
+        choices=ORDERS,
+        help="order of the searches of fpfr and balanced (default: widest)",
+    )
+    trees.add_argument(
+        "--seed", metavar="N", type=whole_number(0, 2**63 - 1), help="seed of the order random (default: 0)"
+    )
+    trees.add_argument(
+        "--max-trees", metavar="K", type=whole_number(1, 1_000_000), help="maximum number of trees; prints the loss"
     )
     how = trees.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print JSON")

@@ -1,12 +1,17 @@
 """The two testbeds of the paper's evaluation (section 4), as networks to plan for and to emulate. Rates are in bit/s.
 
-The paper prints no figures of its GridLab sites, so those here are made up: eight sites with paths of 5 to 100 Mbit/s,
-one site far from the others. They were drawn from a seed and kept because on them holds what the
-paper says of its own (Figure 7). Of its clusters it prints all that matters (Figure 8), here at a tenth: interfaces of
-10 Mbit/s, and wide-area paths of 52 and 45.6 Mbit/s in a row.
+The paper prints no rates of its GridLab sites. The eight sites here are synthetic, with paths of 5 to 100 Mbit/s and no
+dead link, and were chosen so that the paper's claims (Figure 7) hold on them with FPFR in the order `widest`: they
+cannot confirm a claim. `random_sites` therefore draws other networks from the same rates, without a choice.
+
+Of its clusters the paper prints all that matters (Figure 8), here at a tenth: interfaces of 10 Mbit/s, and wide-area
+paths of 52 and 45.6 Mbit/s in a row.
 """
 
 from __future__ import annotations
+
+import random
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -33,15 +38,15 @@ _OUT = (80, 45, 100, 45, 100, 45, 100, 45)
 _INTO = (100, 100, 100, 60, 100, 100, 100, 100)
 
 CLUSTERS = ("amsterdam", "leiden", "delft")
-"""In the order in which the data passes them."""
+"""In the order of the data."""
 INTERFACE = 10 * MEGABIT
-"""What a node of a cluster sends and receives over the wide area."""
+"""Capacity of a node's wide-area interface in each direction."""
 WIDE_AREA = (52 * MEGABIT, 45.6 * MEGABIT)
 """From each cluster to the next."""
 
 
 def gridlab(root: str) -> Network:
-    """The eight sites, one of which has data for all others.
+    """Return the eight sites, one of which sends data to all others.
 
     Parameters
     ----------
@@ -51,7 +56,7 @@ def gridlab(root: str) -> Network:
     Returns
     -------
     Network
-        Rates in bit/s, made up (see above).
+        Rates in bit/s, synthetic (see above).
 
     Raises
     ------
@@ -65,14 +70,56 @@ def gridlab(root: str) -> Network:
     """
     if root not in SITES:
         raise UnknownHost(f"the root is {root!r}, which is not among the sites: {', '.join(SITES)}")
-    place = SITES.index(root)
-    receivers = tuple(site for site in range(len(SITES)) if site != place)
-    paths, out, into = (MEGABIT * np.array(numbers, np.float64) for numbers in (_PATHS, _OUT, _INTO))
-    return Network(SITES, place, receivers, paths, out, into)
+    return _sites(SITES.index(root), _PATHS, _OUT, _INTO)
+
+
+def random_sites(seed: int, root: int) -> Network:
+    """Return eight sites whose rates are resampled from those of `gridlab`.
+
+    Each path takes the rate of one of the 56 paths there, each access link the capacity of one of the eight access
+    links in its direction, all drawn independently with replacement. The networks share the number of sites, the
+    distribution of rates and of capacities, and the absence of dead links; which site is well connected is chance.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the rates and capacities.
+    root : int
+        Site from 0 to 7 that sends to all others. It does not change the rates.
+
+    Returns
+    -------
+    Network
+        Rates in bit/s.
+
+    Examples
+    --------
+    >>> random_sites(0, 3).hosts[3]
+    'site3'
+    """
+    draw = random.Random(f"sites/{seed}")
+    sites = range(len(SITES))
+    rates = [rate for row in _PATHS for rate in row if rate]
+    paths = [[0 if i == j else draw.choice(rates) for j in sites] for i in sites]
+    out, into = ([draw.choice(capacities) for _ in sites] for capacities in (_OUT, _INTO))
+    return _sites(root, paths, out, into, tuple(f"site{site}" for site in sites))
+
+
+def _sites(
+    root: int,
+    paths: Sequence[Sequence[int]],
+    out: Sequence[int],
+    into: Sequence[int],
+    names: tuple[str, ...] = SITES,
+) -> Network:
+    """Return the network of these rates in Mbit/s."""
+    receivers = tuple(site for site in range(len(names)) if site != root)
+    rates, sent, received = (MEGABIT * np.array(numbers, np.float64) for numbers in (paths, out, into))
+    return Network(names, root, receivers, rates, sent, received)
 
 
 def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
-    """The first two or three clusters with so many nodes each, named `leiden0`, `leiden1` and so on.
+    """Return the first two or three clusters of `nodes` nodes each, named `leiden0`, `leiden1` and so on.
 
     Parameters
     ----------
@@ -84,7 +131,7 @@ def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
     Returns
     -------
     tuple of Cluster
-        What interfaces carry in bit/s.
+        Capacities of the interfaces in bit/s.
 
     Examples
     --------
@@ -98,7 +145,7 @@ def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
 
 
 def das(count: int, nodes: int) -> NamedNetwork:
-    """These clusters as single hosts; the first has the data. Paths are there from each to the next only.
+    """Return these clusters as single hosts; the first sends. Each has a path to the next only.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from algorithms.balanced.clusters import host_trees
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.network import Network
-from blast_sim.trees.trees_plan import answer_of, as_json
+from blast_sim.trees.trees_plan import PlanOptions, answer_of, as_json
 from mininet_topos.sites.plan import Pair, SitesPlan
 
 METHODS = ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
@@ -30,9 +30,9 @@ def planned(network: Network, method: str) -> Planned:
 
     Trees of `fpfr` are sent at the rates that it assumes: nothing shapes them to the rates that fit.
     """
-    plan = answer_of(network, method, None).plan
-    told = fpfr(network) if method == "fpfr" else without_thin(network, plan)
-    return Planned(plan.rate, as_json(network, told))
+    plan = answer_of(network, PlanOptions(method)).plan
+    sent = fpfr(network) if method == "fpfr" else without_thin(network, plan)
+    return Planned(plan.rate, as_json(network, sent))
 
 
 def planned_clusters(count: int, nodes: int, scale: float) -> Planned:

@@ -18,32 +18,32 @@ from algorithms.balanced.network import InvalidNetwork, Network
 from blast_sim.base.json_input import parse_json
 from blast_sim.base.wrong_input import WrongInput, entry_of, list_of, number, shown
 
-MOST_HOSTS = 1000
-MOST_BYTES = 64 << 20
-LEAST_RATE, MOST_RATE = 1e-9, 1e18
-"""What the solver's tolerances can still tell apart: another unit brings any rate in between."""
+MAX_HOSTS = 1000
+MAX_BYTES = 64 << 20
+MIN_RATE, MAX_RATE = 1e-9, 1e18
+"""Range that the solver's tolerances resolve: a change of unit brings any rate into it."""
 
 
 def read_network(path: Path) -> Network:
     """The network in this file. Raises WrongInput, OSError."""
     with path.open("rb") as file:
-        return network_from(file)
+        return parse_network(bounded(file))
 
 
-def network_from(file: IO[bytes]) -> Network:
-    """The network in what an open file has left. Raises WrongInput, OSError."""
-    data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise WrongInput(f"more than {MOST_BYTES} bytes are no network of {MOST_HOSTS} hosts")
-    return parse_network(data)
+def bounded(file: IO[bytes]) -> bytes:
+    """Read what an open file has left. Raises WrongInput for more than a network can take, OSError."""
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise WrongInput(f"more than {MAX_BYTES} bytes are no network of {MAX_HOSTS} hosts")
+    return data
 
 
 def parse_network(data: bytes) -> Network:
     """The network in these bytes. Raises WrongInput."""
     top = entry_of(parse_json(data, "network"), "the network", ("hosts", "root", "receivers", "links"), ("out", "in"))
     hosts = _names(top["hosts"], "hosts")
-    if len(hosts) > MOST_HOSTS:
-        raise WrongInput(f"there are {len(hosts)} hosts, but no more than {MOST_HOSTS} are planned for")
+    if len(hosts) > MAX_HOSTS:
+        raise WrongInput(f"there are {len(hosts)} hosts, but no more than {MAX_HOSTS} are planned for")
     receivers = None if top["receivers"] == "all" else _names(top["receivers"], "receivers")
     links = [_link(entry, place) for place, entry in enumerate(list_of(top["links"], "links"), start=1)]
     out, into = (_capacities(top.get(key, {}), key) for key in ("out", "in"))
@@ -80,7 +80,7 @@ def _capacities(value: object, key: str) -> dict[str, float]:
 
 
 def _rate(value: object, where: str) -> float:
-    rate = number(value, where, 0, MOST_RATE)
-    if 0 < rate < LEAST_RATE:
-        raise WrongInput(f"{where} is {rate:g}, but what is above 0 must be {LEAST_RATE:g} or more: take another unit")
+    rate = number(value, where, 0, MAX_RATE)
+    if 0 < rate < MIN_RATE:
+        raise WrongInput(f"{where} is {rate:g}, but what is above 0 must be {MIN_RATE:g} or more: take another unit")
     return rate

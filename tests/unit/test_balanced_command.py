@@ -13,12 +13,15 @@ from xml.etree import ElementTree
 import pytest
 
 from algorithms.balanced.exact import exact
+from algorithms.balanced.fpfr import ORDERS
+from blast_sim import trees_command
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.trees import network_file
-from blast_sim.trees.network_file import MOST_HOSTS, parse_network
+from blast_sim.trees.network_file import MAX_HOSTS, parse_network
 from blast_sim.trees.trees_plan import LIMITED
 from tests.support.balanced import check
 from tests.support.balanced_families import clustered, sparse, to_half
+from tests.support.results import results_of
 from tests.support.sim_output import run
 
 FIGURE_2 = {
@@ -69,7 +72,7 @@ WRONG = {
     "hosts no list": (document(hosts="abc"), "hosts must be a list, not 'abc'"),
     "a host is a number": (document(hosts=["root", 1]), "entry 2 of hosts must be the name of a host, not 1"),
     "a name of two lines": (document(hosts=["root", "a\nb"]), "entry 2 of hosts must be the name"),
-    "too many hosts": (document(hosts=[str(n) for n in range(MOST_HOSTS + 1)]), "there are 1001 hosts, but no more"),
+    "too many hosts": (document(hosts=[str(n) for n in range(MAX_HOSTS + 1)]), "there are 1001 hosts, but no more"),
     "receivers other": (document(receivers="some"), "receivers must be a list, not 'some'"),
     "root is a list": (document(root=["root"]), "root must be the name of a host"),
     "unknown key": (document(link=[]), "unknown key 'link': did you mean 'links'"),
@@ -132,7 +135,7 @@ def file(tmp_path):
 )
 def test_the_answer_as_json(blast, file, method, rate):
     status, out, err = blast(file, "--json", "--method", method)
-    answer = json.loads(out)
+    answer = results_of(out)
     assert (status, err) == (0, "")
     assert list(answer) == ["rate", "bound", "trees"]
     assert (answer["rate"], answer["bound"]) == pytest.approx((rate, 9))
@@ -144,6 +147,44 @@ def test_the_answer_as_json(blast, file, method, rate):
             assert sender in reached
             reached.add(receiver)
         assert reached == {"root", "h1", "h2"}
+
+
+def test_order_of_fpfr_changes_the_plan_and_stands_in_the_table(blast, tmp_path):
+    # Access links without a limit; the orders index and widest reserve 3 of 4 (tests/unit/test_balanced_orders.py).
+    names = ["h0", "h1", "h2", "h3"]
+    rates = [[0, 1, 2, 1], [0, 0, 1, 2], [0, 1, 0, 1], [0, 2, 1, 0]]
+    links = [
+        [one, other, rate]
+        for one, row in zip(names, rates, strict=True)
+        for other, rate in zip(names, row, strict=True)
+        if rate
+    ]
+    path = tmp_path / "network.json"
+    path.write_text(json.dumps({"hosts": names, "root": "h0", "receivers": "all", "links": links}))
+    assert "balanced (order widest): rate 3 over" in blast(path, "--method", "balanced")[1]
+    assert "balanced (order index): rate 3 over" in blast(path, "--method", "balanced", "--fpfr-order", "index")[1]
+    random = [
+        blast(path, "--method", "fpfr", "--fpfr-order", "random", "--seed", seed, "--json")[1] for seed in range(9)
+    ]
+    assert {json.loads(out)["rate"] for out in random} > {4.0}
+    assert "fpfr (order random, seed 0): rate" in blast(path, "--method", "fpfr", "--fpfr-order", "random")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--fpfr-order", "index"), "--fpfr-order goes with --method balanced or fpfr, not with exact"),
+        (("--method", "fpfr", "--seed", "1"), "--seed goes with --fpfr-order random"),
+    ],
+)
+def test_order_without_effect_is_rejected(blast, file, words, sentence):
+    status, out, err = blast(file, *words)
+    assert (status, out) == (2, "")
+    assert sentence in err
+
+
+def test_command_offers_the_orders_of_the_algorithm():
+    assert ORDERS == trees_command.ORDERS
 
 
 def test_the_answer_as_a_table(blast, file):
@@ -191,7 +232,7 @@ def test_wrong_use_is_status_2(blast, file, words):
 
 
 def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
-    monkeypatch.setattr(network_file, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(network_file, "MAX_BYTES", 100_000)
     with Path("/dev/zero").open() as zeros:
         monkeypatch.setattr("sys.stdin", zeros)
         for file in ("-", "/dev/zero"):

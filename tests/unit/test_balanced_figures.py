@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from algorithms.balanced.fpfr import ORDERS
 from algorithms.balanced.testbeds import SITES
 from blast_sim.base.wrong_input import WrongInput
-from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
+from blast_sim.figures.balanced.drawings import SYNTHETIC, for_each_root, with_clusters
 from blast_sim.figures.balanced.figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
+from blast_sim.figures.balanced.random_networks import SHARES, claim_shares, network_rows, random_rows
 from tests.support.sim_output import rows_of, run, texts
 
 PLANNED = planned()
@@ -20,9 +22,12 @@ CLUSTERS_FILE = "clusters,nodes,planned,measured\n3,6,45.6e6,43e6\n"
 
 
 @pytest.fixture
-def figures(tmp_path, capsys):
+def figures(tmp_path, capsys, monkeypatch):
     """The command, which writes into a folder of its own."""
-    return partial(run, capsys, "figures", "balanced", "--out", tmp_path / "figures")
+    monkeypatch.setattr("blast_sim.figures.balanced.figures.QUICK_NETWORKS", 2)
+    monkeypatch.setattr("blast_sim.figures.balanced.figures.QUICK_DRAWS", 3)
+    words = ("--out", tmp_path / "figures", "--quick", "--processes", 1)
+    return partial(run, capsys, "figures", "balanced", *words)
 
 
 def test_every_root_and_method_and_every_number_of_nodes_is_planned():
@@ -34,21 +39,90 @@ def test_pictures_and_figures_without_measurements(figures, tmp_path):
     status, out, _ = figures()
     names = [Path(line).name for line in out.split()]
     assert status == 0
-    assert names == ["balanced-sites.svg", "balanced-sites.csv", "balanced-clusters.svg", "balanced-clusters.csv"]
-    assert {*SITES, "FPFR, not shaped"} <= texts(tmp_path / "figures" / "balanced-sites.svg")
-    assert "measured" not in texts(tmp_path / "figures" / "balanced-sites.svg")
+    pictures = ["balanced-sites", "balanced-clusters", "balanced-random-gains", "balanced-random-shares"]
+    assert names == [f"{picture}.{kind}" for picture in pictures for kind in ("svg", "csv")]
+    words = texts(tmp_path / "figures" / "balanced-sites.svg")
+    assert {*SITES, "FPFR, not shaped", *(f"FPFR's order: {order}" for order in ORDERS)} <= words
+    assert not any("measured" in text for text in words)
     rows = rows_of(tmp_path / "figures" / "balanced-clusters.csv")
     assert [row["from"] != "" for row in rows] == [False] * 16 + [True] * len(PAPER)
 
 
-def test_measurements_are_drawn_beside_the_plan(figures, tmp_path):
-    for name, text in (("sites.csv", SITES_FILE), ("clusters.csv", CLUSTERS_FILE)):
-        (tmp_path / name).write_text(text)
-    assert figures("--measured", tmp_path / "sites.csv", "--measured", tmp_path / "clusters.csv")[0] == 0
-    (row,) = [row for row in rows_of(tmp_path / "figures" / "balanced-sites.csv") if row["measured"]]
-    assert (row["root"], row["method"], row["runs"]) == ("berlin", "exact", "2")
-    assert [float(row[name]) for name in ("measured", "least", "most")] == [43e6, 42e6, 44e6]
-    assert "3 clusters, measured" in texts(tmp_path / "figures" / "balanced-clusters.svg")
+def test_synthetic_sites_are_declared_in_picture_and_csv(figures, tmp_path):
+    assert figures()[0] == 0
+    words = " ".join(texts(tmp_path / "figures" / "balanced-sites.svg"))
+    assert SYNTHETIC in words
+    rows = rows_of(tmp_path / "figures" / "balanced-sites.csv")
+    assert {row["data"] for row in rows} == {SYNTHETIC}
+
+
+def test_lines_of_clusters_are_assumed_without_measurements(figures, tmp_path):
+    assert figures()[0] == 0
+    words = texts(tmp_path / "figures" / "balanced-clusters.svg")
+    assert {
+        "2 clusters, assumed: min(nodes × interface, path)",
+        "3 clusters, assumed: min(nodes × interface, path)",
+    } <= words
+    rows = rows_of(tmp_path / "figures" / "balanced-clusters.csv")
+    assert {row["line"] for row in rows if not row["from"]} == {"assumed: min(nodes × interface, path)"}
+
+
+def test_every_order_and_the_range_of_the_draws_are_in_the_csv(figures, tmp_path):
+    assert figures()[0] == 0
+    rows = rows_of(tmp_path / "figures" / "balanced-sites.csv")
+    fpfr = {(row["root"], row["order"]): row for row in rows if row["method"] == "fpfr"}
+    assert set(fpfr) == {(root, order) for root in SITES for order in ORDERS}
+    assert float(fpfr["zurich", "index"]["planned"]) == pytest.approx(40.867e6, rel=1e-4)
+    drawn = fpfr["zurich", "random"]
+    assert drawn["draws"] == "3"
+    assert float(drawn["draws_min"]) <= float(drawn["planned"]) <= float(drawn["draws_max"])
+
+
+# -------------------------------------------------------------------------------------------- random networks
+
+
+def test_quick_run_names_the_number_of_networks(figures, tmp_path):
+    assert figures()[0] == 0
+    for picture in ("balanced-random-gains", "balanced-random-shares"):
+        words = " ".join(texts(tmp_path / "figures" / f"{picture}.svg"))
+        assert "2 random networks of eight sites" in words
+        assert "share of 16 cases (2 networks, each root)" in words
+    assert len(rows_of(tmp_path / "figures" / "balanced-random-gains.csv")) == 16
+
+
+def test_random_rows_do_not_depend_on_the_number_of_processes():
+    assert random_rows(3, 2) == random_rows(3, 1) == [row for seed in range(3) for row in network_rows(seed)]
+
+
+def test_random_rows_keep_what_holds_on_any_network():
+    for row in network_rows(5):
+        for order in ORDERS:
+            assert row[f"fpfr {order}"] <= row[f"balanced {order}"] * (1 + 1e-6)
+            assert row[f"balanced {order}"] <= row["exact"] * (1 + 1e-8)
+
+
+def test_shares_count_cases_and_networks_in_which_a_claim_holds():
+    def row(network, root, single, fpfr, balanced, best):
+        rates = {f"{name} {order}": rate for order in ORDERS for name, rate in (("fpfr", fpfr), ("balanced", balanced))}
+        return {"network": network, "root": root, "semi-flat": single, "bottleneck": 1.0, **rates, "exact": best}
+
+    rows = [row(0, 0, 2.0, 4.0, 6.0, 6.0), row(0, 1, 1.0, 2.0, 4.0, 8.0)]
+    rows += [row(1, 0, 3.0, 2.0, 3.0, 4.0), row(1, 1, 5.0, 4.0, 4.0, 5.0)]
+    one = claim_shares(rows)[0]
+    assert [one[name] for name in SHARES] == [0.75, 0.5, 0.5, 0.5, 0.5, 0.25]
+    assert (one["networks"], one["cases"], one["gain_above_50_percent"]) == (2, 4, 0.25)
+    assert [one[f"gain_q{quantile}"] for quantile in ("00", "50", "100")] == [0.0, 0.5, 1.0]
+    assert [one[f"highest_gain_q{quantile}"] for quantile in ("00", "100")] == [0.5, 1.0]
+
+
+def test_measurements_may_begin_with_provenance(tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text('# format: 1\n# command: "blast"\n' + SITES_FILE)
+    names, rows = read(path)
+    assert names == OF_SITES and [row["measured"] for row in rows] == [42e6, 44e6]
+    path.write_text("# format: 1\nroot,method,planned,measured\nberlin,exact,45e6,fast\n")
+    with pytest.raises(WrongInput, match=r"sites\.csv:3: measured is 'fast'"):
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +153,7 @@ def test_a_file_that_says_something_else_is_refused_in_a_sentence(figures, tmp_p
 
 
 def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("blast_sim.figures.balanced.figures.MOST_ROWS", 1)
+    monkeypatch.setattr("blast_sim.figures.balanced.figures.MAX_ROWS", 1)
     (tmp_path / "sites.csv").write_text(SITES_FILE)
     with pytest.raises(WrongInput, match="more than 1 rows"):
         read(tmp_path / "sites.csv")
@@ -102,8 +176,12 @@ def test_lines_are_planned_and_wide_area_paths_lie_across():
     figure = Figure()
     with_clusters(figure, [*PLANNED[OF_CLUSTERS], *PAPER])
     drawn = {line.get_label(): line for line in figure.axes[0].lines}
-    assert drawn["2 clusters, planned"].get_ydata() == pytest.approx([10, 20, 30, 40, 50, 52, 52, 52])
-    assert drawn["3 clusters, planned"].get_ydata() == pytest.approx([10, 20, 30, 40, 45.6, 45.6, 45.6, 45.6])
+    assert drawn["2 clusters, assumed: min(nodes × interface, path)"].get_ydata() == pytest.approx(
+        [10, 20, 30, 40, 50, 52, 52, 52]
+    )
+    assert drawn["3 clusters, assumed: min(nodes × interface, path)"].get_ydata() == pytest.approx(
+        [10, 20, 30, 40, 45.6, 45.6, 45.6, 45.6]
+    )
     across = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_linestyle() == ":"]
     assert across == pytest.approx([52, 45.6])
     # The paper's points: 62 MB/s of what was 65 there, with six nodes.

@@ -2,7 +2,8 @@
 figures as CSV.
 
 Planned rates are those of `algorithms/balanced` for the testbeds there; measured ones come from files that the
-benchmarks write, and are drawn beside the plan that they were measured for.
+benchmarks write, and are drawn beside the plan that they were measured for. Claims on the eight synthetic sites stand
+beside the same claims on random networks (`random_networks`).
 """
 
 from __future__ import annotations
@@ -10,26 +11,44 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import os
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tqdm import tqdm
+
 from algorithms.balanced.exact import exact
+from algorithms.balanced.fpfr import DEFAULT_ORDER, ORDERS, Order
 from algorithms.balanced.network import Network
 from algorithms.balanced.plan import Plan
 from algorithms.balanced.testbeds import CLUSTERS, SITES, das, gridlab
-from blast_sim.base.report import Row
+from blast_sim.base.provenance import Origin, Recording
+from blast_sim.base.report import Row, without_provenance
 from blast_sim.base.wrong_input import WrongInput, shown
-from blast_sim.figures.balanced.drawings import for_each_root, with_clusters
-from blast_sim.figures.saving import save
-from blast_sim.trees.network_file import MOST_RATE
-from blast_sim.trees.trees_plan import HEURISTICS
+from blast_sim.figures.balanced.drawings import (
+    ASSUMED,
+    PLANNED,
+    SYNTHETIC,
+    for_each_root,
+    gains,
+    shares,
+    with_clusters,
+)
+from blast_sim.figures.balanced.random_networks import NETWORKS, QUICK_NETWORKS, claim_shares, random_rows
+from blast_sim.figures.saving import Gallery, gallery_of, save
+from blast_sim.trees.network_file import MAX_RATE
+from blast_sim.trees.trees_plan import ORDERED, SINGLE_TREE
 
 METHODS: dict[str, Callable[[Network], Plan]] = {
-    name: (HEURISTICS | {"exact": exact})[name] for name in ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
+    name: (SINGLE_TREE | ORDERED | {"exact": exact})[name]
+    for name in ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
 }
-"""In the order in which they are drawn."""
+"""In the order in which they are drawn; FPFR and balanced trees with FPFR's default order."""
+
+DRAWS, QUICK_DRAWS = 200, 20
+"""Seeds of FPFR's order `random` for each root of the eight sites."""
 
 NODES = range(1, 9)
 """Per cluster."""
@@ -40,13 +59,18 @@ OF_SITES = ("root", "method")
 OF_CLUSTERS = ("clusters", "nodes")
 
 SAME_PLAN = 0.05
-"""Share by which the plan of a measurement may be off ours: beyond, it was another network."""
-MOST_ROWS = 100_000
+"""Share by which the plan of a measurement may differ from ours: beyond, it was another network."""
+MAX_ROWS = 100_000
 
 MEGABYTES = 8e6 / 10
-"""bit/s that a MB/s of the paper's clusters is at a tenth."""
+"""bit/s of a MB/s of the paper's clusters, at a tenth."""
 PAPER = tuple(
-    {"clusters": clusters, "nodes": nodes, "measured": megabytes * MEGABYTES, "from": f"paper, 4.2: {megabytes:g} MB/s"}
+    {
+        "clusters": clusters,
+        "nodes": nodes,
+        "measured": megabytes * MEGABYTES,
+        "from": f"paper, 4.2: {megabytes:g} MB/s with {clusters} clusters",
+    }
     for clusters, nodes, megabytes in ((2, 1, 11.2), (2, 6, 62.0), (3, 6, 57.0))
 )
 """What the paper's text states; its pictures have no figures to read."""
@@ -55,19 +79,30 @@ Point = tuple[str, ...]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw both, and say what was written. Raises WrongInput, OSError, SolverFault, NoRates."""
+    """Draw all pictures, and print the files. Raises WrongInput, OSError, SolverFault, NoRates, WorkerDied."""
+    recording = Recording()
     measured: dict[tuple[str, ...], list[Row]] = {OF_SITES: [], OF_CLUSTERS: []}
     for path in arguments.measured:
         names, rows = read(path)
         measured[names] += rows
     tables = {names: joined(rows, measured[names], names) for names, rows in planned().items()}
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    for path in draw(tables, arguments.out, arguments.format):
+    draws, networks = (QUICK_DRAWS, QUICK_NETWORKS) if arguments.quick else (DRAWS, NETWORKS)
+    tables[OF_SITES] += other_orders(draws)
+    tables[OF_CLUSTERS] = supported(tables[OF_CLUSTERS])
+    random = _random(networks, arguments.processes)
+    request = {"quick": arguments.quick, "measured": [str(path) for path in arguments.measured]}
+    gallery = gallery_of(arguments, recording, Origin("figures balanced", request, range(networks)))
+    for path in draw(tables, random, gallery):
         sys.stdout.write(f"{path}\n")
 
 
+def _random(networks: int, processes: int | None) -> list[Row]:
+    with tqdm(total=networks, unit=" networks", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+        return random_rows(networks, processes or os.cpu_count() or 1, bar.update)
+
+
 def planned() -> dict[tuple[str, ...], list[Row]]:
-    """The rows of Figure 7 and those of Figure 8, as yet without measurements."""
+    """Return the rows of Figure 7 with FPFR's default order and those of Figure 8, without measurements."""
     return {OF_SITES: list(_sites()), OF_CLUSTERS: list(_clusters())}
 
 
@@ -75,7 +110,27 @@ def _sites() -> Iterator[Row]:
     for root in SITES:
         network = gridlab(root)
         for name, method in METHODS.items():
-            yield {"root": root, "method": name, "planned": method(network).rate}
+            yield _of_site(root, name, DEFAULT_ORDER if name in ORDERED else "") | {"planned": method(network).rate}
+
+
+def _of_site(root: str, method: str, order: str) -> Row:
+    return {"data": SYNTHETIC, "root": root, "method": method, "order": order}
+
+
+def other_orders(draws: int) -> Iterator[Row]:
+    """Yield the rows of Figure 7 with the other orders of FPFR; with `random` the median and range of these draws."""
+    for order in ORDERS:
+        if order != DEFAULT_ORDER:
+            yield from (_drawn(root, name, order, draws) for root in SITES for name in ORDERED)
+
+
+def _drawn(root: str, name: str, order: Order, draws: int) -> Row:
+    network = gridlab(root)
+    row = _of_site(root, name, order)
+    if order != "random":
+        return row | {"planned": ORDERED[name](network, order, 0).rate}
+    rates = [ORDERED[name](network, order, seed).rate for seed in range(draws)]
+    return row | {"planned": statistics.median(rates), "draws": draws, "draws_min": min(rates), "draws_max": max(rates)}
 
 
 def _clusters() -> Iterator[Row]:
@@ -84,15 +139,25 @@ def _clusters() -> Iterator[Row]:
             network = das(count, nodes)
             limit = min(rate for _, _, rate in network.links)
             rate = exact(network.numbered()).rate
-            yield {"clusters": count, "nodes": nodes, "wide_area": limit, "planned": rate}
+            yield {"clusters": count, "nodes": nodes, "wide_area": limit, "line": ASSUMED, "planned": rate}
 
 
-def draw(tables: Mapping[tuple[str, ...], Sequence[Row]], folder: Path, kind: str) -> list[Path]:
-    """Write both pictures (`kind` svg or png) and their CSV into `folder`; the files written."""
-    clusters = [*tables[OF_CLUSTERS], *PAPER]
+def supported(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of Figure 8; `line` says `planned` for clusters with a measurement, else `assumed`."""
+    measured = {row["clusters"] for row in rows if "measured" in row}
+    return [row | {"line": PLANNED if row["clusters"] in measured else ASSUMED} for row in rows]
+
+
+def draw(tables: Mapping[tuple[str, ...], Sequence[Row]], random: Sequence[Row], gallery: Gallery) -> list[Path]:
+    """Write all pictures and their CSV, and return the files.
+
+    `random` are the rows of the random networks.
+    """
     return [
-        *save(folder, "balanced-sites", kind, tables[OF_SITES], for_each_root),
-        *save(folder, "balanced-clusters", kind, clusters, with_clusters),
+        *save(gallery, "balanced-sites", tables[OF_SITES], for_each_root),
+        *save(gallery, "balanced-clusters", [*tables[OF_CLUSTERS], *PAPER], with_clusters),
+        *save(gallery, "balanced-random-gains", random, gains),
+        *save(gallery, "balanced-random-shares", claim_shares(random), shares),
     ]
 
 
@@ -100,12 +165,13 @@ def draw(tables: Mapping[tuple[str, ...], Sequence[Row]], folder: Path, kind: st
 
 
 def read(path: Path) -> tuple[tuple[str, ...], list[Row]]:
-    """The measurements in a CSV file, and the columns that name their points. Raises WrongInput, OSError."""
+    """Return the columns that name points, and the measurements in a CSV file. Raises WrongInput, OSError."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
+            before, lines = without_provenance(file)
+            reader = csv.DictReader(lines)
             names = _names(path, reader.fieldnames or ())
-            rows = [_measurement(f"{path}:{reader.line_num}", row, names) for row in _no_more(path, reader)]
+            rows = [_measurement(f"{path}:{before + reader.line_num}", row, names) for row in _limited(path, reader)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise WrongInput(f"{path} is no CSV: {error}") from None
     if not rows:
@@ -121,10 +187,10 @@ def _names(path: Path, columns: Iterable[str]) -> tuple[str, ...]:
     raise WrongInput(f"{path} lacks columns: it has to have {wanted}")
 
 
-def _no_more(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
+def _limited(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
     for number, row in enumerate(rows):
-        if number == MOST_ROWS:
-            raise WrongInput(f"{path} has more than {MOST_ROWS} rows: give one of the benchmarks' results")
+        if number == MAX_ROWS:
+            raise WrongInput(f"{path} has more than {MAX_ROWS} rows: give one of the benchmarks' results")
         yield row
 
 
@@ -139,15 +205,15 @@ def _rate(what: str, text: str | None) -> float:
         rate = float(text or "")
     except ValueError:
         rate = math.nan
-    if not 0 <= rate <= MOST_RATE:
-        raise WrongInput(f"{what} is {shown(text)}, which is no number of bit/s from 0 to {MOST_RATE:g}")
+    if not 0 <= rate <= MAX_RATE:
+        raise WrongInput(f"{what} is {shown(text)}, which is no number of bit/s from 0 to {MAX_RATE:g}")
     return rate
 
 
 def joined(rows: Sequence[Row], measured: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """The planned rows, with what was measured of each: the mean of its runs, the least and the most.
+    """Return the planned rows, each with the mean, minimum and maximum of its measured runs.
 
-    Raises WrongInput for a measurement of what is not planned, or is planned otherwise.
+    Raises WrongInput for a measurement without a plan, or with another one.
     """
     ours = {_point(row, names): row for row in rows}
     runs: dict[Point, list[float]] = {}
@@ -178,4 +244,9 @@ def _check_plan(measurement: Row, point: Point, ours: Mapping[Point, Row]) -> No
 def _summary(runs: Sequence[float]) -> Row:
     if not runs:
         return {}
-    return {"measured": statistics.fmean(runs), "least": min(runs), "most": max(runs), "runs": len(runs)}
+    return {
+        "measured": statistics.fmean(runs),
+        "measured_min": min(runs),
+        "measured_max": max(runs),
+        "runs": len(runs),
+    }
