@@ -1,10 +1,10 @@
-"""Claim: the simulator reproduces the statements of the paper on rack-fabric multicast about its figures, for every
-seed; where it does not, an experiment shows why. The statements are in blast_sim/fabric/paper/claims.py.
+"""Claim: the simulator gives the verdicts of docs/rack-fabric.md on every statement of the rack-fabric paper, for every
+seed, and the experiments behind what is not reproduced hold. The statements are in blast_sim/fabric/paper/claims.py.
 
-The results do not depend on the machine. Exit status 1 where a verdict differs from the expected one. The second line
-also checks the invariants of the model:
+The results do not depend on the machine. Exit status 1 where a row differs from its verdict. `--markdown` prints the
+tables and the reasons of the page. The second line also checks the invariants of the model:
 
-    .venv/bin/python benchmarks/rack_fabric_claims.py [--seeds 1-5] [--keep DIR] [--json]
+    .venv/bin/python benchmarks/rack_fabric_claims.py [--seeds 1-5] [--keep DIR] [--json | --markdown]
     scripts/cargo build --profile checked && BLAST_RACK_FABRIC=target/checked/rack-fabric .venv/bin/python \
 benchmarks/rack_fabric_claims.py
 """
@@ -15,14 +15,20 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from blast_sim.base.report import Row
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.base.text import table
-from blast_sim.fabric.paper.claims import verdicts
+from blast_sim.fabric.paper.claims import checked_claims, checked_experiments, claim_rows, experiment_rows
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResult, evaluated
 from blast_sim.fabric.simulator import NoSimulator, RunFailed, Simulator, program
 from blast_sim.sim_command import seeds
+
+CLAIM_COLUMNS = ("figure", "claim", "paper", "here", "verdict")
+EXPERIMENT_COLUMNS = ("figure", "experiment", "here")
 
 
 def main() -> int:
@@ -30,28 +36,63 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=seeds, default=(1, 2, 3, 4, 5), metavar="N|N-N|N,N", help="(default: 1-5)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep results there, and resume")
-    parser.add_argument("--json", action="store_true")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--markdown", action="store_true")
     args = parser.parse_args()
     try:
         simulator = Simulator(program())
         workers, kept = Workers(os.cpu_count() or 1), Kept(args.keep)
         panels = [*PANELS, *EXPERIMENTS]
-        by_seed = [verdicts(evaluated(simulator, panels, seed, workers, kept)) for seed in args.seeds]
+        by_seed = [evaluated(simulator, panels, seed, workers, kept) for seed in args.seeds]
     except (NoSimulator, RunFailed, NoResult) as error:
         parser.error(str(error))
-    rows = []
-    for found in zip(*by_seed, strict=True):
-        claim, expected = found[0].claim, all(one.expected for one in found)
-        verdict = ("refuted" if claim.refuted else "holds") if expected else "NOT AS EXPECTED"
-        row = {"figure": claim.figure, "claim": claim.sentence, "found": [one.value for one in found]}
-        rows.append({**row, "verdict": verdict, "why not": claim.refuted, "expected": expected})
+    claims = _over_seeds([claim_rows(checked_claims(curves)) for curves in by_seed])
+    experiments = _over_seeds([experiment_rows(checked_experiments(curves)) for curves in by_seed])
     if args.json:
-        print(json.dumps({"seeds": args.seeds, "rows": rows}, indent=2))
+        print(json.dumps({"seeds": args.seeds, "claims": claims, "experiments": experiments}, indent=2))
+    elif args.markdown:
+        blocks = [_markdown(claims, CLAIM_COLUMNS), _reasons(claims), _markdown(experiments, EXPERIMENT_COLUMNS)]
+        print("\n\n".join(blocks))
     else:
-        print(f"seeds {', '.join(map(str, args.seeds))}; found: that of the first one")
-        cells = [[str(row["figure"]), row["claim"], row["found"][0], row["verdict"]] for row in rows]
-        print(table(["figure", "claim", "found", "verdict"], cells))
-    return int(not all(row["expected"] for row in rows))
+        print(f"seeds {', '.join(map(str, args.seeds))}; here: the value of the first one")
+        for rows, columns in ((claims, CLAIM_COLUMNS), (experiments, EXPERIMENT_COLUMNS)):
+            head = [*columns, "as_expected"]
+            print(table(head, [[str(row[column]) for column in head] for row in rows]))
+        counts = Counter(row["verdict"] for row in claims)
+        print(", ".join(f"{verdict}: {count}" for verdict, count in counts.items()))
+    return int(any(row["as_expected"] == "no" for row in (*claims, *experiments)))
+
+
+def _over_seeds(by_seed: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of the first seed, as expected only if those of every seed are, with the values of all."""
+    return [
+        {
+            **several[0],
+            "as_expected": "yes" if all(row["as_expected"] == "yes" for row in several) else "no",
+            "by_seed": [row["here"] for row in several],
+        }
+        for several in zip(*by_seed, strict=True)
+    ]
+
+
+def _reasons(claims: Sequence[Row]) -> str:
+    """Return a line for each reason, with the claims that share it."""
+    by_reason: dict[str, list[Row]] = {}
+    for claim in claims:
+        if claim["reason"]:
+            by_reason.setdefault(claim["reason"], []).append(claim)
+    return "\n".join(f"- **{_named(several)}: {reason}." for reason, several in by_reason.items())
+
+
+def _named(claims: Sequence[Row]) -> str:
+    figures = ", ".join(dict.fromkeys(claim["figure"] for claim in claims))
+    return f"{figures}**, {claims[0]['claim'].removeprefix('... ')}" if len(claims) == 1 else f"{figures}**"
+
+
+def _markdown(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    lines = [columns, ["---"] * len(columns), *([str(row[column]) for column in columns] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ pub struct Packet {
 #[derive(Clone, Copy, Debug)]
 struct Line {
     held: Packet,
-    /// Neighbours in the order of use.
+    /// Neighbors in the order of use.
     older: u32,
     newer: u32,
     /// The slot in which it was used last.

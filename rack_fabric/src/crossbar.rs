@@ -333,7 +333,7 @@ impl Fabric<'_> {
             overtaken: false,
         };
         self.voqs[voq as usize].flight = self.flights.add(flight);
-        if !self.scenario.sync.on || header.number.is_some() {
+        if !self.synchronizes(port) || header.number.is_some() {
             return;
         }
         if last {
@@ -341,6 +341,11 @@ impl Fabric<'_> {
         } else {
             self.get_ahead(voq, port, header.packets);
         }
+    }
+
+    fn synchronizes(&self, port: u32) -> bool {
+        let sync = &self.scenario.sync;
+        sync.on && (sync.surrogates || !self.surrogate(port))
     }
 
     fn get_ahead(&mut self, voq: u32, port: u32, packets: u32) {

@@ -204,11 +204,13 @@ impl Default for Cache {
     }
 }
 
-/// Loose synchronisation of the VOQs of a flow (section 3.1).
+/// Loose synchronization of the VOQs of a flow (section 3.1).
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sync {
     pub on: bool,
+    /// Surrogates synchronize their VOQs too: "surrogates look and act like other ports" (section 2.2).
+    pub surrogates: bool,
     pub entries: u32,
     /// A VOQ that is ahead by more packets is suspended ...
     pub block_packets: u32,
@@ -219,7 +221,7 @@ pub struct Sync {
 
 impl Default for Sync {
     fn default() -> Self {
-        Self { on: true, entries: 24, block_packets: 18, resume_packets: 12, timeout_ns: 3000 }
+        Self { on: true, surrogates: true, entries: 24, block_packets: 18, resume_packets: 12, timeout_ns: 3000 }
     }
 }
 
@@ -378,7 +380,7 @@ pub struct Crossbar {
     pub links_per_output: u32,
     /// Packets that may wait for an uplink.
     pub uplink_packets: u32,
-    /// Copies for the same leaf take links of their own, and no input of a neighbour.
+    /// Copies for the same leaf take links of their own, and no input of a neighbor.
     pub local_links: bool,
     /// Percent of an input that copies may take while its own port has unicast frames; 100: all of it.
     pub multicast_weight: u32,
@@ -623,7 +625,7 @@ impl Scenario {
             return inside("cache", "packets", "a cache has no more than 1048576 packets");
         }
         if self.sync.on && self.sync.entries == 0 {
-            return inside("sync", "entries", "synchronisation needs an entry or more");
+            return inside("sync", "entries", "synchronization needs an entry or more");
         }
         if self.sync.resume_packets > self.sync.block_packets {
             return inside(

@@ -1,4 +1,4 @@
-//! Loose synchronisation of the VOQs that carry copies of the same frames (section 3.1).
+//! Loose synchronization of the VOQs that carry copies of the same frames (section 3.1).
 //!
 //! A VOQ that begins a frame before others do is ahead of them by that frame's packets; whoever is too far ahead is
 //! suspended. When the last copy of a frame is begun, all that were ahead by it are so no more.

@@ -1,4 +1,4 @@
-//! Nobody waits for ever: neither for VOQs that synchronisation suspends (section 3.1), nor for space (section 5).
+//! Nobody waits for ever: neither for VOQs that synchronization suspends (section 3.1), nor for space (section 5).
 //!
 //! Both claims are about every order of events, and every order is searched here on cases that are small enough.
 
@@ -52,7 +52,7 @@ fn search<M: Model>(start: M) -> Searched<M> {
 
 // ---------------------------------------------------------------------------------------------- VOQs (section 3.1)
 
-/// The numbers of the synchronisation CAM.
+/// The numbers of the synchronization CAM.
 #[derive(Clone, Copy, Debug)]
 struct Sync {
     entries: u32,
@@ -60,7 +60,7 @@ struct Sync {
     resume: u32,
 }
 
-/// A port whose frames have all come: synchronisation alone holds its VOQs back, and no time-out helps.
+/// A port whose frames have all come: synchronization alone holds its VOQs back, and no time-out helps.
 #[derive(Clone)]
 struct Port<'a> {
     /// The frames of each VOQ, in its order.

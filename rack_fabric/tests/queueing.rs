@@ -18,7 +18,7 @@ fn run(scenario: &Value) -> Results {
 /// Of 256 bytes at 100 Gb/s.
 const FRAME_NS: f64 = 20.48;
 
-/// Mean delay of frames of one size from a host to its neighbour. The crossbar is far faster than the lines, and all
+/// Mean delay of frames of one size from a host to its neighbor. The crossbar is far faster than the lines, and all
 /// frames take the same time from one line to the other: they wait for the first line, and for nothing after it.
 fn delay_ns(load: f64, process: &str, frames: f64, seed: u64) -> f64 {
     let duration = frames * FRAME_NS / load;

@@ -103,6 +103,23 @@ fn damaged_copies_are_sent_again_and_come_in_order() {
     assert!(whole.flows[0].destinations[1].longest_delay_ns < flow.destinations[1].longest_delay_ns);
 }
 
+/// One flow over a surrogate whose first local copy is congested, and sync as given; suspensions in all.
+fn suspensions(sync: &Value) -> u64 {
+    let unicast = json!({"source": [1, 1], "to": [[1, 0]], "frame_bytes": 1522, "rate_gbps": 60});
+    let tree = json!({"surrogates": {"first": 1, "remote": 0}});
+    let flow = json!({"source": [0, 0], "to": {"leaves": [1]}, "frame_bytes": 1522, "rate_gbps": 90, "tree": tree});
+    run(&json!({"duration_ns": 100_000, "topology": {"leaves": 2}, "flows": [flow, unicast], "sync": sync}))
+        .counters
+        .suspensions
+}
+
+#[test]
+fn surrogates_synchronize_like_other_ports_unless_the_scenario_excludes_them() {
+    assert!(suspensions(&json!({})) > 0);
+    assert_eq!(suspensions(&json!({"surrogates": false})), 0);
+    assert_eq!(suspensions(&json!({"on": false})), 0);
+}
+
 /// Fowler, Noll, Vo: FNV-1a, 64 bits.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))

@@ -15,7 +15,14 @@ import pytest
 
 from blast_client.command import main
 from blast_sim.base.sweep import Kept, Workers
-from blast_sim.fabric.paper.claims import CLAIMS, Verdict, verdicts
+from blast_sim.fabric.paper.claims import (
+    CLAIMS,
+    EXPLAINING_EXPERIMENTS,
+    CheckedClaim,
+    CheckedExperiment,
+    checked_claims,
+    checked_experiments,
+)
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
 from blast_sim.fabric.paper.panel import Case, Panel
 from blast_sim.fabric.simulator import Simulator, program
@@ -40,6 +47,7 @@ WRONG: Sequence[Callable[[Points], Points]] = (
     both(0.94),
     both(3.0),
     lambda points: [(x, y - 0.08) for x, y in points],
+    lambda points: [(x, 10 + 0.72 * y) for x, y in points],
     lambda points: [*points[:-1], (points[-1][0], 2 * points[-1][1])],
     lambda points: [(x, 50.0 if number % 2 else 5.0) for number, (x, _) in enumerate(points)],
     lambda points: list(zip([x for x, _ in points], [y for _, y in reversed(points)], strict=True)),
@@ -50,6 +58,7 @@ WRONG: Sequence[Callable[[Points], Points]] = (
 WHOLE_SYSTEMS = ("13", "15", "16")
 IN_FULL_LENGTH = {
     "_linear_while_feasible",
+    "_83_at_30",
     "_delay_grows",
     "_fourteen_microseconds",
     "_slow_where_overloaded",
@@ -59,7 +68,12 @@ IN_FULL_LENGTH = {
     "_flat_without_waiting",
 }
 """Checks of what comes out only when the queues of a whole system have filled."""
-CHECKED = [claim for claim in CLAIMS if claim.check.__name__ not in IN_FULL_LENGTH]
+CHECKED = [claim for claim in CLAIMS if claim.check and claim.check.__name__ not in IN_FULL_LENGTH]
+EXPLAINING = [one for one in EXPLAINING_EXPERIMENTS if one.check.__name__ not in IN_FULL_LENGTH]
+CHECKS = [
+    *((claim.sentence, claim.check) for claim in CHECKED if claim.check),
+    *((one.sentence, one.check) for one in EXPLAINING),
+]
 
 
 def shortened(panel: Panel) -> Panel:
@@ -84,9 +98,11 @@ def curves() -> Curves:
     return evaluated(Simulator(program()), PANELS_HERE, 1, Workers(2), Kept(None))
 
 
-def test_every_claim_comes_out_as_told(curves: Curves) -> None:
-    found = [one for one in verdicts(curves) if one.claim in CHECKED]
-    assert not [f"{one.claim.figure}: {one.claim.sentence}: {one.value}" for one in found if not one.expected]
+def test_every_check_supports_its_verdict(curves: Curves) -> None:
+    claims = [one for one in checked_claims(curves) if one.claim in CHECKED]
+    assert not [f"{one.claim.figure}: {one.claim.sentence}: {one.here}" for one in claims if not one.expected]
+    experiments = [one for one in checked_experiments(curves) if one.experiment in EXPLAINING]
+    assert not [f"{one.experiment.sentence}: {one.here}" for one in experiments if not one.expected]
 
 
 def broken(curves: Curves) -> Iterator[Curves]:
@@ -103,9 +119,9 @@ def broken(curves: Curves) -> Iterator[Curves]:
 
 
 def test_other_curves_would_change_the_verdict(curves: Curves) -> None:
-    for claim in CHECKED:
-        _, holds = claim.check(curves)
-        assert any(claim.check(others)[1] is not holds for others in broken(curves)), claim.sentence
+    for sentence, check in CHECKS:
+        _, holds = check(curves)
+        assert any(check(others)[1] is not holds for others in broken(curves)), sentence
 
 
 def test_the_command_draws_what_it_simulates_and_keeps_it(
@@ -115,15 +131,20 @@ def test_the_command_draws_what_it_simulates_and_keeps_it(
     wanted = list(trials((1,)))
     monkeypatch.setattr(figures, "PANELS", few[:1])
     monkeypatch.setattr(figures, "EXPERIMENTS", few[1:])
-    monkeypatch.setattr(figures, "verdicts", lambda curves: [Verdict(CLAIMS[0], str(sorted(curves)), True)])
+    monkeypatch.setattr(figures, "checked_claims", lambda curves: [CheckedClaim(CLAIMS[3], str(sorted(curves)), True)])
+    explained = CheckedExperiment(EXPLAINING_EXPERIMENTS[0], "a value", True)
+    monkeypatch.setattr(figures, "checked_experiments", lambda curves: [explained])
     monkeypatch.setattr(figures, "rows", lambda *_: rows_of(wanted, found_for(wanted), DATA))
     assert main(["figures", "fabric", "--out", str(tmp_path)]) == 0
     written = [Path(path) for path in capsys.readouterr().out.split()]
     assert all(path.stat().st_size > 100 for path in written)
     assert {path.name for path in written} == {
-        *("fabric-5b.svg", "fabric-5b.csv", "fabric-claims.csv", "fabric-with-light.svg", "fabric-with-light.csv")
+        *("fabric-5b.svg", "fabric-5b.csv", "fabric-claims.csv", "fabric-experiments.csv"),
+        *("fabric-with-light.svg", "fabric-with-light.csv"),
     }
-    assert len((tmp_path / "fabric-claims.csv").read_text().splitlines()) == 2
+    assert all(
+        len((tmp_path / f"fabric-{name}.csv").read_text().splitlines()) == 2 for name in ("claims", "experiments")
+    )
     assert len(list((tmp_path / "fabric-cells").iterdir())) == sum(len(panel.cases(1)) for panel in few)
 
 

@@ -98,6 +98,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         "cache": {"packets": draw(st.sampled_from([0, 1, 4, 16, 40])), "reserve": draw(st.sampled_from([0, 2, 10]))},
         "sync": {
             "on": draw(st.sampled_from([True, True, False])),
+            "surrogates": draw(st.sampled_from([True, True, False])),
             "entries": draw(st.sampled_from([1, 2, 4, 24])),
             "block_packets": block,
             "resume_packets": draw(st.sampled_from([0, 1, block // 2, block])),

@@ -1,4 +1,4 @@
-"""Figures 2(c) and 4: what the multicast cache and the synchronisation of VOQs are good for (section 3)."""
+"""Figures 2(c) and 4: what the multicast cache and the synchronization of VOQs are good for (section 3)."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def _fanout(seed: int) -> Iterator[Case]:
             yield Case(line, fanout, model(f"2c: {line}, fanout {fanout}", seed, 1.5, flows, **settings))
 
 
-def _sizes(synchronised: bool, seed: int) -> Iterator[Case]:
+def _sizes(synchronized: bool, seed: int) -> Iterator[Case]:
     for size in SIZES:
         for packets in CACHES:
             flows = [flow("m", SOURCE, (*LOCAL, *REMOTE), frame_bytes=size)]
             settings = {
                 "cache": {"packets": packets},
-                "sync": {"on": synchronised},
+                "sync": {"on": synchronized},
                 "voq": NO_DROPS,
                 "warmup_ns": 1_000_000,
             }
-            title = f"4{'b' if synchronised else 'a'}: {size} B, {packets} packets"
+            title = f"4{'b' if synchronized else 'a'}: {size} B, {packets} packets"
             yield Case(f"{size} B", packets, model(title, seed, 3, flows, **settings))
 
 
 def _occupancy(seed: int) -> Iterator[Case]:
-    for line, packets, synchronised in (
+    for line, packets, synchronized in (
         ("cache128", 128, False),
         ("cache128 + sync", 128, True),
         ("cache32", 32, False),
     ):
         flows = [flow("m", SOURCE, (*LOCAL, *REMOTE))]
-        settings = {"cache": {"packets": packets}, "sync": {"on": synchronised}, "voq": NO_DROPS, "sample_ns": 50_000}
+        settings = {"cache": {"packets": packets}, "sync": {"on": synchronized}, "voq": NO_DROPS, "sample_ns": 50_000}
         yield Case(line, 0, model(f"4c: {line}", seed, 10, flows, **settings))
 
 
@@ -56,8 +56,8 @@ def _occupied(case: Case, results: Row) -> Iterator[Point]:
         yield case.line, (number + 1) * series["sample_ns"] / 1e6, packets
 
 
-def _cases_of(synchronised: bool, seed: int) -> Sequence[Case]:
-    return list(_sizes(synchronised, seed))
+def _cases_of(synchronized: bool, seed: int) -> Sequence[Case]:
+    return list(_sizes(synchronized, seed))
 
 
 _CACHE_SIZE = Axis("cache_packets", "cache, packets", "log2")
@@ -74,7 +74,7 @@ PANELS = (
     ),
     Panel(
         "4a",
-        "Without synchronisation of VOQs: 4 local and 4 remote copies",
+        "Without synchronization of VOQs: 4 local and 4 remote copies",
         _CACHE_SIZE,
         THROUGHPUT,
         partial(_cases_of, False),
@@ -83,7 +83,7 @@ PANELS = (
     ),
     Panel(
         "4b",
-        "With synchronisation of VOQs: 4 local and 4 remote copies",
+        "With synchronization of VOQs: 4 local and 4 remote copies",
         _CACHE_SIZE,
         THROUGHPUT,
         partial(_cases_of, True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +15,8 @@ from blast_sim.figures.drawings import COLOURS, MARKERS
 
 MOST_MARKERS = 24
 """With more points a line needs none."""
+STATED = "stated in the paper"
+MARK_STYLE: Mapping[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
 STYLES = ("-", "--", ":", "-.")
 
 
@@ -29,11 +32,13 @@ def drawing(panel: Panel) -> Callable[[Figure, Sequence[Row]], None]:
             own = [line for line in lines if line.startswith(facet)]
             for number, line in enumerate(own):
                 points = [(row[panel.x.column], row[panel.y.column]) for row in rows if row["line"] == line]
-                _line(axes, number, line.removeprefix(facet).strip(", "), points)
+                _line(axes, number, len(own), line.removeprefix(facet).strip(", "), points)
             _finish(axes, panel, facet)
         panels[0].set_ylabel(panel.y.label)
         for mark in panel.marks:
             _mark(panels[0], mark)
+        if panel.marks:
+            panels[0].plot([], [], label=STATED, **MARK_STYLE)
         heights = [*(row[panel.y.column] for row in rows), *(mark.y for mark in panel.marks)]
         panels[0].set_ylim(0, 1.08 * max(heights))
         figure.suptitle(f"{panel.title} (paper: Figure {_number(panel.name)})", x=0.01, ha="left")
@@ -48,16 +53,19 @@ def _number(name: str) -> str:
     return name if name.isdecimal() else f"{name[:-1]}({name[-1]})"
 
 
-def _line(axes: Axes, number: int, label: str, points: Sequence[tuple[float, float]]) -> None:
+def _line(axes: Axes, number: int, lines: int, label: str, points: Sequence[tuple[float, float]]) -> None:
+    """Draw a line, wider and with larger hollow markers than those after it, which it would hide otherwise."""
     few = len(points) <= MOST_MARKERS
+    below = (lines - 1 - number) * min(1.0, 4 / lines)
     axes.plot(
         [x for x, _ in points],
         [y for _, y in points],
         STYLES[number % len(STYLES)] if few else STYLES[number % 2],
         color=COLOURS[number % len(COLOURS)],
         marker=MARKERS[number % len(MARKERS)] if few else "",
-        markersize=4,
-        linewidth=1.4,
+        markersize=4 + 1.3 * below,
+        markerfacecolor="none" if below else None,
+        linewidth=1.2 + 0.6 * below,
         label=label,
     )
 
@@ -77,16 +85,17 @@ def _mark(axes: Axes, mark: Mark) -> None:
     least, most = axes.get_xlim()
     left, right = mark.span or (least, most)
     begins = left + right < least + most
-    axes.hlines(mark.y, left, right, color="black", linestyle=(0, (4, 2)), linewidth=1.1, zorder=3)
+    axes.plot([left, right], [mark.y, mark.y], zorder=3, **MARK_STYLE)
     axes.annotate(
         mark.words,
         (left if begins else right, mark.y),
         (0, 3),
         textcoords="offset points",
         ha="left" if begins else "right",
-        fontsize=7,
+        fontsize="x-small",
         color="black",
-        bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6},
+        # A box and not an outline, which would turn the text of an SVG into paths.
+        bbox={"facecolor": "white", "alpha": 0.5, "edgecolor": "none", "pad": 0.3},
         zorder=4,
     )
     axes.set_xlim(least, most)

@@ -38,11 +38,11 @@ def _unicast() -> list[dict[str, object]]:
     return flows
 
 
-def _run(drop: str, synchronised: bool, **other: object) -> Callable[[int], Sequence[Case]]:
+def _run(drop: str, synchronized: bool, **other: object) -> Callable[[int], Sequence[Case]]:
     def cases(seed: int) -> Sequence[Case]:
-        settings = {"voq": {"drop": drop}, "sync": {"on": synchronised}, "sample_ns": 100_000, **other}
+        settings = {"voq": {"drop": drop}, "sync": {"on": synchronized}, "sample_ns": 100_000, **other}
         flows = [flow("m", SOURCE, (*LOCAL, *REMOTE)), *_unicast()]
-        return [Case("", 0, model(f"6: {drop}, sync {synchronised}", seed, LAST_MS, flows, **settings))]
+        return [Case("", 0, model(f"6: {drop}, sync {synchronized}", seed, LAST_MS, flows, **settings))]
 
     return cases
 

@@ -15,6 +15,9 @@ from blast_sim.fabric.scenario import Model
 SOURCES, FLOWS_OF_A_SOURCE, TARGETS, POSSIBLE = 6, 10, 20, 40
 SOURCE_LOADS = (2.5, 5.0, 10.0, 15.0, 20.0, 25.0, 27.5, 30.0, 33.3)
 SYNC, NO_SYNC, SMALL_CAM, LARGE_CAM = "with sync", "without sync", "with a CAM of 8", "with a CAM of 1000"
+SOURCES_ONLY = "sync at sources only"
+ENDS_OF_SUSPENSIONS = ("count", "timeout", "eviction")
+"""Why a suspended VOQ is resumed: others have caught up, 3 µs have passed, or its sync CAM entry is evicted."""
 BROADCAST_LOADS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
 BROADCAST_SIZES = (512, 1522, 9022)
 LEVELS = range(5)
@@ -29,8 +32,12 @@ def demand(source_gbps: float) -> float:
     return source_gbps * SOURCES * TARGETS / POSSIBLE
 
 
-def many_trees(seed: int, source_gbps: float, **other: object) -> Model:
-    """Six sources in three leaves, ten flows each, each to all of 20 of 40 other leaves, drawn anew for every seed."""
+def many_trees(seed: int, source_gbps: float, *, remote: int = 3, **other: object) -> Model:
+    """Return section 5.2's trees: six sources in three leaves, ten flows each, each to 20 of 40 other leaves, drawn.
+
+    A first-level surrogate serves `remote` second-level ones. The paper states neither the size of frames nor their
+    arrival process: 1522 bytes and Poisson are assumed.
+    """
     draw = random.Random(seed)
     first_target = SOURCES // 2
     flows = []
@@ -43,7 +50,7 @@ def many_trees(seed: int, source_gbps: float, **other: object) -> Model:
                     (source // 2, source % 2),
                     {"leaves": leaves},
                     rate_gbps=source_gbps / FLOWS_OF_A_SOURCE,
-                    tree={"surrogates": {"first": 5, "remote": 3}},
+                    tree={"surrogates": {"first": 5, "remote": remote}},
                     process="poisson",
                 )
             )
@@ -58,24 +65,35 @@ def broadcast(seed: int, size: int, gbps: float, **other: object) -> Model:
     return model(f"15: {size} B at {gbps} Gb/s", seed, milliseconds, flows, warmup_ns=100_000, **other)
 
 
-_SYNCHRONISATION = {
+_SYNCHRONIZATION = {
     NO_SYNC: {"on": False},
     SYNC: {"on": True},
     SMALL_CAM: {"on": True, "entries": 8},
     LARGE_CAM: {"on": True, "entries": 1000},
+    SOURCES_ONLY: {"on": True, "surrogates": False},
 }
 
 
 def _loads(lines: Sequence[str], loads: Sequence[float], seed: int) -> list[Case]:
-    return [Case(line, load, many_trees(seed, load, sync=_SYNCHRONISATION[line])) for line in lines for load in loads]
+    return [Case(line, load, many_trees(seed, load, sync=_SYNCHRONIZATION[line])) for line in lines for load in loads]
 
 
-def _received(case: Case, results: Row) -> Iterator[Point]:
-    """The mean over terminals of what all flows bring to one."""
+def received_gbps(results: Row) -> float:
+    """Return the mean over terminals of what all flows together bring to one, Gb/s."""
     terminals: dict[tuple[int, int], float] = defaultdict(float)
     for one in _destinations(results):
         terminals[one["leaf"], one["port"]] += one["gbps"]
-    yield case.line, case.x, sum(terminals.values()) / len(terminals)
+    return sum(terminals.values()) / len(terminals)
+
+
+def _received(case: Case, results: Row) -> Iterator[Point]:
+    yield case.line, case.x, received_gbps(results)
+
+
+def _suspensions(case: Case, results: Row) -> Iterator[Point]:
+    """Yield how many suspensions have ended for each reason."""
+    for reason in ENDS_OF_SUSPENSIONS:
+        yield reason, case.x, results["counters"][f"resumed_by_{reason}"]
 
 
 def _delay(case: Case, results: Row) -> Iterator[Point]:
@@ -173,11 +191,19 @@ PANELS = (
 EXPERIMENTS = (
     Panel(
         "13a-cams",
-        "60 trees: synchronisation with fewer and more entries",
+        "60 trees: synchronization with fewer and more entries, and at sources only",
         _SOURCE_LOAD,
         _RECEIVED,
-        partial(_loads, (SMALL_CAM, LARGE_CAM), (27.5, 30.0, 33.3)),
+        partial(_loads, (SMALL_CAM, LARGE_CAM, SOURCES_ONLY), (27.5, 30.0, 33.3)),
         _received,
+    ),
+    Panel(
+        "13a-suspensions",
+        "60 trees: what ends the suspension of a VOQ",
+        _SOURCE_LOAD,
+        Axis("suspensions", "suspensions"),
+        partial(_loads, (SYNC,), (27.5, 30.0, 33.3)),
+        _suspensions,
     ),
     Panel(
         "13b-overloaded",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from blast_sim.base.report import Row
 from blast_sim.fabric.paper.models import LOCAL, REMOTE, SOURCE, flow, model
@@ -14,7 +14,7 @@ COALESCED = (1, 6, 12)
 PRIORITIES = (1, 3, 9)
 CROSSBAR_WEIGHTS = (1, 25, 50, 75, 99)
 ERRORS = (0.0, 0.001, 0.01, 0.05)
-NEIGHBOURS = tuple(f"n{number}" for number in range(1, 5))
+NEIGHBORS = tuple(f"n{number}" for number in range(1, 5))
 
 
 def _latencies(seed: int) -> Iterator[Case]:
@@ -58,20 +58,25 @@ def _by_flow(case: Case, results: Row) -> Iterator[Point]:
         yield one["name"], case.x, sum(received) / len(received)
 
 
-def _beside_neighbours(seed: int, local_links: bool) -> Iterator[Case]:
+def _beside_neighbors(
+    seed: int,
+    local_links: bool,
+    weights: Sequence[int] = CROSSBAR_WEIGHTS,
+    to: Sequence[tuple[int, int]] = (*LOCAL, *REMOTE),
+) -> Iterator[Case]:
     """A multicast from one port, and unicast at full speed from the four others of its leaf to other leaves."""
-    neighbours = [flow(name, (0, 1 + number), ((5 + number, 0),)) for number, name in enumerate(NEIGHBOURS)]
-    for weight in CROSSBAR_WEIGHTS:
-        flows = [flow("multicast", SOURCE, (*LOCAL, *REMOTE)), *neighbours]
+    neighbors = [flow(name, (0, 1 + number), ((5 + number, 0),)) for number, name in enumerate(NEIGHBORS)]
+    for weight in weights:
+        flows = [flow("multicast", SOURCE, to), *neighbors]
         crossbar = {"local_links": local_links, "multicast_weight": weight}
         settings: dict[str, object] = {"crossbar": crossbar, "warmup_ns": 200_000}
         yield Case("", weight, model(f"crossbar {crossbar}", seed, 1, flows, **settings))
 
 
-def _neighbours(case: Case, results: Row) -> Iterator[Point]:
+def _neighbors(case: Case, results: Row) -> Iterator[Point]:
     found = {name: gbps for name, _, gbps in _by_flow(case, results)}
     yield "multicast", case.x, found["multicast"]
-    yield "unicast of neighbours", case.x, sum(found[name] for name in NEIGHBOURS) / len(NEIGHBOURS)
+    yield "unicast of neighbors", case.x, sum(found[name] for name in NEIGHBORS) / len(NEIGHBORS)
 
 
 def _errors(seed: int) -> Iterator[Case]:
@@ -126,18 +131,26 @@ EXPERIMENTS = (
     ),
     Panel(
         "6-crossbar-weight",
-        "Copies at the crossbar inputs of neighbours",
+        "Copies at the crossbar inputs of neighbors",
         _WEIGHT,
         _GBPS,
-        lambda seed: list(_beside_neighbours(seed, False)),
-        _neighbours,
+        lambda seed: list(_beside_neighbors(seed, False)),
+        _neighbors,
     ),
     Panel(
         "6-local-links",
         "The same, local copies over links of their own",
         _WEIGHT,
         _GBPS,
-        lambda seed: list(_beside_neighbours(seed, True)),
-        _neighbours,
+        lambda seed: list(_beside_neighbors(seed, True)),
+        _neighbors,
+    ),
+    Panel(
+        "6-remote-only",
+        "The same without local copies",
+        _WEIGHT,
+        _GBPS,
+        lambda seed: list(_beside_neighbors(seed, False, CROSSBAR_WEIGHTS[-1:], REMOTE)),
+        _neighbors,
     ),
 )

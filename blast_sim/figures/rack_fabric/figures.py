@@ -7,21 +7,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from blast_sim.base.report import Row, as_csv
+from blast_sim.base.provenance import Origin, Recording
+from blast_sim.base.report import as_csv
 from blast_sim.base.sweep import Kept, Workers
-from blast_sim.fabric.paper.claims import Verdict, verdicts
+from blast_sim.fabric.paper.claims import checked_claims, checked_experiments, claim_rows, experiment_rows
 from blast_sim.fabric.paper.drawings import drawing
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResult, evaluated
 from blast_sim.fabric.simulator import Simulator, program
 from blast_sim.figures.rack_fabric.light_drawing import with_light
 from blast_sim.figures.rack_fabric.with_light import rows
-from blast_sim.figures.saving import save
+from blast_sim.figures.saving import gallery_of, save
 
 SEED = 1
 CLAIMS = "fabric-claims.csv"
+CLAIM_EXPERIMENTS = "fabric-experiments.csv"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -29,6 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     Raises WrongInput, NoSimulator, NoResult, RunFailed, OSError.
     """
+    recording = Recording()
     simulator = Simulator(program())
     folder: Path = arguments.out
     kept = Kept(folder / "fabric-cells")
@@ -37,33 +39,20 @@ def run(arguments: argparse.Namespace) -> None:
     workers = Workers(arguments.processes or os.cpu_count() or 1)
     panels = [*PANELS, *EXPERIMENTS]
     curves = evaluated(simulator, panels, SEED, workers, kept)
+    beside_light = rows(simulator, workers, kept)
+    origin = Origin("figures fabric", seeds=(SEED,), rack_fabric=simulator.version())
+    gallery = gallery_of(arguments, recording, origin)
     written = [
         path
         for panel in PANELS
-        for path in save(
-            folder, f"fabric-{panel.name}", arguments.format, panel.rows(curves[panel.name]), drawing(panel)
-        )
+        for path in save(gallery, f"fabric-{panel.name}", panel.rows(curves[panel.name]), drawing(panel))
     ]
-    found = verdicts(curves)
-    written.append(folder / CLAIMS)
-    written[-1].write_text(as_csv(claim_rows(found)), encoding="utf-8")
-    written += save(folder, "fabric-with-light", arguments.format, rows(simulator, workers, kept), with_light)
+    claims, experiments = checked_claims(curves), checked_experiments(curves)
+    for name, table in ((CLAIMS, claim_rows(claims)), (CLAIM_EXPERIMENTS, experiment_rows(experiments))):
+        written.append(folder / name)
+        written[-1].write_text(as_csv(table, gallery.provenance), encoding="utf-8")
+    written += save(gallery, "fabric-with-light", beside_light, with_light)
     sys.stdout.write("".join(f"{path}\n" for path in written))
-    other = sum(not one.expected for one in found)
+    other = sum(not claim.expected for claim in claims) + sum(not one.expected for one in experiments)
     if other:
-        raise NoResult(f"{other} claims did not come out as docs/rack-fabric.md tells: see {folder / CLAIMS}")
-
-
-def claim_rows(found: Sequence[Verdict]) -> list[Row]:
-    """What was said, what was found, and what to think of it: a row for each claim."""
-    return [
-        {
-            "figure": one.claim.figure,
-            "claim": one.claim.sentence,
-            "found": one.value,
-            "holds": "yes" if one.holds else "no",
-            "expected": "yes" if one.expected else "no",
-            "why_not": one.claim.refuted,
-        }
-        for one in found
-    ]
+        raise NoResult(f"{other} rows differ from their verdict in docs/rack-fabric.md: see as_expected in {folder}")

@@ -71,7 +71,7 @@ def with_light(figure: Figure, rows: Sequence[Row]) -> None:
         f"One source sends 300 MB to all servers of some racks: packets are simulated, light is computed.\n"
         f"Beside it one server of every leaf sends {UNICAST_GBPS:g} Gb/s to a server of the next leaf of its rack: "
         f"{_goodput(rows)}.",
-        fontsize=10,
+        fontsize="medium",
     )
     _legend(figure)
 
@@ -125,6 +125,6 @@ def _legend(figure: Figure) -> None:
         loc="outside lower center",
         ncols=2,
         frameon=False,
-        fontsize=8,
+        fontsize="small",
         handlelength=4,
     )

@@ -323,8 +323,8 @@ class CamEntry:
 class SyncCam:
     """Loose synchronization of queues by a small CAM (section 3.1): entries, the least recently used first."""
 
-    def __init__(self, constants: Constants) -> None:
-        self._constants = constants
+    def __init__(self, constants: Constants, port: int) -> None:
+        self._constants, self._in_use = constants, constants.synchronizes(port)
         self._entries: dict[int, CamEntry] = {}
 
     def check(self, event: Event) -> None:
@@ -345,7 +345,7 @@ class SyncCam:
 
     def ahead(self, voq: int, packets: int, time: int) -> list[Effect]:
         """Count a frame that a queue begins and of which other copies are still to be sent."""
-        if not self._constants.sync:
+        if not self._in_use:
             return []
         effects = [] if voq in self._entries else self._allocate(voq)
         self._touch(voq)
@@ -479,7 +479,7 @@ class Port:
         self._constants, self._leaf = constants, leaf
         self._entries = {flow: entry for (flow, port), entry in tables.items() if port == number}
         self._payload = PayloadPools(constants, self._surrogate)
-        self._headers, self._pause, self._cam = HeaderPools(constants), Pause(constants), SyncCam(constants)
+        self._headers, self._pause, self._cam = HeaderPools(constants), Pause(constants), SyncCam(constants, number)
         self._points: dict[int, CongestionPoint] = {}
         self._frames: dict[int, Frame] = {}
         self._voqs: dict[int, Voq] = {}

@@ -22,6 +22,10 @@ class Constants(SimpleNamespace):
     def is_surrogate(self, port: int) -> bool:
         return port % self.ports == self.surrogate
 
+    def synchronizes(self, port: int) -> bool:
+        """Return whether a port has a sync CAM: surrogates act like other ports (2.2), unless the scenario differs."""
+        return bool(self.sync and (self.surrogates_synchronize or not self.is_surrogate(port)))
+
     def voq_threshold(self, port: int, lane: int) -> int | None:
         """Return the packets from which a queue of this port drops copies; none if it never does."""
         if self.drop == "none" or self.lossless(lane):
@@ -57,6 +61,7 @@ def constants_of(scenario: Scenario) -> Constants:
         cache=cache,
         reserve=min(value("cache", "reserve", 10), cache // 2),
         sync=value("sync", "on", True),
+        surrogates_synchronize=value("sync", "surrogates", True),
         entries=value("sync", "entries", 24),
         block=value("sync", "block_packets", 18),
         resume=value("sync", "resume_packets", 12),
