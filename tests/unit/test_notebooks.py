@@ -44,9 +44,10 @@ def test_the_researchers_notebook_goes_from_requests_to_a_figure(tmp_path: Path)
     assert lines[2] == "paper exact ['left', 'right'] 1600.0"
     told = {
         line.split()[0]: [float(word) for word in line.split() if word[0].isdigit() and "." in word]
-        for line in lines[3:]
+        for line in lines[3:6]
     }
     assert set(told) == {"paper", "srpt-lease", "narrowest"}
     (mean, tail), (narrow_mean, narrow_tail) = told["paper"], told["narrowest"]
+    assert lines[-1].startswith("The default policy, srpt-lease, is not the best here"), "and so does the text"
     assert 1 < narrow_mean / mean < narrow_tail / tail, "the text says: worse in the mean and more so in the tail"
     assert (tmp_path / "policies.svg").read_text().count("narrowest") >= 1
