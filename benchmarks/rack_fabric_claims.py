@@ -1,5 +1,6 @@
 """Claim: the simulator gives the verdicts of docs/rack-fabric.md on every statement of the rack-fabric paper, for every
-seed, and the experiments behind what is not reproduced hold. The statements are in blast_sim/fabric/paper/claims.py.
+seed, and the experiments that explain a claim that is not reproduced hold. The statements are in
+blast_sim/fabric/paper/claims.py.
 
 The results do not depend on the machine. Exit status 1 where a row differs from its verdict. `--markdown` prints the
 tables and the reasons of the page. The second line also checks the invariants of the model:

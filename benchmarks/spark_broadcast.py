@@ -19,8 +19,8 @@ executor before the first broadcast: claim <= 0.75 of Spark's time. As root, wit
     .venv/bin/python benchmarks/spark_broadcast.py --job threads --megabytes 10 --broadcasts 5
     .venv/bin/python benchmarks/spark_broadcast.py --dead-agents 1 --megabytes 32
 
-Exit status 1 if an executor read wrong bytes or, with `--job one` and all agents, a broadcast was not sent by light;
-times do not decide.
+Exit status 1 if an executor read wrong bytes or, with `--job one` and all agents, a broadcast did not use the optical
+transport; times do not decide.
 """
 
 from __future__ import annotations

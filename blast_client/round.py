@@ -67,8 +67,8 @@ class RoundSettings:
     those behind it (0: as many as it likes). Trees are planned for the `network` in this file (as `blast trees`
     reads it), and `auto` takes them where they are enough faster than a pipeline; or `trees` is a file with a plan.
     `priority` and `patience` (seconds) of the request. `credentials` prove us to the agents (`agent_secret`,
-    `agent_certificates`); `sealed`: data sent by light is encrypted. `suite`: of digests; `engine`: what reads and
-    digests here. Raises WrongArgument.
+    `agent_certificates`); `sealed`: data of the optical transport is encrypted. `suite`: of digests; `engine`: what
+    reads and digests here. Raises WrongArgument.
     """
 
     controller: str | None = DEFAULT_ADDRESS

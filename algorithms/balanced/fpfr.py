@@ -7,7 +7,7 @@ all receivers. FPFR ignores access links.
 Neither paper defines which path a search tries first, and results depend on it. `Order` has three rules:
 
 - `index`: the host with the lowest index, as an implementation without a rule of its own does.
-- `random`: any host with bandwidth left, drawn anew at each step of each search from a seeded generator.
+- `random`: any host with bandwidth left, drawn at each step of each search from a seeded generator.
 - `widest`: the path with the most bandwidth left, the lowest index among equals.
 
 `widest` is the default, since it needs no seed and depends on the numbering of hosts only between equal paths; the

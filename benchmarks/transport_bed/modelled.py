@@ -45,7 +45,7 @@ _FRAME, _PAYLOAD = 1514, 1448
 
 @dataclass(frozen=True)
 class Chain:
-    """So many hops at `rate_mbps`; host `slow_host`, if any, sends at a quarter of it."""
+    """A chain of `hops` links at `rate_mbps`; host `slow_host`, if any, sends at a quarter of that rate."""
 
     hops: int
     rate_mbps: float
@@ -67,7 +67,7 @@ class Chain:
         return self.rate_mbps <= _BY_PACKET_MBPS
 
     def on_the_wire(self, size: int) -> float:
-        """Return the bytes that interfaces count for so many of a file: of a super-packet the headers count once."""
+        """Return the bytes that interfaces count for `size` bytes of a file; a super-packet has one set of headers."""
         return size * _FRAME / _PAYLOAD if self.by_packet else size
 
     @property

@@ -63,16 +63,16 @@ def positive(text: str) -> float:
     return value
 
 
-def within(least: float, most: float) -> Callable[[str], float]:
-    """Return the type of a number from `least` to `most`."""
+def within(minimum: float, maximum: float) -> Callable[[str], float]:
+    """Return the type of a number from `minimum` to `maximum`."""
 
     def number(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:g} to {most:g}")
+        if not minimum <= value <= maximum:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {minimum:g} to {maximum:g}")
         return value
 
     return number
@@ -84,7 +84,7 @@ seconds = within(1e-9, 1e9)
 """The type of a time in seconds."""
 
 INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54, "pt": 1 / 72}
-NARROWEST, WIDEST = 2.0, 30.0
+MIN_WIDTH, MAX_WIDTH = 2.0, 30.0
 
 
 def length(text: str) -> float:
@@ -94,9 +94,9 @@ def length(text: str) -> float:
         inches = float(text.removesuffix(unit)) * INCHES[unit or "in"]
     except ValueError:
         inches = math.nan
-    if not NARROWEST <= inches <= WIDEST:
+    if not MIN_WIDTH <= inches <= MAX_WIDTH:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no width from {NARROWEST:g} to {WIDEST:g} inches: write 3.4in, 86mm, 8.6cm or 245pt"
+            f"{text!r} is no width from {MIN_WIDTH:g} to {MAX_WIDTH:g} inches: write 3.4in, 86mm, 8.6cm or 245pt"
         )
     return inches
 

@@ -43,7 +43,7 @@ class Cell(Protocol):
 
     @property
     def origin(self) -> Origin:
-        """What asks for the same result again."""
+        """The request that gives the same result again."""
 
 
 C = TypeVar("C", bound=Cell)

@@ -81,7 +81,7 @@ class Cell:
 
     @property
     def origin(self) -> Origin:
-        """What asks for the same result again."""
+        """The request that gives the same result again."""
         model = self.scenario.model_dump(mode="json")
         request = {
             "scenario": {"model": model, "sha256": text_digest(json.dumps(model, sort_keys=True))},

@@ -77,7 +77,7 @@ OPTIONS: dict[str, type | UnionType] = {
 
 
 def origin_of(source: Source, arguments: argparse.Namespace, cells: Sequence[Cell]) -> Origin:
-    """What asks for the same results again."""
+    """Return the request that gives the same results again."""
     plugins = dict.fromkeys(plugin for cell in cells for plugin in cell.plugins)
     options = {option: getattr(arguments, option) for option in OPTIONS}
     return Origin(KIND, {"scenario": source.description, **options}, arguments.seeds, tuple(plugins))
@@ -101,7 +101,7 @@ def wanted_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
 
 
 def with_plugins(scenario: Scenario, methods: Sequence[str], policies: Sequence[str]) -> Scenario:
-    """The scenario with the plug-ins among these names in every run; policies where Blast is.
+    """Add the plug-ins among these names to every run of a scenario.
 
     Raises PluginError, PluginFailed.
     """
@@ -124,7 +124,7 @@ def with_plugins(scenario: Scenario, methods: Sequence[str], policies: Sequence[
 
 
 def _without_repeats(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells, those of plug-ins once: two runs of a scenario may share a network and a background."""
+    """Drop repeated cells of plug-ins: two runs of a scenario may share a network and a background."""
     names = [name_of(cell) for cell in cells]
     return [cell for place, cell in enumerate(cells) if not cell.plugins or names[place] not in names[:place]]
 
@@ -144,12 +144,12 @@ def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list
 
 
 def printed(cell: Cell, row: Row) -> Row:
-    """A row of a cell with the columns that the scenario prints."""
+    """Return a row of a cell with the columns that the scenario prints."""
     columns = cell.scenario.columns or tuple(row)
     return {**cell.labels, **{column: row[column] for column in columns if column in row}}
 
 
 def name_of(cell: Cell) -> str:
-    """What tells a cell from the others of a scenario."""
+    """Return a name that is unique among the cells of a scenario."""
     labels = [f"{key} = {value}" for key, value in cell.labels.items()]
     return ", ".join(filter(None, (cell.method, cell.network, cell.background, cell.policy, *labels)))

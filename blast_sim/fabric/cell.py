@@ -31,7 +31,7 @@ class Cell:
 
     @property
     def origin(self) -> Origin:
-        """What asks for the same result again."""
+        """The request that gives the same result again."""
         scenario = {"model": self.model, "sha256": text_digest(json.dumps(self.model, sort_keys=True))}
         seed = self.model.get("seed")
         seeds = (seed,) if isinstance(seed, int) else ()

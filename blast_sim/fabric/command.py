@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> Origin:
-    """What asks for the same results again."""
+    """Return the request that gives the same results again."""
     options = {option: getattr(arguments, option) for option in OPTIONS}
     return Origin(
         KIND, {"scenario": source.description, **options}, arguments.seeds or (), rack_fabric=simulator.version()
@@ -145,5 +145,5 @@ def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace, pro
 
 
 def name_of(cell: Cell) -> str:
-    """What tells a cell from the others of a scenario."""
+    """Return a name that is unique among the cells of a scenario."""
     return ", ".join(f"{key} = {value}" for key, value in cell.labels.items()) or cell.title

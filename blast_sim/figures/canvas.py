@@ -18,13 +18,13 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 SCREEN_INCHES = (8.0, 5.0)
-NARROWEST_PANEL = 2.4
+MIN_PANEL_WIDTH = 2.4
 """Inches, axis labels included, below which panels go below each other."""
-HIGHEST_SHAPE = 0.7
+MAX_SHAPE = 0.7
 """Height of a panel as a share of its width."""
-HIGHEST_BY_WIDTH = 5.5
+MAX_SCALED_HEIGHT = 5.5
 """Inches on a screen beyond which a panel is as high as its rows need, whatever its width."""
-LOWEST_PANEL = 1.6
+MIN_PANEL_HEIGHT = 1.6
 """Inches, without its labels."""
 POINTS_PER_INCH = 72
 BESIDE_THE_AXIS = 0.75
@@ -94,7 +94,7 @@ class Canvas(Figure):
     def subplots(self, nrows: int = 1, ncols: int = 1, **options: Any) -> Any:
         """Make panels as `Figure.subplots` does, below each other where they would be too narrow."""
         width, self._grid = self._style.width, (nrows, ncols)
-        if width is None or ncols == 1 or width / ncols >= NARROWEST_PANEL:
+        if width is None or ncols == 1 or width / ncols >= MIN_PANEL_WIDTH:
             return super().subplots(nrows, ncols, **options)
         self._grid, self._stacked = (nrows, ncols), True
         self._scale()
@@ -129,7 +129,7 @@ class Canvas(Figure):
             _turn_if_crowded(axes)
         self._raise_panels()
         for axes in self.axes:
-            axes.set_ylabel(self._broken(axes.get_ylabel(), LOWEST_PANEL))
+            axes.set_ylabel(self._broken(axes.get_ylabel(), MIN_PANEL_HEIGHT))
 
     def _fit_legends(self) -> None:
         """Give legends as many columns as fit, and their room on top of that of the panels."""
@@ -159,8 +159,8 @@ class Canvas(Figure):
         self.draw_without_rendering()
         lowest = min(axes.get_window_extent().height for axes in self.axes) / self.dpi
         rows = len({round(axes.get_position().y0, 3) for axes in self.axes})
-        if lowest < LOWEST_PANEL:
-            super().set_size_inches(self.get_figwidth(), self.get_figheight() + rows * (LOWEST_PANEL - lowest))
+        if lowest < MIN_PANEL_HEIGHT:
+            super().set_size_inches(self.get_figwidth(), self.get_figheight() + rows * (MIN_PANEL_HEIGHT - lowest))
 
     def _scale(self) -> None:
         """Set the size for the style's width."""
@@ -171,9 +171,9 @@ class Canvas(Figure):
             width = self._style.width
             if self._stacked:
                 # A panel that was high beside others would be a tower alone.
-                panel = high if high > HIGHEST_BY_WIDTH else width * min(high / wide, HIGHEST_SHAPE)
+                panel = high if high > MAX_SCALED_HEIGHT else width * min(high / wide, MAX_SHAPE)
                 height = panel * rows * columns
-            elif high <= HIGHEST_BY_WIDTH:
+            elif high <= MAX_SCALED_HEIGHT:
                 height *= width / self._natural[0]
         super().set_size_inches(width, height)
 

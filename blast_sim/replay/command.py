@@ -91,7 +91,7 @@ def answer(arguments: argparse.Namespace, setting: Setting, workload: Workload, 
 
 
 def origin_of(arguments: argparse.Namespace) -> Origin:
-    """What asks for the same results again. Raises OSError."""
+    """Return the request that gives the same results again. Raises OSError."""
     options = {option: getattr(arguments, option) for option in OPTIONS}
     request = {"trace": describe_trace(arguments.trace, arguments.format), **options}
     plugins = [one for policy in policies_from(arguments.policy, plugins=True) for one in plugins_of(policy)]

@@ -19,7 +19,7 @@ class Part:
     Attributes
     ----------
     name : str
-        What tells it from the others.
+        A name that is unique among the parts.
     now : object
         What it is now.
     why_not : str

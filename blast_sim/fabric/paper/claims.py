@@ -1,7 +1,7 @@
 """What the paper on rack-fabric multicast states, each as a predicate of what the simulator finds, with our verdict.
 
-`Claim.verdict` is the judgment that stands in docs/rack-fabric.md. The predicate guards it: it must hold for what is
-reproduced, calibrated or assumed, and fail for what is not reproduced.
+`Claim.verdict` is the judgment in docs/rack-fabric.md. The predicate guards it: it must hold for a claim that is
+reproduced, calibrated or assumed, and fail for one that is not reproduced.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Verdict(StrEnum):
 class Claim:
     """A statement of the paper, the figure or section where it stands, and the paper's own value.
 
-    `check` is missing where the model does not contain what the claim is about; `reason` then says what is missing, as
-    it gives the cause of what is not reproduced and the parameter of what is calibrated or assumed.
+    `check` is None where the model lacks the subject of the claim. `reason` names the missing subject, the cause of a
+    claim that is not reproduced, or the parameter of one that is calibrated or assumed.
     """
 
     figure: str
