@@ -22,7 +22,7 @@ fpfr        trees by depth-first search, at the rates that they reach without tr
 bottleneck  one tree over the widest paths
 semi-flat   one tree of the least height
 
-The paper does not define the order of these searches, and the result depends on it: --fpfr-order takes the host with
+The paper does not define the order of FPFR's searches, and the result depends on it: --fpfr-order takes the host with
 the lowest index first, any host (--seed), or the widest path. Every plan stands beside the bound that `exact` proves.
 Hosts that are neither root nor receivers may pass data on.
 """
