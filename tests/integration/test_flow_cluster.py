@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from tests.support.waiting import eventually
 from tests.unit import test_fabric_command
 from tests.unit.test_flow_scenarios import SMALL
 
-pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs distributed: scripts/setup all")
+pytestmark = pytest.mark.distributed
 
 # Without the compiled solver processes are ready sooner; and what they compute must not depend on where they run.
 ENVIRONMENT = {**os.environ, "BLAST_FAIR_SOLVER": "numpy"}

@@ -1,22 +1,21 @@
 """The flow simulator's solver against progressive filling in exact fractions, written without a look at the solver."""
 
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blast_sim.fair import Solver
 from blast_sim.fair.fluid import finish_times
 from blast_sim.fair.paths import Paths
 from blast_sim.fair.rates import fair_rates
 from tests.support import exact_fluid
 from tests.support.exact_fluid import Flow, Stage
+from tests.support.fair_oracles import EACH_SOLVER
 
 CAPACITIES = st.lists(st.integers(1, 40).map(Fraction), min_size=1, max_size=6)
-Solver = Literal["numba", "numpy"]
-SOLVERS: tuple[Solver, ...] = ("numba", "numpy")
 
 
 @st.composite
@@ -38,7 +37,7 @@ def _paths(links: list[exact_fluid.Links]) -> Paths:
     return Paths(offsets, np.array([link for path in links for link in path], dtype=np.int32))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", EACH_SOLVER)
 @settings(max_examples=150, deadline=None)
 @given(drawn=networks())
 def test_rates_equal_progressive_filling(solver: Solver, drawn: tuple[list[Fraction], list[Flow]]) -> None:
@@ -55,7 +54,7 @@ def test_rates_equal_progressive_filling(solver: Solver, drawn: tuple[list[Fract
     np.testing.assert_allclose(rates, expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", EACH_SOLVER)
 @settings(max_examples=60, deadline=None)
 @given(drawn=networks(), data=st.data())
 def test_finish_times_equal_exact_events(

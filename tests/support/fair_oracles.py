@@ -16,8 +16,7 @@ from blast_sim.fair import Paths, Solver
 
 SOLVERS: tuple[Solver, ...] = ("numba", "numpy") if find_spec("numba") else ("numpy",)
 """Those that this environment has."""
-needs_numba = pytest.mark.skipif(len(SOLVERS) < 2, reason="needs numba: scripts/setup all")
-EACH_SOLVER = (pytest.param("numba", marks=[pytest.mark.test_all, needs_numba]), pytest.param("numpy"))
+EACH_SOLVER = (pytest.param("numba", marks=pytest.mark.numba), pytest.param("numpy"))
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -79,6 +79,10 @@ def _folder(what: str, name: str) -> Callable[[], str | None]:
     return lambda: None if (ROOT / name).is_dir() else f"needs {what} in {name}: scripts/setup all"
 
 
+def _library(name: str) -> Callable[[], str | None]:
+    return lambda: None if importlib.util.find_spec(name) else f"needs {name}: scripts/setup all"
+
+
 def _command(what: str, *words: str) -> Callable[[], str | None]:
     return lambda: None if _succeeds(*words) else f"needs {what}: scripts/setup all"
 
@@ -96,6 +100,9 @@ NEEDS = (
     Need("ryu", "ryu 4.34, in an environment of its own", _folder("ryu", ".venv-ryu")),
     Need("torch", "PyTorch, in the system's Python", _command("PyTorch", "/usr/bin/python3", "-c", "import torch")),
     Need("browser", "Chromium, driven by Playwright", _browser, at_once=1),
+    Need("distributed", "Dask", _library("distributed")),
+    Need("numba", "numba", _library("numba"), at_once=8),
+    Need("pyarrow", "pyarrow", _library("pyarrow"), at_once=8),
     Need(
         "prometheus",
         "Prometheus and Alertmanager",

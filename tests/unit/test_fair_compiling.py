@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fair_oracles import needs_numba
-
 # One compiled function is enough: the smallest.
 COMPILE = """
 import numpy as np
@@ -42,8 +40,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.test_all
-@needs_numba
+@pytest.mark.numba
 def test_compiled_code_is_kept_in_the_users_cache_and_found_again(tmp_path: Path) -> None:
     assert run(COMPILE, XDG_CACHE_HOME=str(tmp_path)).stdout == "0\n"
     assert list((tmp_path / "blast" / "compiled").rglob("*.nbc"))
@@ -52,8 +49,7 @@ def test_compiled_code_is_kept_in_the_users_cache_and_found_again(tmp_path: Path
     assert list((tmp_path / "own").rglob("*.nbc")) and not (tmp_path / "cache").exists()
 
 
-@pytest.mark.test_all
-@needs_numba
+@pytest.mark.numba
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = run(COMPILE, XDG_CACHE_HOME=str(tmp_path / "file"))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from blast_sim.fair import Paths, finish_times
-from tests.support.fair_oracles import needs_numba
 
-pytestmark = [pytest.mark.test_all, needs_numba]
+pytestmark = pytest.mark.numba
 
 SERVERS, RACKS = 60, 4
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -236,8 +235,7 @@ def test_some_cells_without_a_result_are_status_3(scenario_file, capsys, monkeyp
     assert json.loads(err) == {"error": "naive, thin, some has no result: RuntimeError: too much", "status": 3}
 
 
-@pytest.mark.test_all
-@pytest.mark.skipif(find_spec("distributed") is None, reason="needs distributed: scripts/setup all")
+@pytest.mark.distributed
 def test_no_cluster_is_status_1(scenario_file, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "CONNECT_SECONDS", 0.2)
     status, _, err = flow(capsys, scenario_file, "--scheduler", "tcp://127.0.0.1:9")

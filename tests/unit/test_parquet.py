@@ -14,15 +14,13 @@ from blast_sim.base.wrong_input import WrongInput
 from blast_transport.base import extras
 from tests.unit.test_flow_scenarios import SMALL
 
-needs_pyarrow = pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow: scripts/setup all")
-
 ROWS = [
     {"method": "naive", "seconds": 0.1 + 0.2, "share": 1, "light": True, "receivers": [1, 2]},
     {"method": "blast", "seconds": 1e-300, "share": 0.5, "light": False, "receivers": [], "more": 7},
 ]
 
 
-@needs_pyarrow
+@pytest.mark.pyarrow
 def test_rows_come_back_with_their_types_and_provenance(tmp_path: Path) -> None:
     provenance = Recording().provenance(Origin("flow", {"scenario": {"text": "é\n"}}, (1,)))
     path = tmp_path / "rows.parquet"
@@ -36,7 +34,7 @@ def test_rows_come_back_with_their_types_and_provenance(tmp_path: Path) -> None:
         read_parquet(path)
 
 
-@needs_pyarrow
+@pytest.mark.pyarrow
 @pytest.mark.parametrize(
     "words", [("flow", "mine.toml", "--compute", "1"), ("replay", "sample", "--first", "4", "--policy", "paper,smith")]
 )
