@@ -11,6 +11,7 @@ import ctypes
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 RECEIVE_BYTES = 4 << 20
@@ -24,12 +25,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def raise_receive_default() -> None:
     """Widen the receive buffer of every socket opened from now on, the ports of new bridges among them.
 
-    It is the machine's default, and only ever raised; Mininet tunes the machine's limits in the same way. A container
-    with a network namespace of its own does not see it: there the machine has to raise it.
+    It is the machine's default, and only ever raised; Mininet tunes the machine's limits in the same way. In a network
+    namespace other than the machine's first, such as a container's, the file is absent, or refuses writes (Linux 6.18):
+    there the machine has to raise the default.
     """
     default = Path("/proc/sys/net/core/rmem_default")
     if default.exists() and int(default.read_text()) < RECEIVE_BYTES:
-        default.write_text(str(RECEIVE_BYTES))
+        with suppress(PermissionError):
+            default.write_text(str(RECEIVE_BYTES))
 
 
 def widen_send_buffer() -> bool:

@@ -93,3 +93,8 @@ def test_an_open_vswitch_that_is_down_or_silent_is_one_sentence(tmp_path: Path, 
         assert_one_sentence(
             ended([BLAST, *COMMANDS["up"]], tmp_path, env), "Open vSwitch does not answer", "make setup"
         )
+
+
+def test_receive_buffers_that_a_namespace_cannot_widen_stay_as_they_are() -> None:
+    widen = "from mininet_topos.socket_buffers import raise_receive_default; raise_receive_default()"
+    subprocess.run(["unshare", "--net", sys.executable, "-c", widen], check=True)
