@@ -1,6 +1,6 @@
 """Splitter trees under a power budget: the cheapest tree for every number of leaves and every state of the pool.
 
-Theory of operation. A slot is an input of the optical switch with light on it: the root fibre, or a splitter's leg. A
+Theory of operation. A slot is an input of the optical switch with light on it: the root fiber, or a splitter's leg. A
 slot carries a leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new slots).
 Which multisets of pieces can hang below a slot depends on its light alone:
 
@@ -35,7 +35,7 @@ Nested = tuple[int, tuple["Nested", ...]] | None
 
 MOST_LEAVES = 256
 MOST_MULTISETS = 5_000
-"""A catalogue is for as many leaves as keep it below this: more would take seconds to compute."""
+"""A catalog is for as many leaves as keep it below this: more would take seconds to compute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Entry:
     leaves: int
 
 
-class Catalogue:
+class Catalog:
     """The trees that one budget allows, out of a pool of `supply` (kind to number).
 
     The table goes up to `most_leaves` leaves, less than asked for where the pool is too large for that. Kinds are told
@@ -86,7 +86,7 @@ class Catalogue:
         self._box = CountsBox(*self._limits(self.most_leaves))
         self._packing = Packing(self._box.most)
         self._fields = tuple(zip(self._ways, self._packing.shifts, self._box.most, strict=True))
-        # Methods are cached per catalogue, which is as long as what they remember is of use.
+        # Methods are cached per catalog, which is as long as what they remember is of use.
         self._sets, self._fold = cache(self._find_sets), cache(self._find_fold)
         self._tables = self._find_tables()
         self.tree = cache(self._build_tree)
@@ -133,7 +133,7 @@ class Catalogue:
         Raises InvalidOptics above `most_leaves`.
         """
         if not 1 <= leaves <= self.most_leaves:
-            raise InvalidOptics(f"this catalogue has trees for 1 to {self.most_leaves} leaves, not for {leaves}")
+            raise InvalidOptics(f"this catalog has trees for 1 to {self.most_leaves} leaves, not for {leaves}")
         have = guards = self._packing.guards
         for ways, shift, most in self._fields:
             count = pool.get(ways, 0)

@@ -11,7 +11,7 @@ Vector = tuple[int, ...]
 class CountsBox:
     """Vectors from zero up to `most`, of which those that add up to more than `heaviest` by `weights` do not count.
 
-    A vector's bit is its place in a box twice as wide, so that the sum of two vectors never runs into a neighbour.
+    A vector's bit is its place in a box twice as wide, so that the sum of two vectors never runs into a neighbor.
     """
 
     def __init__(self, most: Vector, weights: Vector, heaviest: int | None = None) -> None:

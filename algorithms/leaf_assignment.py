@@ -91,7 +91,7 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
     switch : Passive
         One pass through the optical switch, losses in dB.
     first : Shape, optional
-        The shape to try before all others (what `Catalogue.tree` or `splitter_tree.shallowest` gives); with none the
+        The shape to try before all others (what `Catalog.tree` or `splitter_tree.shallowest` gives); with none the
         tree is the cheapest that there is.
 
     Returns
@@ -102,11 +102,11 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
     Raises
     ------
     SolverFault
-        The integer programme failed.
+        The integer program failed.
 
     Notes
     -----
-    O(receivers log receivers) where the first tree serves everybody; else an integer programme over levels of light,
+    O(receivers log receivers) where the first tree serves everybody; else an integer program over levels of light,
     exponential in the worst case, of few variables where pieces are of few kinds.
 
     Examples

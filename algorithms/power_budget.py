@@ -111,7 +111,7 @@ def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Los
 
 @dataclass(frozen=True, slots=True)
 class Passive:
-    """Anything that only loses light: splitter leg, attenuator, fibre with connectors, one pass through a switch.
+    """Anything that only loses light: splitter leg, attenuator, fiber with connectors, one pass through a switch.
 
     `most_input` is the most power that it may be fed.
     """
@@ -168,7 +168,7 @@ def through(light: Light, elements: Sequence[Element]) -> Light:
 
     Examples
     --------
-    >>> through(Light(-1.0, 0.0, 1.0), [Passive("splitter", Loss(6.0, 6.5, 7.0)), Passive("fibre", exactly(1.0))])
+    >>> through(Light(-1.0, 0.0, 1.0), [Passive("splitter", Loss(6.0, 6.5, 7.0)), Passive("fiber", exactly(1.0))])
     Light(worst=-9.0, typical=-7.5, best=-6.0)
     """
     for element in elements:
@@ -212,9 +212,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Transceiver:
-    """One optical port: what it launches, what it must receive, and the fibres between it and the optical switch.
+    """One optical port: what it launches, what it must receive, and the fibers between it and the optical switch.
 
-    `to_switch` and `from_switch` are what fibres, connectors and fixed attenuators cost. A receiver that gets more than
+    `to_switch` and `from_switch` are what fibers, connectors and fixed attenuators cost. A receiver that gets more than
     `overload` makes errors or is damaged, one that gets less than `sensitivity` makes errors.
     """
 
@@ -290,7 +290,7 @@ class Certificate:
 
 
 def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver) -> Certificate:
-    """What `receiver` gets from `sender` over the elements between their fibres.
+    """What `receiver` gets from `sender` over the elements between their fibers.
 
     Parameters
     ----------

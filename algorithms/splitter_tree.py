@@ -1,6 +1,6 @@
 """Trees of passive splitters: how many a group needs, which ones to take, and how to hang them.
 
-Counting rule: one fibre is one open leaf; hanging a 1:N splitter on an open leaf turns it into N, so each splitter
+Counting rule: one fiber is one open leaf; hanging a 1:N splitter on an open leaf turns it into N, so each splitter
 adds N - 1. A group of r racks (sender's included) needs r - 1 leaves, hence the paper's constraints (Blast,
 section III-C): m = ceil((r - 2) / (N - 1)) splitters, and r <= k(N + 1) - 2(k - 1) with at most k of them.
 """
@@ -79,7 +79,7 @@ def choose_splitters(
     most_splitters : int, optional
         The paper's k; None: no limit.
     open_legs : int, optional
-        Legs that hang open already; 1 is the root fibre.
+        Legs that hang open already; 1 is the root fiber.
 
     Returns
     -------
@@ -120,8 +120,8 @@ def choose_splitters(
 class Shape:
     """A splitter tree without names.
 
-    `feeds[i]` is the leg that feeds splitter i (None: the root fibre), `leaves` the legs that serve the leaves
-    (None: the root fibre itself, a plain cross-connect). Splitters come parents first, leaves shallowest first.
+    `feeds[i]` is the leg that feeds splitter i (None: the root fiber), `leaves` the legs that serve the leaves
+    (None: the root fiber itself, a plain cross-connect). Splitters come parents first, leaves shallowest first.
     """
 
     ways: tuple[int, ...]

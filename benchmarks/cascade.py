@@ -23,7 +23,7 @@ import machine
 from cascade_oracle import cheapest_price
 from tqdm import tqdm
 
-from algorithms.cascade import Budget, Catalogue
+from algorithms.cascade import Budget, Catalog
 from algorithms.power_budget import Light, Passive, Piece, Window, exactly
 from blast_sim.base.report import as_table
 
@@ -45,7 +45,7 @@ class Row:
     instances: int
     servable: int
     optimal: int
-    catalogue_ms: float
+    catalog_ms: float
     trees: int
     lookup_us: float
     lookup_worst_us: float
@@ -71,22 +71,22 @@ def measure(budget: float, seeds: int) -> Row:
     """Return the row of one budget."""
     light = Budget(Light(0, 0, 0), Passive("switch", exactly(PASS_DB)), Window(-budget, 10.0))
     start = time.process_time()
-    catalogue = Catalogue({KINDS[ways]: count for (ways, _, _), count in SUPPLY.items()}, light, MAX_LEAVES)
-    catalogue_ms = (time.process_time() - start) * 1000
-    trees = sum(len(catalogue.entries(leaves)) for leaves in range(1, MAX_LEAVES + 1))
+    catalog = Catalog({KINDS[ways]: count for (ways, _, _), count in SUPPLY.items()}, light, MAX_LEAVES)
+    catalog_ms = (time.process_time() - start) * 1000
+    trees = sum(len(catalog.entries(leaves)) for leaves in range(1, MAX_LEAVES + 1))
     lookups, programs, prices = list[float](), list[float](), list[tuple[float | None, float | None]]()
     for seed in range(seeds):
-        leaves, pool = instance(budget, seed, catalogue)
-        found = catalogue.cheapest(leaves, pool)
+        leaves, pool = instance(budget, seed, catalog)
+        found = catalog.cheapest(leaves, pool)
         start = time.process_time()
         optimum = cheapest_price(budget, PASS_DB, {kind: pool[kind[0]] for kind in SUPPLY}, leaves)
         programs.append((time.process_time() - start) * 1000)
-        lookups.append(lookup_microseconds(catalogue, leaves, pool))
+        lookups.append(lookup_microseconds(catalog, leaves, pool))
         prices.append((found.price if found else None, optimum))
     optimal = sum(_are_equal(*pair) for pair in prices)
     servable = sum(price is not None for price, _ in prices)
     means = statistics.fmean(lookups), max(lookups), statistics.fmean(programs)
-    return Row(budget, seeds, servable, optimal, catalogue_ms, trees, *means)
+    return Row(budget, seeds, servable, optimal, catalog_ms, trees, *means)
 
 
 def _are_equal(price: float | None, optimum: float | None) -> bool:
@@ -95,19 +95,19 @@ def _are_equal(price: float | None, optimum: float | None) -> bool:
     return abs(price - optimum) < 1e-3
 
 
-def instance(budget: float, seed: int, catalogue: Catalogue) -> tuple[int, dict[int, int]]:
+def instance(budget: float, seed: int, catalog: Catalog) -> tuple[int, dict[int, int]]:
     """Return leaves, and the rest of the pool; the whole pool serves four of five instances."""
     rng = random.Random(f"cascade/{budget}/{seed}")
     pool = {ways: rng.randint(0, count) for (ways, _, _), count in SUPPLY.items()}
-    possible = max(leaves for leaves in range(1, MAX_LEAVES + 1) if catalogue.entries(leaves))
+    possible = max(leaves for leaves in range(1, MAX_LEAVES + 1) if catalog.entries(leaves))
     return rng.randint(2, max(2, min(MAX_LEAVES, possible * 5 // 4))), pool
 
 
-def lookup_microseconds(catalogue: Catalogue, leaves: int, pool: Mapping[int, int]) -> float:
+def lookup_microseconds(catalog: Catalog, leaves: int, pool: Mapping[int, int]) -> float:
     """Return the mean CPU time of one lookup."""
     start = time.process_time()
     for _ in range(LOOKUPS):
-        catalogue.choose(leaves, pool)
+        catalog.choose(leaves, pool)
     return (time.process_time() - start) * 1e6 / LOOKUPS
 
 

@@ -6,7 +6,7 @@ trace      A trace is folded onto eight racks, its bytes divided, and replayed b
            payload rate of the lab. The simulator does not model connections, confirmations of receivers and the speed
            of this machine. Two minutes.
 pipelines  Files of several sizes along chains of hosts in network namespaces, also with one slow hop, and the same in
-           the simulator (`transport_bed/modelled.py`). Ten minutes.
+           the simulator (`transport_bed/modeled.py`). Ten minutes.
 
 As root, on an idle machine:
 
@@ -26,7 +26,7 @@ import tempfile
 from typing import Any
 
 import machine
-from transport_bed import modelled, script
+from transport_bed import modeled, script
 
 from blast_sim.base.options import counts
 from blast_sim.base.report import as_table
@@ -60,9 +60,9 @@ def main() -> bool:
         intact = lab["intact"] == sum(row["multicasts"] for row in lab["policies"])
         tables.append(as_table(rows))
     if "pipelines" in args.only:
-        even = [modelled.Chain(hops, rate) for hops in args.hops for rate in args.rates]
-        slow = [modelled.with_slow_hop(chain) for chain in even if chain.by_packet]
-        found["pipelines"] = list(modelled.rows([*even, *slow], args.megabytes, args.repeats))
+        even = [modeled.Chain(hops, rate) for hops in args.hops for rate in args.rates]
+        slow = [modeled.with_slow_hop(chain) for chain in even if chain.by_packet]
+        found["pipelines"] = list(modeled.rows([*even, *slow], args.megabytes, args.repeats))
         intact = intact and all(row["real_s"] is not None for row in found["pipelines"])
         tables.append(as_table(found["pipelines"]))
     machine.show(args.json, found, tables)

@@ -2,7 +2,7 @@
 order, which is measured beside it, many times.
 
 Four racks of four hosts, each rack with one link to the core, the sender in the first; bytes are those of the
-interfaces, with all headers, control and acknowledgements. As root:
+interfaces, with all headers, control and acknowledgments. As root:
 
     .venv/bin/python benchmarks/pipeline_core_links.py                     # half a minute
 

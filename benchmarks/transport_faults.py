@@ -29,7 +29,7 @@ from transport_bed import script
 from transport_bed.bed import Bed, Plan
 from transport_bed.programs import compile_into
 from transport_bed.shape import Shape
-from transport_bed.struck import Struck, at_half, at_moments, signalling, struck_transfer
+from transport_bed.struck import Struck, at_half, at_moments, signaling, struck_transfer
 from transport_bed.tools import TOOLS
 from transport_bed.tools.blast import Blast
 
@@ -89,7 +89,7 @@ def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Pat
             number = signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP
             return transfer(strike=at_half(fault.victims, number))
         case "silent":
-            return transfer(strike=at_moments([(0.0, fault.victims)], signalling(signal.SIGSTOP)))
+            return transfer(strike=at_moments([(0.0, fault.victims)], signaling(signal.SIGSTOP)))
         case "slow":
             preload = {"LD_PRELOAD": str(slow_store), "SLOW_BYTES_PER_SECOND": f"{slowest:.0f}"}
             tool.environments = dict.fromkeys(fault.victims, preload)

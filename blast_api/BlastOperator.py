@@ -1210,7 +1210,7 @@ class verifyFabric_result(object):
                 break
             if fid == 0:
                 if ftype == TType.STRUCT:
-                    self.success = FibreReport()
+                    self.success = FiberReport()
                     self.success.read(iprot)
                 else:
                     iprot.skip(ftype)
@@ -1282,7 +1282,7 @@ class verifyFabric_result(object):
         return not (self == other)
 all_structs.append(verifyFabric_result)
 verifyFabric_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [FibreReport, None], None, ),  # 0
+    (0, TType.STRUCT, 'success', [FiberReport, None], None, ),  # 0
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
     (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3

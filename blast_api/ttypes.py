@@ -1723,7 +1723,7 @@ class Explanation(object):
 
 class OpticalPortStatus(object):
     """
-    An optical port of a rack: its transmit fibre goes to the switch's input, its receive fibre comes from an output.
+    An optical port of a rack: its transmit fiber goes to the switch's input, its receive fiber comes from an output.
 
     Attributes:
      - port: OpenFlow port of the rack's datapath.
@@ -2256,7 +2256,7 @@ class OpticalSwitchStatus(object):
 
 class CrossConnectStatus(object):
     """
-    One input fibre led to one output fibre.
+    One input fiber led to one output fiber.
 
     Attributes:
      - opticalSwitch
@@ -4212,7 +4212,7 @@ class ReconcileReport(object):
         return not (self == other)
 
 
-class FibreFault(object):
+class FiberFault(object):
     """
     Feature "verify": one difference between the config and what probe frames found.
 
@@ -4255,7 +4255,7 @@ class FibreFault(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('FibreFault')
+        oprot.writeStructBegin('FiberFault')
         if self.element is not None:
             oprot.writeFieldBegin('element', TType.STRING, 1)
             oprot.writeString(self.element.encode('utf-8') if sys.version_info[0] == 2 else self.element)
@@ -4286,7 +4286,7 @@ class FibreFault(object):
         return not (self == other)
 
 
-class FibreReport(object):
+class FiberReport(object):
     """
     Attributes:
      - faults
@@ -4315,7 +4315,7 @@ class FibreReport(object):
                     self.faults = []
                     (_etype245, _size242) = iprot.readListBegin()
                     for _i246 in range(_size242):
-                        _elem247 = FibreFault()
+                        _elem247 = FiberFault()
                         _elem247.read(iprot)
                         self.faults.append(_elem247)
                     iprot.readListEnd()
@@ -4345,7 +4345,7 @@ class FibreReport(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('FibreReport')
+        oprot.writeStructBegin('FiberReport')
         if self.faults is not None:
             oprot.writeFieldBegin('faults', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
@@ -4872,16 +4872,16 @@ ReconcileReport.thrift_spec = (
     (4, TType.LIST, 'compared', (TType.STRING, 'UTF8', False), None, ),  # 4
     (5, TType.LIST, 'notCompared', (TType.STRUCT, [NotCompared, None], False), None, ),  # 5
 )
-all_structs.append(FibreFault)
-FibreFault.thrift_spec = (
+all_structs.append(FiberFault)
+FiberFault.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'element', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
 )
-all_structs.append(FibreReport)
-FibreReport.thrift_spec = (
+all_structs.append(FiberReport)
+FiberReport.thrift_spec = (
     None,  # 0
-    (1, TType.LIST, 'faults', (TType.STRUCT, [FibreFault, None], False), None, ),  # 1
+    (1, TType.LIST, 'faults', (TType.STRUCT, [FiberFault, None], False), None, ),  # 1
     (2, TType.LIST, 'skipped', (TType.STRING, 'UTF8', False), None, ),  # 2
     (3, TType.I32, 'probed', None, None, ),  # 3
 )

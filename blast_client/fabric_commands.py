@@ -1,4 +1,4 @@
-"""`blast fabric show|svg|verify`: the fabric as a table and as a picture, and its fibres checked.
+"""`blast fabric show|svg|verify`: the fabric as a table and as a picture, and its fibers checked.
 
 Other packages add their own, as they do to `blast` itself, by entry points of the group `blast.fabric_commands`.
 """

@@ -1,4 +1,4 @@
-"""Points, boxes and fibres of a drawn fabric."""
+"""Points, boxes and fibers of a drawn fabric."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Box:
 
     @property
     def middle(self) -> Point:
-        """The centre."""
+        """The center."""
         return Point(self.x + self.width / 2, self.y + self.height / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Fibre:
+class Fiber:
     """From an element's edge (`near`) to an edge of an optical switch (`far`), where it has to by corners (`bends`)."""
 
     near: Point

@@ -1,8 +1,8 @@
-"""Rows of boxes on one side of an optical switch, with lanes between the columns for the fibres of the rows behind.
+"""Rows of boxes on one side of an optical switch, with lanes between the columns for the fibers of the rows behind.
 
-The first row stands next to the switch, and its fibres run straight. A fibre of a row behind leaves its box, turns
+The first row stands next to the switch, and its fibers run straight. A fiber of a row behind leaves its box, turns
 left above it, and goes to the switch in the lane beside its column. Lanes of the row farthest away lie farthest left,
-so that no two fibres of a grid cross.
+so that no two fibers of a grid cross.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import ceil
 
 _GAP = 14.0
 _AISLE = 8.0
-"""Free space in front of a box, beside what its fibres need to turn."""
+"""Free space in front of a box, beside what its fibers need to turn."""
 _TURN = 4.0
 _SHARE_OF_LANES = 0.3
 _LANE, _NARROWEST_LANE = 4.0, 0.4
@@ -21,7 +21,7 @@ _LANE, _NARROWEST_LANE = 4.0, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What wants a place: its width, and how many fibre ends it has on the side of the switch."""
+    """What wants a place: its width, and how many fiber ends it has on the side of the switch."""
 
     width: float
     ends: int
@@ -78,7 +78,7 @@ class Grid:
         ]
 
     def turn(self, number: int, end: int) -> tuple[float, float] | None:
-        """Where a fibre turns: its lane, left of the cell's left edge, and how far before its near edge; or not."""
+        """Where a fiber turns: its lane, left of the cell's left edge, and how far before its near edge; or not."""
         row = number // self.columns
         if row == 0:
             return None

@@ -1,6 +1,6 @@
 """Where the pieces of a fabric stand in its picture: splitters on top, optical switches between, racks below.
 
-Every fibre end gets a point on the edge of its optical switch, so that a cross-connect is a curve between two of
+Every fiber end gets a point on the edge of its optical switch, so that a cross-connect is a curve between two of
 them. Many racks or splitters stand in rows, and a rack's hosts become a number. Units are those of the picture
 (pixels at scale 1).
 """
@@ -12,23 +12,23 @@ from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
 
 from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus, SplitterStatus
-from blast_client.fabric_geometry import Box, Fibre, Point
+from blast_client.fabric_geometry import Box, Fiber, Point
 from blast_client.fabric_grid import Cell, Grid, fewest_rows
 
-__all__ = ["Box", "Fibre", "Layout", "Point", "lay_out"]
+__all__ = ["Box", "Fiber", "Layout", "Point", "lay_out"]
 
 MARGIN = 24.0
 TITLE_HEIGHT = 46.0
 SPLITTER_HEIGHT = 54.0
-SPLITTER_FIBRE = 34.0
-RACK_FIBRE = 46.0
+SPLITTER_FIBER = 34.0
+RACK_FIBER = 46.0
 TOR_HEIGHT = 30.0
 HOST_LINE = 15.0
 HOSTS_SHOWN = 4
 LABEL_STRIP = 30.0
 _GAP = 14.0
 _PAIR = 5.0
-"""Half the distance between the two fibres of an optical port."""
+"""Half the distance between the two fibers of an optical port."""
 _PORT_WIDTH = 26.0
 _SMALLEST_RACK, _LARGEST_RACK = 48.0, 96.0
 _SMALLEST_PICTURE = 720.0
@@ -42,7 +42,7 @@ _RACKS_LANES_ROOM = 768.0
 
 @dataclass(slots=True)
 class Layout:
-    """Where everything stands. Fibres are found by (optical switch, number) of the switch's input or output."""
+    """Where everything stands. Fibers are found by (optical switch, number) of the switch's input or output."""
 
     width: float
     height: float = 0.0
@@ -52,8 +52,8 @@ class Layout:
     racks: list[tuple[RackStatus, Box]] = field(default_factory=list)
     splitters: list[tuple[SplitterStatus, Box]] = field(default_factory=list)
     ports: list[tuple[OpticalPortStatus, Point]] = field(default_factory=list)
-    into_switch: dict[tuple[str, int], Fibre] = field(default_factory=dict)
-    out_of_switch: dict[tuple[str, int], Fibre] = field(default_factory=dict)
+    into_switch: dict[tuple[str, int], Fiber] = field(default_factory=dict)
+    out_of_switch: dict[tuple[str, int], Fiber] = field(default_factory=dict)
 
 
 def lay_out(fabric: FabricStatus) -> Layout:
@@ -106,19 +106,19 @@ def _place_switches(layout: Layout, fabric: FabricStatus, splitters_depth: float
     names = [switch.name for switch in fabric.opticalSwitches]
     # Curves that reach far need height to stay apart.
     height = min(150.0 + 3.0 * len(fabric.racks), max(240.0, layout.width / 6))
-    y = MARGIN + TITLE_HEIGHT + max(splitters_depth, SPLITTER_HEIGHT) + SPLITTER_FIBRE
+    y = MARGIN + TITLE_HEIGHT + max(splitters_depth, SPLITTER_HEIGHT) + SPLITTER_FIBER
     gaps = _GAP * (len(names) - 1)
     width = (layout.width - 2 * MARGIN - gaps) / max(len(names), 1)
     for number, name in enumerate(names):
         layout.switches[name] = Box(MARGIN + number * (width + _GAP), y, width, height)
-    # Fibres that change sides on their way to several switches need it too.
+    # Fibers that change sides on their way to several switches need it too.
     sideways = min(0.05 * layout.width, 80.0) if len(names) > 1 else 0.0
-    layout.height = y + height + RACK_FIBRE + sideways
+    layout.height = y + height + RACK_FIBER + sideways
 
 
 def _place_racks(layout: Layout, racks: Sequence[RackStatus], grid: Grid) -> None:
     top, left = layout.height, MARGIN + LABEL_STRIP
-    ends: list[tuple[OpticalPortStatus, Fibre, Fibre]] = []
+    ends: list[tuple[OpticalPortStatus, Fiber, Fiber]] = []
     for number, (rack, x) in enumerate(zip(racks, grid.lefts(layout.width - MARGIN - left), strict=True)):
         box = Box(left + x, top + grid.row_depth(number), grid.cells[number].width, TOR_HEIGHT)
         layout.racks.append((rack, box))
@@ -134,43 +134,43 @@ def _place_racks(layout: Layout, racks: Sequence[RackStatus], grid: Grid) -> Non
     layout.height = top + grid.depth + (lines * HOST_LINE if layout.hosts_shown else 0.0) + 14.0
 
 
-def _leave(near: Point, box: Box, turn: tuple[float, float] | None, way: int) -> Fibre:
-    """A fibre from its box up (-1) or down (1) to where it runs straight to the switch, whose edge is still unknown."""
+def _leave(near: Point, box: Box, turn: tuple[float, float] | None, way: int) -> Fiber:
+    """A fiber from its box up (-1) or down (1) to where it runs straight to the switch, whose edge is still unknown."""
     if turn is None:
-        return Fibre(near, near)
+        return Fiber(near, near)
     sideways, before = turn
     corner = near.y + way * before
     lane = Point(box.x - sideways, corner)
-    return Fibre(near, lane, (Point(near.x, corner), lane))
+    return Fiber(near, lane, (Point(near.x, corner), lane))
 
 
-def _connect_ports(layout: Layout, ends: Sequence[tuple[OpticalPortStatus, Fibre, Fibre]], top: float) -> None:
+def _connect_ports(layout: Layout, ends: Sequence[tuple[OpticalPortStatus, Fiber, Fiber]], top: float) -> None:
     for name, box in layout.switches.items():
         own = sorted((end for end in ends if end[0].opticalSwitch == name), key=lambda end: end[1].far.x)
         for number, (port, into, out) in enumerate(own):
-            # Below the only switch a fibre runs straight up; several switches share the width.
+            # Below the only switch a fiber runs straight up; several switches share the width.
             x = None if len(layout.switches) == 1 else _spread(box, number, len(own))
             layout.into_switch[name, port.switchInput] = _sideways(into, x and x - _PAIR, box.bottom, top)
             layout.out_of_switch[name, port.switchOutput] = _sideways(out, x and x + _PAIR, box.bottom, top)
 
 
-def _straight(fibre: Fibre, y: float) -> Fibre:
-    return replace(fibre, far=Point(fibre.far.x, y))
+def _straight(fiber: Fiber, y: float) -> Fiber:
+    return replace(fiber, far=Point(fiber.far.x, y))
 
 
-def _sideways(fibre: Fibre, x: float | None, y: float, top: float) -> Fibre:
-    """To another place of the switch, once the fibre has left its lane between the racks, which begin at `top`."""
-    if x is None or x == fibre.far.x:
-        return _straight(fibre, y)
-    bends = (*fibre.bends, Point(fibre.far.x, top)) if fibre.bends else ()
-    return replace(fibre, far=Point(x, y), bends=bends)
+def _sideways(fiber: Fiber, x: float | None, y: float, top: float) -> Fiber:
+    """To another place of the switch, once the fiber has left its lane between the racks, which begin at `top`."""
+    if x is None or x == fiber.far.x:
+        return _straight(fiber, y)
+    bends = (*fiber.bends, Point(fiber.far.x, top)) if fiber.bends else ()
+    return replace(fiber, far=Point(x, y), bends=bends)
 
 
 def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: Grid, pitch: float) -> None:
     if not splitters:
         return
     switch = layout.switches[splitters[0].opticalSwitch]
-    left, bottom = switch.x + LABEL_STRIP, switch.y - SPLITTER_FIBRE
+    left, bottom = switch.x + LABEL_STRIP, switch.y - SPLITTER_FIBER
     for number, (splitter, x) in enumerate(zip(splitters, grid.lefts(switch.width - LABEL_STRIP), strict=True)):
         y = bottom - grid.row_depth(number) - SPLITTER_HEIGHT
         box = Box(left + x, y, grid.cells[number].width, SPLITTER_HEIGHT)
@@ -183,8 +183,8 @@ def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: 
             for end, offset in enumerate(offsets)
         )
         layout.out_of_switch[splitter.opticalSwitch, splitter.switchOutput] = trunk
-        for leg, fibre in zip(splitter.switchInputs, legs, strict=False):
-            layout.into_switch[splitter.opticalSwitch, leg] = fibre
+        for leg, fiber in zip(splitter.switchInputs, legs, strict=False):
+            layout.into_switch[splitter.opticalSwitch, leg] = fiber
 
 
 def _spread(box: Box, number: int, count: int) -> float:

@@ -1,4 +1,4 @@
-"""What stands below the picture of a fabric: its trees in their colours, and why something cannot be used."""
+"""What stands below the picture of a fabric: its trees in their colors, and why something cannot be used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from blast_client.text_table import shortened
 _ROWS = 12
 
 
-def legend(fabric: FabricStatus, colours: Mapping[int, str], width: float) -> list[str]:
+def legend(fabric: FabricStatus, colors: Mapping[int, str], width: float) -> list[str]:
     """One piece of SVG a row, each drawn at height 0: a line for each tree, and for each thing that cannot be used."""
-    rows = [_tree(tree, colours[tree.reservation], width) for tree in fabric.lightTrees[:_ROWS]]
+    rows = [_tree(tree, colors[tree.reservation], width) for tree in fabric.lightTrees[:_ROWS]]
     if len(fabric.lightTrees) > _ROWS:
         rows.append(_text(f"… and {len(fabric.lightTrees) - _ROWS} more light trees", width))
     if not fabric.lightTrees:
@@ -30,11 +30,11 @@ def legend(fabric: FabricStatus, colours: Mapping[int, str], width: float) -> li
     return rows
 
 
-def _tree(tree: LightTreeStatus, colour: str, width: float) -> str:
+def _tree(tree: LightTreeStatus, color: str, width: float) -> str:
     way = [tree.rootRack, *([shortened(tree.splitters, 3)] if tree.splitters else []), shortened(tree.leafRacks, 8)]
     words = [f"tree {tree.reservation}", tree.key, tree.state, tree.groupAddress, " → ".join(way)]
     style = line_style(tree.state)
-    line = f'<path class="light" stroke="{colour}" {style} d="M{MARGIN} 0h34"/>'
+    line = f'<path class="light" stroke="{color}" {style} d="M{MARGIN} 0h34"/>'
     return line + _text(" · ".join(words), width)
 
 

@@ -1,4 +1,4 @@
-"""The light in the picture of a fabric: fibres, cross-connects and splitters of a tree, in the tree's colour."""
+"""The light in the picture of a fabric: fibers, cross-connects and splitters of a tree, in the tree's color."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from html import escape
 from math import hypot
 
 from blast_api.ttypes import LightTreeStatus, SplitterStatus
-from blast_client.fabric_geometry import Box, Fibre, Point
+from blast_client.fabric_geometry import Box, Fiber, Point
 from blast_client.fabric_layout import Layout
 
-_COLOURS = (
+_COLORS = (
     *("#e8590c", "#1c7ed6", "#2f9e44", "#ae3ec9", "#e0a100"),
     *("#0c8599", "#e64980", "#7950f2", "#66a80f", "#a0522d"),
     *("#12b886", "#4263eb", "#d63fb8", "#b8b000"),
@@ -24,9 +24,9 @@ _LINE_STYLES = {
 _CORNER = 3.0
 
 
-def colour(number: int) -> str:
-    """The colour of the tree of this number in the list. Beyond the chosen ones, hues by the golden angle."""
-    return _COLOURS[number] if number < len(_COLOURS) else f"hsl({number * 137.508 % 360:.0f}, 65%, 45%)"
+def color(number: int) -> str:
+    """The color of the tree of this number in the list. Beyond the chosen ones, hues by the golden angle."""
+    return _COLORS[number] if number < len(_COLORS) else f"hsl({number * 137.508 % 360:.0f}, 65%, 45%)"
 
 
 def line_style(state: str, width: float = 3.0) -> str:
@@ -46,9 +46,9 @@ def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
         used_legs.add((connection.opticalSwitch, connection.switchInput))
         if source is None or target is None:
             continue
-        paths.append((fibre_path(source), False))
+        paths.append((fiber_path(source), False))
         paths.append((_circuit_path(source.far, target.far, layout.switches[connection.opticalSwitch]), True))
-        paths.append((fibre_path(target), False))
+        paths.append((fiber_path(target), False))
         heads += [_arrow(source, 1, size, stroke), _arrow(target, -1, size, stroke)]
     for splitter, box in layout.splitters:
         if splitter.name in tree.splitters:
@@ -61,19 +61,19 @@ def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
     return f"<g><title>{escape(title)}</title>{halos}{lines}{''.join(heads)}</g>"
 
 
-def fibre_path(fibre: Fibre) -> str:
-    """A fibre from its element to the switch: round its corners, and by an S where it has to go sideways."""
-    start, far = fibre.last, fibre.far
-    path = f"M{fibre.near.x:.1f} {fibre.near.y:.1f}" + "".join(_corners(fibre))
+def fiber_path(fiber: Fiber) -> str:
+    """A fiber from its element to the switch: round its corners, and by an S where it has to go sideways."""
+    start, far = fiber.last, fiber.far
+    path = f"M{fiber.near.x:.1f} {fiber.near.y:.1f}" + "".join(_corners(fiber))
     if start.x == far.x:
         return path + f"V{far.y:.1f}"
     middle = (start.y + far.y) / 2
     return path + f"C{start.x:.1f} {middle:.1f} {far.x:.1f} {middle:.1f} {far.x:.1f} {far.y:.1f}"
 
 
-def _corners(fibre: Fibre) -> Iterator[str]:
+def _corners(fiber: Fiber) -> Iterator[str]:
     # The last part leaves its corner straight up or down, whatever it does later.
-    points = (fibre.near, *fibre.bends, Point(fibre.last.x, fibre.far.y))
+    points = (fiber.near, *fiber.bends, Point(fiber.last.x, fiber.far.y))
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         start, end = _towards(corner, before), _towards(corner, after)
         yield f"L{start.x:.1f} {start.y:.1f}Q{corner.x:.1f} {corner.y:.1f} {end.x:.1f} {end.y:.1f}"
@@ -108,16 +108,16 @@ def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tup
     return f"M{trunk.x:.1f} {trunk.y:.1f}V{bar:.1f}H{max(leg.x for leg in legs):.1f}{teeth}"
 
 
-def _arrow(fibre: Fibre, to_switch: int, size: float, fill: str) -> str:
-    """A head near the switch, where every fibre is free of boxes: into the switch (1) or out of it (-1)."""
-    x, y = _near_the_switch(fibre)
-    tip = (size if fibre.far.y > fibre.near.y else -size) * to_switch
+def _arrow(fiber: Fiber, to_switch: int, size: float, fill: str) -> str:
+    """A head near the switch, where every fiber is free of boxes: into the switch (1) or out of it (-1)."""
+    x, y = _near_the_switch(fiber)
+    tip = (size if fiber.far.y > fiber.near.y else -size) * to_switch
     wide = 0.9 * size
     return f'<path fill="{fill}" d="M{x - wide:.1f} {y - tip:.1f}H{x + wide:.1f}L{x:.1f} {y + tip:.1f}Z"/>'
 
 
-def _near_the_switch(fibre: Fibre) -> tuple[float, float]:
-    start, far = fibre.last, fibre.far
+def _near_the_switch(fiber: Fiber) -> tuple[float, float]:
+    start, far = fiber.last, fiber.far
     if start.x != far.x:
         return (start.x + far.x) / 2, (start.y + far.y) / 2
     way = 1 if far.y > start.y else -1

@@ -1,6 +1,6 @@
 """A picture of the fabric: the way of the light from root over switch and splitters to the leaves.
 
-Everything that carries light has the colour of its light tree; what is free is grey, what is unusable has a red
+Everything that carries light has the color of its light tree; what is free is gray, what is unusable has a red
 cross and a line in the legend. The style sheet knows light and dark pages.
 """
 
@@ -14,8 +14,8 @@ from blast_api.ttypes import FabricStatus, LightTreeStatus, RackStatus, Splitter
 from blast_client.fabric_geometry import Box, Point
 from blast_client.fabric_layout import HOST_LINE, LABEL_STRIP, MARGIN, Layout, lay_out
 from blast_client.fabric_legend import legend
-from blast_client.fabric_light_svg import colour, fibre_path, tree_svg
-from blast_client.svg_pieces import Label, centred, common_size, count, cross, cut_in_front, fitted, rectangle
+from blast_client.fabric_light_svg import color, fiber_path, tree_svg
+from blast_client.svg_pieces import Label, centerd, common_size, count, cross, cut_in_front, fitted, rectangle
 from blast_client.units import format_rate
 
 _LEGEND_LINE = 22.0
@@ -25,14 +25,14 @@ _BESIDE = 10.0
 _STYLE = """
 text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif; fill: #1f2933 }
 .card { fill: #ffffff; stroke: #d5dbe1 } .switch { fill: #f3f6f9; stroke: #8a97a6; stroke-width: 1.5 }
-.box { fill: #e6ebf0; stroke: #8a97a6; stroke-width: 1.2 } .fibre { stroke: #c3ccd5; fill: none }
+.box { fill: #e6ebf0; stroke: #8a97a6; stroke-width: 1.2 } .fiber { stroke: #c3ccd5; fill: none }
 .halo { stroke: #f3f6f9; fill: none } .faint { fill: #66727f } .away { stroke-dasharray: 4 3; opacity: 0.55 }
 .light { fill: none; stroke-linecap: round; stroke-linejoin: round }
 .bad { stroke: #d6204a; stroke-width: 2.4; stroke-linecap: round; fill: none }
 .badtext { fill: #d6204a } .onroot { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .card { fill: #0d1117; stroke: #30363d } .switch { fill: #161b22; stroke: #6e7b8a }
-.box { fill: #222a33; stroke: #6e7b8a } .fibre { stroke: #4a5665 } .halo { stroke: #161b22 } .faint { fill: #9aa7b4 }
+.box { fill: #222a33; stroke: #6e7b8a } .fiber { stroke: #4a5665 } .halo { stroke: #161b22 } .faint { fill: #9aa7b4 }
 .badtext { fill: #ff6b87 } .onroot { fill: #ffffff } }
 """
 
@@ -41,7 +41,7 @@ text { fill: #e6edf3 } .card { fill: #0d1117; stroke: #30363d } .switch { fill: 
 class _Look:
     """What all racks and all splitters have in common."""
 
-    colours: Mapping[int, str]
+    colors: Mapping[int, str]
     splitter_font: float
     rack_font: float
     host_font: float
@@ -52,15 +52,15 @@ def fabric_svg(fabric: FabricStatus) -> str:
     """Draw the fabric as an SVG document."""
     layout = lay_out(fabric)
     look = _look(fabric, layout)
-    rows = legend(fabric, look.colours, layout.width)
+    rows = legend(fabric, look.colors, layout.width)
     height = layout.height + len(rows) * _LEGEND_LINE + MARGIN
     parts = [
         _title(fabric, layout),
         *(_switch(name, box, _away(fabric, name)) for name, box in layout.switches.items()),
-        _fibres(layout),
+        _fibers(layout),
         *(_splitter(splitter, box) for splitter, box in layout.splitters),
         *(_rack(rack, box, fabric.lightTrees, look) for rack, box in layout.racks),
-        *(tree_svg(tree, layout, look.colours[tree.reservation]) for tree in fabric.lightTrees),
+        *(tree_svg(tree, layout, look.colors[tree.reservation]) for tree in fabric.lightTrees),
         *(_splitter_label(splitter, box, look.splitter_font) for splitter, box in layout.splitters),
         *_unusable_ports(layout),
         *(
@@ -82,7 +82,7 @@ def _look(fabric: FabricStatus, layout: Layout) -> _Look:
     narrowest_splitter = min((box.width for _, box in layout.splitters), default=0.0)
     hosts = [host for rack in fabric.racks for host in rack.hosts[: layout.hosts_shown + 1]]
     return _Look(
-        {tree.reservation: colour(number) for number, tree in enumerate(fabric.lightTrees)},
+        {tree.reservation: color(number) for number, tree in enumerate(fabric.lightTrees)},
         common_size([_splitter_text(splitter) for splitter in fabric.splitters], narrowest_splitter - 8, 13),
         common_size([rack.name for rack in fabric.racks], narrowest_rack - 8, 13),
         common_size(hosts, narrowest_rack + _BESIDE, 11),
@@ -125,7 +125,7 @@ def _splitter_text(splitter: SplitterStatus) -> str:
 
 def _splitter_label(splitter: SplitterStatus, box: Box, font: float) -> str:
     label = fitted(_splitter_text(splitter), box.width - 8, font)
-    text = centred(label, box.middle.x, box.y + 14)
+    text = centerd(label, box.middle.x, box.y + 14)
     return text + (cross(Point(box.x + box.width - 2, box.y + 2)) if splitter.unusable else "")
 
 
@@ -134,7 +134,7 @@ def _rack(rack: RackStatus, box: Box, trees: Sequence[LightTreeStatus], look: _L
     own = [t for t in trees if t.rootRack == rack.name] or [t for t in trees if rack.name in t.leafRacks]
     style = name_kind = ""
     if own:
-        stroke = look.colours[own[0].reservation]
+        stroke = look.colors[own[0].reservation]
         is_root = own[0].rootRack == rack.name
         style = f' style="stroke: {stroke}; stroke-width: 2.4{f"; fill: {stroke}" if is_root else ""}"'
         name_kind = "onroot" if is_root else ""
@@ -147,28 +147,28 @@ def _rack(rack: RackStatus, box: Box, trees: Sequence[LightTreeStatus], look: _L
 
 
 def _names(rack: RackStatus, box: Box, look: _Look, kind: str) -> Iterable[str]:
-    yield centred(fitted(rack.name, box.width - 8, look.rack_font), box.middle.x, box.middle.y, "600", kind)
+    yield centerd(fitted(rack.name, box.width - 8, look.rack_font), box.middle.x, box.middle.y, "600", kind)
     shown = len(rack.hosts) if len(rack.hosts) <= look.hosts_shown + 1 else look.hosts_shown
     width = box.width + _BESIDE
     lines = [cut_in_front(host, width, look.host_font) for host in rack.hosts[:shown]]
     lines += [f"+ {len(rack.hosts) - shown}"] if shown < len(rack.hosts) else []
     for line, text in enumerate(lines):
         y = box.bottom + (line + 0.8) * HOST_LINE
-        yield centred(Label(text, look.host_font), box.middle.x, y, kind="faint")
+        yield centerd(Label(text, look.host_font), box.middle.x, y, kind="faint")
 
 
 def _name_and_number(rack: RackStatus, box: Box, look: _Look, kind: str) -> Iterable[str]:
     x = box.middle.x
-    yield centred(fitted(rack.name, box.width - 6, look.rack_font), x, box.y + 11, "600", kind)
-    yield centred(fitted(count(rack.hosts, "host"), box.width - 6, 9), x, box.y + 22, kind=kind or "faint")
+    yield centerd(fitted(rack.name, box.width - 6, look.rack_font), x, box.y + 11, "600", kind)
+    yield centerd(fitted(count(rack.hosts, "host"), box.width - 6, 9), x, box.y + 22, kind=kind or "faint")
 
 
-def _fibres(layout: Layout) -> str:
-    fibres = (*layout.into_switch.values(), *layout.out_of_switch.values())
+def _fibers(layout: Layout) -> str:
+    fibers = (*layout.into_switch.values(), *layout.out_of_switch.values())
     # In lanes that are close together, thin lines stay lines.
     width = 1.2 if layout.hosts_shown else 0.6
-    paths = "".join(f'<path d="{fibre_path(fibre)}"/>' for fibre in fibres)
-    return f'<g class="fibre" stroke-width="{width}">{paths}</g>'
+    paths = "".join(f'<path d="{fiber_path(fiber)}"/>' for fiber in fibers)
+    return f'<g class="fiber" stroke-width="{width}">{paths}</g>'
 
 
 def _unusable_ports(layout: Layout) -> Iterable[str]:

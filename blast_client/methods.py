@@ -18,7 +18,7 @@ from blast_api.ttypes import (
     Explanation,
     Extension,
     FabricStatus,
-    FibreReport,
+    FiberReport,
     JournalEntry,
     MulticastRequest,
     ReconcileReport,
@@ -127,8 +127,8 @@ class Methods(_Served, ABC):
         """Compare what devices hold with what they should, and repair it unless `dry_run`."""
         return self._call(Iface.reconcile, dry_run)
 
-    def verify_fabric(self) -> FibreReport:
-        """Check the fibres against the config with probe frames."""
+    def verify_fabric(self) -> FiberReport:
+        """Check the fibers against the config with probe frames."""
         return self._call(Iface.verifyFabric)
 
     def elements(self) -> list[ElementStatus]:
@@ -216,8 +216,8 @@ class AsyncMethods(_Served, ABC):
         """Compare what devices hold with what they should, and repair it unless `dry_run`."""
         return await self._call(Iface.reconcile, dry_run)
 
-    async def verify_fabric(self) -> FibreReport:
-        """Check the fibres against the config with probe frames."""
+    async def verify_fabric(self) -> FiberReport:
+        """Check the fibers against the config with probe frames."""
         return await self._call(Iface.verifyFabric)
 
     async def elements(self) -> list[ElementStatus]:

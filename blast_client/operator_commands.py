@@ -14,17 +14,17 @@ from blast_client.interrupts import telling_when_interrupted
 from blast_client.json_form import to_json
 from blast_client.operator_views import (
     describe_drain,
-    describe_fibres,
+    describe_fibers,
     describe_reconcile,
     element_table,
-    fibres_status,
+    fibers_status,
     reconcile_status,
 )
 from blast_client.options import add_command, checked, connect
 from blast_client.units import parse_seconds
 
 _READING_DEVICES = 60.0
-_PROBING_FIBRES = 600.0
+_PROBING_FIBERS = 600.0
 _STATES = ("free", "reserved", "unusable", "away")
 _LISTED = "whether that was done is not known, `blast element list` tells"
 _SWITCH = {"on": True, "off": False, "status": None}
@@ -69,9 +69,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def register_verify(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `verify` to the sub-commands of `blast fabric`."""
     verify = add_command(
-        kinds, "verify", "check the fibres against the configuration with probe frames", "blast fabric verify"
+        kinds, "verify", "check the fibers against the configuration with probe frames", "blast fabric verify"
     )
-    _add_timeout(verify, _PROBING_FIBRES)
+    _add_timeout(verify, _PROBING_FIBERS)
     verify.set_defaults(run=_verify)
 
 
@@ -155,8 +155,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     goes_on = "the controller goes on probing, `blast fabric verify` shows what it finds"
     with connect(arguments, arguments.timeout) as client, telling_when_interrupted(goes_on):
         report = client.verify_fabric()
-    _print(arguments, report, describe_fibres(report))
-    return fibres_status(report)
+    _print(arguments, report, describe_fibers(report))
+    return fibers_status(report)
 
 
 @_telling

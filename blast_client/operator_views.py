@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blast_api.ttypes import DrainStatus, ElementStatus, FibreReport, ReconcileReport
+from blast_api.ttypes import DrainStatus, ElementStatus, FiberReport, ReconcileReport
 from blast_client.failures import DONE, FAILED, PARTLY
 from blast_client.text_table import text_table
 
@@ -49,7 +49,7 @@ def reconcile_status(report: ReconcileReport) -> int:
     return DONE if report.compared else FAILED
 
 
-def describe_fibres(report: FibreReport) -> str:
+def describe_fibers(report: FiberReport) -> str:
     """The differences between the config and what probe frames found."""
     if report.faults:
         lines = [
@@ -57,18 +57,18 @@ def describe_fibres(report: FibreReport) -> str:
             text_table(["ELEMENT", "FOUND"], [[fault.element, fault.sentence] for fault in report.faults]),
         ]
     elif report.probed == 0:
-        lines = ["nothing was probed: whether the fibres are wired as the configuration says is not known"]
+        lines = ["nothing was probed: whether the fibers are wired as the configuration says is not known"]
     elif report.skipped:
         lines = ["what was probed is wired as the configuration says"]
     else:
-        lines = ["every fibre is wired as the configuration says"]
+        lines = ["every fiber is wired as the configuration says"]
     if report.skipped:
         lines.append(f"not probed ({len(report.skipped)}):")
         lines += [f"  {skipped}" for skipped in report.skipped]
     return "\n".join(lines)
 
 
-def fibres_status(report: FibreReport) -> int:
+def fibers_status(report: FiberReport) -> int:
     """The exit status: a difference is a failure, and what was not probed is no success."""
     if report.faults or report.probed == 0:
         return FAILED

@@ -137,7 +137,7 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--node-timeout",
         metavar="TIME",
         type=checked(parse_node_timeout),
-        help="Kascade's time-out: a neighbour in the pipeline that gives no sign of life for so long is dead "
+        help="Kascade's time-out: a neighbor in the pipeline that gives no sign of life for so long is dead "
         "(200ms to 10s, default: 1s)",
     )
     way.add_argument(

@@ -49,7 +49,7 @@ def _characters(width: float, size: float) -> int:
     return max(int(width / (size * CHARACTER) + 1e-6), 2)
 
 
-def centred(label: Label, x: float, y: float, weight: str = "400", kind: str = "") -> str:
+def centerd(label: Label, x: float, y: float, weight: str = "400", kind: str = "") -> str:
     """Text around a point."""
     of_kind = f'class="{kind}" ' if kind else ""
     return (

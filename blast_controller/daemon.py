@@ -30,7 +30,7 @@ from blast_controller.core.model import events
 from blast_controller.core.model.errors import FabricError, Rejected
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
-from blast_controller.first_check import check_fibres
+from blast_controller.first_check import check_fibers
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
 from blast_controller.http_side import HttpSide, Told, Watchers
@@ -42,7 +42,7 @@ from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_KNOWN
 from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
-from blast_controller.optimiser.process import OptimiserProcess
+from blast_controller.optimizer.process import OptimizerProcess
 from blast_controller.recording.recorder import Recorder
 from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.gate import Gate
@@ -144,7 +144,7 @@ class Daemon:
         self.on_epoch: Callable[[int], None] = lambda epoch: None
         """Told when this controller comes to lead."""
         self._openflow: OpenFlowDriver | None = None
-        self._optimiser: OptimiserProcess | None = None
+        self._optimizer: OptimizerProcess | None = None
 
     def _counts(self) -> dict[str, float]:
         """What the servers count: of clients' connections, and of their credentials."""
@@ -202,7 +202,7 @@ class Daemon:
         self._compactor.start(self._loaded.written)
         self._garbage.start()
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
-            check_fibres(self.runtime)
+            check_fibers(self.runtime)
         return {**addresses, "openflow": self._openflow_address()}
 
     def _record(self, epoch: int) -> None:
@@ -249,7 +249,7 @@ class Daemon:
         self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
         forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
         self._optical.start()
-        self._set_optimiser(self._config)
+        self._set_optimizer(self._config)
         self._compactor.start(self._loaded.written)
         log.warning("this controller leads", extra=fields(event="leads", epoch=loaded.epoch))
 
@@ -302,7 +302,7 @@ class Daemon:
         assert self._openflow is not None
         self._openflow.start()
         self._optical.start()
-        self._set_optimiser(self._config)
+        self._set_optimizer(self._config)
 
     def resume(self) -> None:
         """Decide again after holding, as a new start would. Raises Rejected if it does not hold; from a worker."""
@@ -335,22 +335,22 @@ class Daemon:
         What is granted stays as it was granted. Raises ConfigError, with nothing changed.
         """
         self.reload_access(config)
-        self._set_optimiser(config)
+        self._set_optimizer(config)
         if config.core_settings() != self._config.core_settings():
             self.runtime.post(events.SettingsChanged(config.core_settings()))
         self._config = config
 
-    def _set_optimiser(self, config: Config) -> None:
-        """Have an optimiser at hand exactly where the configuration gives it time, and something may be decided."""
+    def _set_optimizer(self, config: Config) -> None:
+        """Have an optimizer at hand exactly where the configuration gives it time, and something may be decided."""
         if self.runtime.holding is not None or self.runtime.standby is not None:
             return
-        if config.policy.optimise_ms > 0 and self._optimiser is None:
-            self._optimiser = OptimiserProcess(self.runtime.post, self._die)
-            self._optimiser.start()
-        elif config.policy.optimise_ms == 0 and self._optimiser is not None:
-            self._optimiser.stop()
-            self._optimiser = None
-        self.runtime.optimiser = self._optimiser
+        if config.policy.optimize_ms > 0 and self._optimizer is None:
+            self._optimizer = OptimizerProcess(self.runtime.post, self._die)
+            self._optimizer.start()
+        elif config.policy.optimize_ms == 0 and self._optimizer is not None:
+            self._optimizer.stop()
+            self._optimizer = None
+        self.runtime.optimizer = self._optimizer
 
     def reload_access(self, config: Config) -> None:
         """Take up tokens, client rules, tenants and certificates anew. Raises ConfigError; the old ones then stay."""
@@ -377,8 +377,8 @@ class Daemon:
         self.runtime.stop()
         if self._recorder is not None:
             self._recorder.stop()
-        if self._optimiser is not None:
-            self._optimiser.stop()
+        if self._optimizer is not None:
+            self._optimizer.stop()
         self._optical.stop()
         if self._openflow is not None:
             self._openflow.stop()

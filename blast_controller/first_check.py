@@ -1,4 +1,4 @@
-"""The check of the fibres at the first start of a controller: nobody has asked for it, so the log gets its report."""
+"""The check of the fibers at the first start of a controller: nobody has asked for it, so the log gets its report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import Rejected, RequestError
 from blast_controller.core.model.events import VerifyAsked
 from blast_controller.ops.activity import Line, tell
@@ -20,47 +20,47 @@ LONGEST_PROBING = 3600.0
 NONCE_BYTES = 32
 
 
-def check_fibres(runtime: Runtime) -> None:
-    """Have every free fibre probed once the devices are there, and write what was found to the log."""
+def check_fibers(runtime: Runtime) -> None:
+    """Have every free fiber probed once the devices are there, and write what was found to the log."""
 
-    def work(turn: Turn) -> FibreReport | Future[FibreReport]:
+    def work(turn: Turn) -> FiberReport | Future[FiberReport]:
         turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_PATIENCE))
         return turn.wait_announced(
-            turn.core.fibre_topic,
+            turn.core.fiber_topic,
             LONGEST_PROBING,
             Wait(
                 wanted=lambda report: True,
                 answer=lambda report: report,
-                too_late=lambda: Rejected("too_slow", "The check of the fibres has not come to its end."),
+                too_late=lambda: Rejected("too_slow", "The check of the fibers has not come to its end."),
             ),
         )
 
     runtime.call(work).add_done_callback(_tell)
 
 
-def _tell(checked: Future[FibreReport]) -> None:
+def _tell(checked: Future[FiberReport]) -> None:
     if checked.cancelled():
         return
     error = checked.exception()
     if isinstance(error, RequestError):
-        tell(Line(logging.WARNING, "fibres", f"the fibres were not checked: {error}", {}))
+        tell(Line(logging.WARNING, "fibers", f"the fibers were not checked: {error}", {}))
     elif error is None:
         for line in report_lines(checked.result()):
             tell(line)
 
 
-def report_lines(report: FibreReport) -> Iterator[Line]:
+def report_lines(report: FiberReport) -> Iterator[Line]:
     """A report as log lines: each fault, what was not probed, and that it is done."""
     for fault in report.faults:
         known = {"element": fault.element, "reason": fault.sentence}
-        yield Line(logging.WARNING, "fibre_fault", f"{fault.element}: {fault.sentence}", known)
+        yield Line(logging.WARNING, "fiber_fault", f"{fault.element}: {fault.sentence}", known)
     for skipped in report.skipped:
-        yield Line(logging.INFO, "fibre_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
+        yield Line(logging.INFO, "fiber_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
     counts = {"faults": len(report.faults), "probed": report.probed, "skipped": len(report.skipped)}
     if not report.probed:
-        yield Line(logging.WARNING, "fibres", "the fibres were not checked: nothing could be probed", counts)
+        yield Line(logging.WARNING, "fibers", "the fibers were not checked: nothing could be probed", counts)
         return
     count = len(report.faults)
     said = f"{count} differ from the configuration" if count else "what was probed is wired as configured"
-    told = f"the fibres were checked: {said} ({report.probed} probed, {len(report.skipped)} not)"
-    yield Line(logging.INFO, "fibres", told, counts)
+    told = f"the fibers were checked: {said} ({report.probed} probed, {len(report.skipped)} not)"
+    yield Line(logging.INFO, "fibers", told, counts)

@@ -51,9 +51,9 @@ instance.json:
 _FABRIC_PLAN = """\
 Say how many splitters of which sizes, and how many optical ports, to buy for a workload.
 
-Method: several samples of the workload are requests that compete at one moment. A linear programme over all of them
+Method: several samples of the workload are requests that compete at one moment. A linear program over all of them
 proposes pools of splitters, once for each of a row of exchange rates between money and volume and for each number of
-ports. Every proposal is then allocated on every sample by the optimiser, cut down to what was used, and priced with
+ports. Every proposal is then allocated on every sample by the optimizer, cut down to what was used, and priced with
 the table. Printed are the proposals that no other one beats in both price and share of the volume served, the
 cheapest among them that serves --serve percent of what the best one does (or the best one within --most-price), and
 what one more piece of each kind would add to it. The share served is that of one decision: requests left over wait.
@@ -69,7 +69,7 @@ examples:
 """
 _ALLOCATION = """\
 Draw the allocation results as pictures, each with its figures as CSV: the time of a decision against racks beside
-Table I of the paper, the optimiser against proven optima, completion times of the policies.
+Table I of the paper, the optimizer against proven optima, completion times of the policies.
 
 The measurements are those of blast_sim.measuring: allocation_speed, allocation_quality and completion_time. Their
 JSON is looked for in the --out folder; what is missing is measured first (a few minutes, less with --quick) and kept
@@ -234,8 +234,8 @@ def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParse
         "--policy", metavar="NAME", default="paper", help="paper, smith, srpt-lease, or module:Class (default: paper)"
     )
     how = plan.add_mutually_exclusive_group()
-    how.add_argument("--optimize", metavar="MS", type=positive, help="optimise for so many milliseconds at most")
-    how.add_argument("--exact", action="store_true", help="solve the integer programme")
+    how.add_argument("--optimize", metavar="MS", type=positive, help="optimize for so many milliseconds at most")
+    how.add_argument("--exact", action="store_true", help="solve the integer program")
     plan.add_argument(
         "--time-limit", metavar="SECONDS", type=positive, default=60.0, help="for --exact to give up (default: 60)"
     )
@@ -259,7 +259,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _fabric_plan(arguments: argparse.Namespace) -> int:
     from algorithms.level_program import SolverFault as NoTree
     from blast_sim.planning.fabric_plan_command import run
-    from blast_sim.planning.pool_programme import SolverFault as NoPool
+    from blast_sim.planning.pool_program import SolverFault as NoPool
 
     advice = ": try fewer --groups or --samples"
     return _run(lambda given: stoppable(lambda: run(given)), arguments, (NoTree, NoPool), advice)

@@ -41,7 +41,7 @@ _FABRIC = """\
 Simulate multicast inside the fabric of a rack, packet by packet: leaves with packet caches, virtual output queues kept
 in step, drop from head, congestion notification, surrogates. The simulator is compiled: make setup builds it.
 
-A scenario is a TOML file, or one that comes with the program: one-leaf (a server multicasts to four neighbours and four
+A scenario is a TOML file, or one that comes with the program: one-leaf (a server multicasts to four neighbors and four
 other leaves). `--show` prints it as a start for one's own. What is swept, by --sweep or in the file's [sweep] table
 ("flows.0.rate_gbps" = [25, 99]), makes cells, which run on all cores or on a Dask cluster.
 

@@ -13,7 +13,7 @@ from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
 
 RECEIVE = "rx"
 CONTROLLER = "controller"
-_NEEDED = "say which fibre: a rack and rx (r3 rx), a splitter (s1), or a leg of one (s1/10)"
+_NEEDED = "say which fiber: a rack and rx (r3 rx), a splitter (s1), or a leg of one (s1/10)"
 _PORTS = "say what the switch is to deny: all, none, or connecting inputs or outputs (in 3,4 or out 3,4)"
 
 
@@ -26,8 +26,8 @@ class Denied:
     everything: bool = False
 
 
-def read_fibre(plan: LabPlan, words: Sequence[str]) -> str:
-    """The element whose fibre is meant, as `faults.fibre` has it.
+def read_fiber(plan: LabPlan, words: Sequence[str]) -> str:
+    """The element whose fiber is meant, as `faults.fiber` has it.
 
     Raises PlanError.
     """
@@ -54,7 +54,7 @@ def read_fibre(plan: LabPlan, words: Sequence[str]) -> str:
 
 
 def is_partition(words: Sequence[str]) -> bool:
-    """Whether a controller is to be cut off, and no fibre."""
+    """Whether a controller is to be cut off, and no fiber."""
     return bool(words) and words[0].removeprefix(CONTROLLER).isdecimal() and words[0].startswith(CONTROLLER)
 
 

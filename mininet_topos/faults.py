@@ -1,8 +1,8 @@
-"""Faults for the lab's optical switch while it runs: broken and dim fibres, slow mirrors, late answers, denials.
+"""Faults for the lab's optical switch while it runs: broken and dim fibers, slow mirrors, late answers, denials.
 
 Who holds the lab asks for them over a Unix socket of the TL1 agent, one JSON object a line, so that the TL1 side knows
-nothing of it. A broken fibre loses its packets and its light at the same moment: a queue of length zero where they
-would leave, and darkness in the power model; an alarm tells where a lit output went dark. A dim fibre costs light all
+nothing of it. A broken fiber loses its packets and its light at the same moment: a queue of length zero where they
+would leave, and darkness in the power model; an alarm tells where a lit output went dark. A dim fiber costs light all
 along the tree behind it, and packets at the receivers that then get less than they need. Faults last until they are
 taken back or the switch is restarted.
 """
@@ -28,17 +28,17 @@ from tl1_driver.messages import Severity
 _ANSWER_SECONDS = 60.0
 
 
-def fibre(plan: LabPlan, element: str) -> Port:
+def fiber(plan: LabPlan, element: str) -> Port:
     """Where the switch sees an element's light: the controller's names `leg:s1/10`, `splitter:s1` and `port:r3/91`.
 
-    A leg's fibre enters the switch, a splitter's feed and a port's receive fibre leave it. Raises `PlanError`.
+    A leg's fiber enters the switch, a splitter's feed and a port's receive fiber leave it. Raises `PlanError`.
     """
-    fibres = {f"splitter:{s.name}": Port("out", s.input) for s in plan.splitter_plans}
-    fibres |= {f"leg:{s.name}/{leg}": Port("in", leg) for s in plan.splitter_plans for leg in s.outputs}
-    fibres |= {f"port:{r.name}/{p.port}": Port("out", p.ocs) for r in plan.rack_plans for p in r.optical_ports}
-    if element not in fibres:
-        raise PlanError(f"there is no fibre {element!r}: name one of {', '.join(fibres)}")
-    return fibres[element]
+    fibers = {f"splitter:{s.name}": Port("out", s.input) for s in plan.splitter_plans}
+    fibers |= {f"leg:{s.name}/{leg}": Port("in", leg) for s in plan.splitter_plans for leg in s.outputs}
+    fibers |= {f"port:{r.name}/{p.port}": Port("out", p.ocs) for r in plan.rack_plans for p in r.optical_ports}
+    if element not in fibers:
+        raise PlanError(f"there is no fiber {element!r}: name one of {', '.join(fibers)}")
+    return fibers[element]
 
 
 class FaultInjector:
@@ -50,20 +50,20 @@ class FaultInjector:
     def __init__(self, plan: LabPlan, path: Path) -> None:
         self._plan, self._path = plan, path
 
-    def break_fibre(self, element: str) -> None:
-        """No packet and no light passes the element's fibre any more. Raises `PlanError` for an unknown element."""
-        self._ask(broken=fibre(self._plan, element))
+    def break_fiber(self, element: str) -> None:
+        """No packet and no light passes the element's fiber any more. Raises `PlanError` for an unknown element."""
+        self._ask(broken=fiber(self._plan, element))
 
-    def mend_fibre(self, element: str) -> None:
-        """The element's fibre is whole again. Raises `PlanError` for an unknown element."""
-        self._ask(mended=fibre(self._plan, element))
+    def mend_fiber(self, element: str) -> None:
+        """The element's fiber is whole again. Raises `PlanError` for an unknown element."""
+        self._ask(mended=fiber(self._plan, element))
 
-    def dim_fibre(self, element: str, decibels: float) -> None:
-        """The element's fibre loses so many dB more than it should; 0: it is good again.
+    def dim_fiber(self, element: str, decibels: float) -> None:
+        """The element's fiber loses so many dB more than it should; 0: it is good again.
 
         Raises `PlanError` for an unknown element.
         """
-        self._ask(dimmed=[fibre(self._plan, element), decibels])
+        self._ask(dimmed=[fiber(self._plan, element), decibels])
 
     def slow_mirrors(self, seconds: float) -> None:
         """Every connect takes so much longer; 0 is the vendor's time."""
@@ -116,7 +116,7 @@ class FaultDesk:
         }
 
     async def serve(self, path: Path, ports: int) -> asyncio.Server:
-        """Serve at `path`, for a switch with duplex ports 1..`ports`; every fibre is whole to begin with."""
+        """Serve at `path`, for a switch with duplex ports 1..`ports`; every fiber is whole to begin with."""
         self._inputs = tuple(range(1, ports + 1))
         legs = [leg for splitter in self._model.splitters for leg in splitter.outputs]
         everything = [*(Port("out", number) for number in self._inputs), *(Port("in", leg) for leg in legs)]
@@ -146,11 +146,11 @@ class FaultDesk:
 
     def _dim(self, port: Port, decibels: float) -> None:
         if not 0 <= decibels < math.inf:
-            raise ValueError(f"a fibre cannot lose {decibels} dB")
+            raise ValueError(f"a fiber cannot lose {decibels} dB")
         self._alter(self._model.broken, {**self._model.dimmed, port: decibels})
 
     def _alter(self, broken: set[Port], dimmed: dict[Port, float]) -> None:
-        """Change the fibres: packets first, so that a refusal leaves all as it was; then tell who went dark or lit."""
+        """Change the fibers: packets first, so that a refusal leaves all as it was; then tell who went dark or lit."""
         model, before = self._model, self._heard_outputs()
         held = model.broken, model.dimmed
         model.broken, model.dimmed = broken, dimmed
@@ -175,7 +175,7 @@ class FaultDesk:
         self._closed = closed
 
     def _queue(self, port: Port, discipline: str) -> str:
-        """The end of the fibre that sends: the switch's own, or a splitter's leg."""
+        """The end of the fiber that sends: the switch's own, or a splitter's leg."""
         sends = self._names.ocs_port if port.side == "out" else self._names.splitter_side
         return f"qdisc replace dev {sends(port.number)} root {discipline}"
 

@@ -1,4 +1,4 @@
-"""A splitter fixed between fibres as a node of the Mininet topology: glass alone, which nobody switches or serves."""
+"""A splitter fixed between fibers as a node of the Mininet topology: glass alone, which nobody switches or serves."""
 
 from __future__ import annotations
 

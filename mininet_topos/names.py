@@ -55,7 +55,7 @@ class Names:
         return f"{self.lab}c0"
 
     def optical_at_tor(self, rack: int, number: int) -> str:
-        """The ToR's end of the pair of fibres on a rack's optical port (numbers from 1)."""
+        """The ToR's end of the pair of fibers on a rack's optical port (numbers from 1)."""
         return f"{self.lab}t{rack}o{number}"
 
     def ocs_port(self, port: int) -> str:
@@ -67,16 +67,16 @@ class Names:
         return f"{self.lab}s{port}"
 
     def static_at_tor(self, rack: int, tree: int) -> str:
-        """The ToR's end of its fibres to a static tree (numbers from 1)."""
+        """The ToR's end of its fibers to a static tree (numbers from 1)."""
         return f"{self.lab}t{rack}f{tree}"
 
     def static_at_host(self, rack: int, host: int) -> str:
         """A host's card in a static tree."""
         return f"{self.lab}l{rack}h{host}"
 
-    def static_fibre(self, tree: int, fibre: int) -> str:
-        """What a static tree's splitter has at its fibre number `fibre` (0: the root's)."""
-        return f"{self.lab}g{tree}f{fibre}"
+    def static_fiber(self, tree: int, fiber: int) -> str:
+        """What a static tree's splitter has at its fiber number `fiber` (0: the root's)."""
+        return f"{self.lab}g{tree}f{fiber}"
 
 
 def is_lab_id(text: str) -> bool:

@@ -73,7 +73,7 @@ def veth_pair(near: str, far: str, mtu: int, near_options: str = "", far_options
 def silence_ipv6(interface: str) -> None:
     """Switch IPv6 off on an interface (or on `all`, `default`) of the calling thread's network namespace.
 
-    Otherwise neighbour discovery would talk into the fibres as soon as an interface comes up.
+    Otherwise neighbor discovery would talk into the fibers as soon as an interface comes up.
     """
     switch = Path("/proc/sys/net/ipv6/conf") / interface / "disable_ipv6"
     if switch.exists():

@@ -1,9 +1,9 @@
-"""The optical data plane of the lab: fibres, passive splitters and the crossbar of an optical circuit switch.
+"""The optical data plane of the lab: fibers, passive splitters and the crossbar of an optical circuit switch.
 
 Theory of operation. Every port of the switch is one netdev: what arrives on it is light at input n, what is sent out
 of it is light at output n. A circuit is one `tc` filter on the input's ingress that redirects every frame to the
 output, so light goes one way; a port without a filter is dark, because the namespace that holds the netdevs has no
-addresses. A splitter is a filter made once, on the far end of the fibre that feeds it, that mirrors to all its legs.
+addresses. A splitter is a filter made once, on the far end of the fiber that feeds it, that mirrors to all its legs.
 Standard library only: the TL1 agent and `mn --custom` run this too.
 """
 

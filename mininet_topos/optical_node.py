@@ -1,4 +1,4 @@
-"""The optical switch as a node of the Mininet topology: a namespace full of fibres, and the TL1 agent that rules it."""
+"""The optical switch as a node of the Mininet topology: a namespace full of fibers, and the TL1 agent that rules it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READY_SECONDS = 60.0
 class OpticalSwitch(NamespaceSwitch):
     """An optical circuit switch of `ports` duplex ports and the splitters wired to it.
 
-    ToRs' fibres arrive as links of the topology; the splitters' are made here. `agent` is the address where its TL1
+    ToRs' fibers arrive as links of the topology; the splitters' are made here. `agent` is the address where its TL1
     agent is to listen (port 0: a free one); without one nobody serves it, and it stays dark.
     """
 
@@ -41,7 +41,7 @@ class OpticalSwitch(NamespaceSwitch):
         super().__init__(name, **params)
 
     def start(self, controllers: Sequence[object]) -> None:
-        """Lay the splitters' fibres and start the agent. Raises `HostError` or `ProcessFault`."""
+        """Lay the splitters' fibers and start the agent. Raises `HostError` or `ProcessFault`."""
         names = Names(self.params["lab"])
         legs = [leg for splitter in self._splitters for leg in splitter.outputs]
         pairs = [veth_pair(names.ocs_port(n), names.splitter_side(n), self._mtu) for n in legs]

@@ -1,6 +1,6 @@
-"""How much light there is at every port of the lab's optical switch, from fibres, splitters, circuits and breaks.
+"""How much light there is at every port of the lab's optical switch, from fibers, splitters, circuits and breaks.
 
-A ToR's transmitter shines as soon as its port is enabled, so each fibre from a ToR carries light all the time. Losses
+A ToR's transmitter shines as soon as its port is enabled, so each fiber from a ToR carries light all the time. Losses
 are those of a data sheet, with connectors, and may grow while the lab runs; there is no amplifier. Ports that are not
 named are dark. A receiver that gets less than it needs hears nothing, though the monitor before it still reads light.
 """
@@ -33,8 +33,8 @@ def splitter_loss(ways: int) -> float:
 class PowerModel:
     """The light in a lab whose ToRs feed the inputs `transmitters`; `broken` and `dimmed` may change at any time.
 
-    Fibres into the switch are broken before its monitor, fibres out of it at the monitor: both read dark. `dimmed` is
-    what a fibre loses beside what the data sheet says, in dB, at the same place.
+    Fibers into the switch are broken before its monitor, fibers out of it at the monitor: both read dark. `dimmed` is
+    what a fiber loses beside what the data sheet says, in dB, at the same place.
     """
 
     transmitters: Sequence[int]

@@ -17,7 +17,7 @@ from mininet_topos.fault_words import (
     is_partition,
     read_decibels,
     read_denied,
-    read_fibre,
+    read_fiber,
     read_partition,
     read_rebooted,
     read_seconds,
@@ -59,33 +59,33 @@ class LabPrompt(CLI):  # type: ignore[misc]
 
     @_told
     def do_cut(self, words: list[str]) -> str:
-        """Break a fibre, light and packets: cut r3 rx, cut s1, cut s1/10 (a leg); cut controller2 etcd: a partition."""
+        """Break a fiber, light and packets: cut r3 rx, cut s1, cut s1/10 (a leg); cut controller2 etcd: a partition."""
         if is_partition(words):
             number, sides = read_partition(words)
             self._lab.controller_namespace(number).cut(sides)
             return f"nothing passes between controller {number} and {_named(sides)} (mend {' '.join(words)})"
-        element = read_fibre(self._lab.plan, words)
-        self._lab.faults.break_fibre(element)
+        element = read_fiber(self._lab.plan, words)
+        self._lab.faults.break_fiber(element)
         return f"{element} is cut (mend {' '.join(words)})"
 
     @_told
     def do_mend(self, words: list[str]) -> str:
-        """Make a fibre whole again: mend r3 rx; or end a partition: mend controller2."""
+        """Make a fiber whole again: mend r3 rx; or end a partition: mend controller2."""
         if is_partition(words):
             number, sides = read_partition(words)
             self._lab.controller_namespace(number).mend(sides)
             return f"all passes again between controller {number} and {_named(sides)}"
-        element = read_fibre(self._lab.plan, words)
-        self._lab.faults.mend_fibre(element)
-        self._lab.faults.dim_fibre(element, 0)
+        element = read_fiber(self._lab.plan, words)
+        self._lab.faults.mend_fiber(element)
+        self._lab.faults.dim_fiber(element, 0)
         return f"{element} is whole again"
 
     @_told
     def do_dim(self, words: list[str]) -> str:
-        """Let a fibre lose so many dB more: dim r3 rx 5."""
+        """Let a fiber lose so many dB more: dim r3 rx 5."""
         decibels = read_decibels(words)
-        element = read_fibre(self._lab.plan, words[:-1])
-        self._lab.faults.dim_fibre(element, decibels)
+        element = read_fiber(self._lab.plan, words[:-1])
+        self._lab.faults.dim_fiber(element, decibels)
         return f"{element} loses {decibels:g} dB more than it should"
 
     @_told

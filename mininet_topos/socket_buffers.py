@@ -2,7 +2,7 @@
 
 Open vSwitch's user-space datapath reads every port by a packet socket of its own and writes all ports by one. With the
 kernel's default of 212992 bytes each holds some 15 jumbo frames, 10 ms of light at 100 Mbit/s: when its process waits
-longer than that for a processor, or sends the burst that has come meanwhile, packets are lost that no fibre loses.
+longer than that for a processor, or sends the burst that has come meanwhile, packets are lost that no fiber loses.
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ _END = re.compile(r"r([1-9]\d{0,3})(?:h([1-9]\d{0,3}))?")
 
 @dataclass(frozen=True)
 class StaticEnd:
-    """Where a tree ends: the ToR of rack `rack`, or its host number `host`. `fibre` counts a tree's ends from 0."""
+    """Where a tree ends: the ToR of rack `rack`, or its host number `host`. `fiber` counts a tree's ends from 0."""
 
     name: str
     rack: int
     host: int | None
-    fibre: int
+    fiber: int
 
     @property
     def light_ip(self) -> str:
@@ -90,15 +90,15 @@ def _plan(number: int, names: Sequence[str], racks: int, hosts_per_rack: int) ->
         raise PlanError(f"a static tree has {len(names)} ends, but needs a root and 2 to {MOST_LEAVES} leaves")
     if len(set(names)) < len(names):
         raise PlanError(f"the static tree {', '.join(names)} ends at one place twice")
-    root, *leaves = (_end(name, fibre, racks, hosts_per_rack) for fibre, name in enumerate(names))
+    root, *leaves = (_end(name, fiber, racks, hosts_per_rack) for fiber, name in enumerate(names))
     return StaticTreePlan(number, root, tuple(leaves))
 
 
-def _end(name: str, fibre: int, racks: int, hosts_per_rack: int) -> StaticEnd:
+def _end(name: str, fiber: int, racks: int, hosts_per_rack: int) -> StaticEnd:
     match = _END.fullmatch(name)
     if match is None:
         raise PlanError(f"{name!r} is no end of a static tree: name a rack or a host, like r1 or r1h2")
     rack, host = int(match[1]), None if match[2] is None else int(match[2])
     if rack > racks or (host or 1) > hosts_per_rack:
         raise PlanError(f"a static tree ends at {name}, but the lab has racks 1 to {racks} of {hosts_per_rack} hosts")
-    return StaticEnd(name, rack, host, fibre)
+    return StaticEnd(name, rack, host, fiber)

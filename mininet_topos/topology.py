@@ -71,7 +71,7 @@ class BlastTopo(Topo):  # type: ignore[misc]
             self._add_access_link(rack, host)
         self._add_uplink(rack)
         for port in rack.optical_ports:
-            self._add_fibre(rack, port)
+            self._add_fiber(rack, port)
 
     def _add_access_link(self, rack: RackPlan, host: HostPlan) -> None:
         at_tor = self._names.access_at_tor(rack.number, host.number)
@@ -107,8 +107,8 @@ class BlastTopo(Topo):  # type: ignore[misc]
             params2={"shaping": uplink_shaping(at_core, rate, mtu)},
         )
 
-    def _add_fibre(self, rack: RackPlan, port: OpticalPortPlan) -> None:
-        """A transmit and a receive fibre; only the ToR's transmitter has a rate, glass has none."""
+    def _add_fiber(self, rack: RackPlan, port: OpticalPortPlan) -> None:
+        """A transmit and a receive fiber; only the ToR's transmitter has a rate, glass has none."""
         at_tor = self._names.optical_at_tor(rack.number, port.number)
         self.addLink(
             tor_name(rack.datapath),
@@ -123,10 +123,10 @@ class BlastTopo(Topo):  # type: ignore[misc]
         )
 
     def _add_static_tree(self, tree: StaticTreePlan, lab: str) -> None:
-        """A splitter and a fibre to each end, of which only the root's transmitter has a rate."""
-        fibres = [self._names.static_fibre(tree.number, end.fibre) for end in tree.ends]
-        self.addSwitch(tree.name, cls=FixedSplitter, lab=lab, feed=fibres[0], legs=fibres[1:])
-        for end, fibre in zip(tree.ends, fibres, strict=True):
+        """A splitter and a fiber to each end, of which only the root's transmitter has a rate."""
+        fibers = [self._names.static_fiber(tree.number, end.fiber) for end in tree.ends]
+        self.addSwitch(tree.name, cls=FixedSplitter, lab=lab, feed=fibers[0], legs=fibers[1:])
+        for end, fiber in zip(tree.ends, fibers, strict=True):
             node, port, card = self._static_end(tree, end)
             rules = light_shaping(card, self._plan.light_rate_mbps, self._plan.mtu) if end is tree.root else []
             if end is not tree.root and end.host is not None:
@@ -137,9 +137,9 @@ class BlastTopo(Topo):  # type: ignore[misc]
                 cls=BlastLink,
                 mtu=self._plan.mtu,
                 port1=port,
-                port2=end.fibre + 1,
+                port2=end.fiber + 1,
                 intfName1=card,
-                intfName2=fibre,
+                intfName2=fiber,
                 params1={"shaping": rules},
             )
 

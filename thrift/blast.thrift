@@ -227,7 +227,7 @@ struct Explanation {
 
 // ------------------------------------------------------------------------------------------------------ fabric
 
-/** An optical port of a rack: its transmit fibre goes to the switch's input, its receive fibre comes from an output. */
+/** An optical port of a rack: its transmit fiber goes to the switch's input, its receive fiber comes from an output. */
 struct OpticalPortStatus {
   /** OpenFlow port of the rack's datapath. */
   1: required i32 port
@@ -279,7 +279,7 @@ struct OpticalSwitchStatus {
   3: optional string reason
 }
 
-/** One input fibre led to one output fibre. */
+/** One input fiber led to one output fiber. */
 struct CrossConnectStatus {
   1: required string opticalSwitch
   2: required i32 switchInput
@@ -498,9 +498,9 @@ struct ReconcileReport {
 }
 
 /** Feature "verify": one difference between the config and what probe frames found. */
-struct FibreFault { 1: required string element, 2: required string sentence }
-struct FibreReport {
-  1: required list<FibreFault> faults
+struct FiberFault { 1: required string element, 2: required string sentence }
+struct FiberReport {
+  1: required list<FiberFault> faults
   /** What was not probed: "ELEMENT: why". */
   2: required list<string> skipped
   /** How many elements were probed: of no other anything is said. */
@@ -531,7 +531,7 @@ service BlastOperator extends Blast {
   ReconcileReport reconcile(1: bool dryRun)
     throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
   /** Feature "verify". */
-  FibreReport verifyFabric()
+  FiberReport verifyFabric()
     throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
   /** Every piece of hardware and its state. */
   list<ElementStatus> elements() throws (1: Denied denied, 2: NotLeader notLeader)

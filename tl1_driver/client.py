@@ -156,7 +156,7 @@ class _Link(asyncio.Protocol):
 class SwitchClient:
     """One session to one switch, which `way` leads to.
 
-    `timeout` is how long to wait for an answer, in seconds; an acknowledgement extends it as the dialect says.
+    `timeout` is how long to wait for an answer, in seconds; an acknowledgment extends it as the dialect says.
     `on_autonomous` is called in the event loop with every message the switch sends by itself; `alarms` says what is
     in one. `transcript` is called with "sent" or "received" and the bytes, the password masked.
     """

@@ -2,7 +2,7 @@
 
 Theory of operation. The scanner cuts the stream into segments (`scanner.py`); the decoder is in one of three states:
 
-    BETWEEN   outside any message: prompts, echoed commands and terminal noise are dropped, acknowledgements are
+    BETWEEN   outside any message: prompts, echoed commands and terminal noise are dropped, acknowledgments are
               messages of one line, `SID date time` begins a message
     HEADED    after `SID date time`: the next line says which answer (`M ctag code`) or alarm (`*C atag verb`) it is
     PAYLOAD   lines up to `;` (the end) or a line that is just `>` (another part with the same tag follows)
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from tl1_driver.errors import InvalidCommand, MalformedText, MessageTooLong, NotTl1, Truncated
 from tl1_driver.messages import (
-    Acknowledgement,
-    AcknowledgementCode,
+    Acknowledgment,
+    AcknowledgmentCode,
     Autonomous,
     Command,
     Message,
@@ -48,7 +48,7 @@ _TIMESTAMP = re.compile(rb"(?:\A|\s)((?:\d\d)?\d\d-\d\d-\d\d[ \t]+\d\d:\d\d:\d\d
 _ANSWER = re.compile(rb"[Mm][ \t]+(\S{1,80})[ \t]+([A-Za-z]{2,8})(?!\S)(.*)", re.DOTALL)
 _COMPLETION_CODES = frozenset({"COMPLD", "DENY", "PRTL", "DELAY", "RTRV"})
 _ALARM = re.compile(rb"(\*[Cc]|\*\*|\*\^?|[Aa])[ \t]+(\S{1,80})[ \t]+(\S.*)", re.DOTALL)
-_ACKNOWLEDGEMENT = re.compile(rb"(IP|PF|OK|NA|NG|RL)[ \t]+(\S{1,80})", re.IGNORECASE)
+_ACKNOWLEDGMENT = re.compile(rb"(IP|PF|OK|NA|NG|RL)[ \t]+(\S{1,80})", re.IGNORECASE)
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*")
 _CTAG = re.compile(r"[A-Za-z0-9_.-]+")
@@ -209,11 +209,11 @@ class Decoder:
         elif (draft := _draft(("", ""), line)) and draft.kind is Response and draft.first in _COMPLETION_CODES:
             # The header went under in noise; the CTAG is enough to find the command.
             yield from self._begin(draft, end)
-        elif acknowledgement := _ACKNOWLEDGEMENT.fullmatch(line):
-            code = AcknowledgementCode(_text(acknowledgement[1]).upper())
-            yield Acknowledgement(code, _text(acknowledgement[2]))
+        elif acknowledgment := _ACKNOWLEDGMENT.fullmatch(line):
+            code = AcknowledgmentCode(_text(acknowledgment[1]).upper())
+            yield Acknowledgment(code, _text(acknowledgment[2]))
         elif not (end is End.SEMICOLON and _ECHO.fullmatch(line)):
-            yield _unparsed(line, NotTl1("text between messages is neither prompt nor echo nor acknowledgement"))
+            yield _unparsed(line, NotTl1("text between messages is neither prompt nor echo nor acknowledgment"))
 
     def _headed(self, line: bytes, end: End) -> Iterator[Message]:
         assert self._header is not None

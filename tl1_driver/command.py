@@ -21,7 +21,7 @@ _DECODE = """\
 Print what a switch said, one JSON object a line for each whole message; continued answers (`>`) are joined.
 
   response         sid, ctag, code (COMPLD, DENY, PRTL, DELAY, RTRV), lines; error: the switch's code, if it refused
-  acknowledgement  ctag, code (IP, PF, OK, NA, NG, RL)
+  acknowledgment  ctag, code (IP, PF, OK, NA, NG, RL)
   autonomous       sid, ctag (its ATAG), code (*C, **, *, A), verb (such as REPT ALM EQPT), lines
   unparsed         lines: the first 200 bytes of text that is no TL1, has no end or is too long; error: why
 
@@ -83,14 +83,14 @@ def _messages(transcript: BinaryIO) -> Iterator[Message]:
 
 def described(message: Message) -> dict[str, object]:
     """`message` as the JSON object that stands for it."""
-    from tl1_driver.messages import Acknowledgement, Autonomous, Response
+    from tl1_driver.messages import Acknowledgment, Autonomous, Response
 
     if isinstance(message, Response):
         found = {"kind": "response", "sid": message.sid, "ctag": message.ctag, "code": message.code}
         refusal = {} if message.code == "COMPLD" else {"error": message.error_code or message.error_text}
         return {**found, "lines": list(message.lines), **{name: text for name, text in refusal.items() if text}}
-    if isinstance(message, Acknowledgement):
-        return {"kind": "acknowledgement", "ctag": message.ctag, "code": message.code.value}
+    if isinstance(message, Acknowledgment):
+        return {"kind": "acknowledgment", "ctag": message.ctag, "code": message.code.value}
     if isinstance(message, Autonomous):
         found = {"kind": "autonomous", "sid": message.sid, "ctag": message.atag, "code": message.severity.value}
         return {**found, "verb": message.verb, "lines": list(message.lines)}

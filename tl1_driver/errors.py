@@ -107,7 +107,7 @@ class MalformedText(SwitchFault):
 
 
 class NotTl1(MalformedText):
-    """Text between messages that is no prompt, echo or acknowledgement."""
+    """Text between messages that is no prompt, echo or acknowledgment."""
 
 
 class Truncated(MalformedText):

@@ -31,7 +31,7 @@ class Command:
 class Response:
     """The answer to a command, its continued parts (`>`) joined.
 
-    `code` is in capitals: COMPLD, DENY, PRTL, DELAY, RTRV, or OK when an acknowledgement stood for the answer.
+    `code` is in capitals: COMPLD, DENY, PRTL, DELAY, RTRV, or OK when an acknowledgment stood for the answer.
     `lines` are the payload lines as sent, quotes included, without surrounding blanks and empty lines.
     """
 
@@ -53,22 +53,22 @@ class Response:
         return "; ".join(comments or [line for line in self.lines if not _ERROR_CODE.fullmatch(line)])
 
 
-class AcknowledgementCode(StrEnum):
-    """What an acknowledgement says (GR-831: sent when the answer takes longer than two seconds)."""
+class AcknowledgmentCode(StrEnum):
+    """What an acknowledgment says (GR-831: sent when the answer takes longer than two seconds)."""
 
     IN_PROGRESS = "IP"
     PRINTOUT_FOLLOWS = "PF"
     ALL_RIGHT = "OK"
-    NO_ACKNOWLEDGEMENT = "NA"
+    NO_ACKNOWLEDGMENT = "NA"
     NO_GOOD = "NG"
     REPEAT_LATER = "RL"
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgment:
     """A sign of life of the command `ctag` before its answer, or in its place."""
 
-    code: AcknowledgementCode
+    code: AcknowledgmentCode
     ctag: str
 
 
@@ -101,4 +101,4 @@ class Unparsed:
     error: MalformedText
 
 
-Message = Response | Acknowledgement | Autonomous | Unparsed
+Message = Response | Acknowledgment | Autonomous | Unparsed

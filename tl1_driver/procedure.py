@@ -33,7 +33,7 @@ Procedure = Generator[Step, Any, T]
 
 
 def confirmed(command: Command) -> Procedure[Response]:
-    """The answer that confirms `command`; an acknowledgement may stand for it."""
+    """The answer that confirms `command`; an acknowledgment may stand for it."""
     response: Response = yield command
     return response
 

@@ -8,7 +8,7 @@ Theory of operation. Every command gets a CTAG of its own and becomes an exchang
                    until the deadline is the confirmation
     HELD_BACK      the switch said "repeat later" (RL): sent again after a pause that doubles each time
 
-`TRANSITIONS` says what each acknowledgement, answer or deadline does in each phase. An exchange that ended without an
+`TRANSITIONS` says what each acknowledgment, answer or deadline does in each phase. An exchange that ended without an
 answer is remembered for a while, so that a late answer goes to `late` and never to another command. Autonomous
 messages become `Notice` events and touch no exchange.
 
@@ -26,15 +26,15 @@ from enum import Enum, auto
 from tl1_driver.codec import RECEIVE_LIMIT, Decoder, encode_command
 from tl1_driver.errors import Busy, Denied, NotConfirmed, PartlyDone, SessionLost, SwitchFault, TimedOut
 from tl1_driver.messages import (
-    Acknowledgement,
-    AcknowledgementCode,
+    Acknowledgment,
+    AcknowledgmentCode,
     Autonomous,
     Command,
     Message,
     Response,
     Unparsed,
 )
-from tl1_driver.unasked import ACKNOWLEDGEMENT, PRICE, UnaskedBudget
+from tl1_driver.unasked import ACKNOWLEDGMENT, PRICE, UnaskedBudget
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ _AROUND_A_LINE = 16
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long to wait, in seconds: for an answer, for one after an acknowledgement, and in all.
+    """How long to wait, in seconds: for an answer, for one after an acknowledgment, and in all.
 
     After RL the command is sent again `repeats` times at most, first after `first_pause`.
     """
@@ -123,7 +123,7 @@ class Stimulus(Enum):
     ALL_RIGHT = auto()
     REPEAT_LATER = auto()
     NO_GOOD = auto()
-    NO_ACKNOWLEDGEMENT = auto()
+    NO_ACKNOWLEDGMENT = auto()
     ANSWER = auto()
     DEADLINE = auto()
 
@@ -147,7 +147,7 @@ _WAITING = {
     Stimulus.ALL_RIGHT: (Phase.ACCEPTED, Action.WAIT_FOR_MORE),
     Stimulus.REPEAT_LATER: (Phase.HELD_BACK, Action.PAUSE),
     Stimulus.NO_GOOD: (Phase.OVER, Action.REFUSE),
-    Stimulus.NO_ACKNOWLEDGEMENT: (Phase.OVER, Action.DISCLAIM),
+    Stimulus.NO_ACKNOWLEDGMENT: (Phase.OVER, Action.DISCLAIM),
     Stimulus.ANSWER: (Phase.OVER, Action.DELIVER),
     Stimulus.DEADLINE: (Phase.OVER, Action.EXPIRE),
 }
@@ -163,12 +163,12 @@ TRANSITIONS: dict[Phase, dict[Stimulus, tuple[Phase, Action]]] = {
 }
 
 _STIMULUS = {
-    AcknowledgementCode.IN_PROGRESS: Stimulus.WORKING,
-    AcknowledgementCode.PRINTOUT_FOLLOWS: Stimulus.WORKING,
-    AcknowledgementCode.ALL_RIGHT: Stimulus.ALL_RIGHT,
-    AcknowledgementCode.REPEAT_LATER: Stimulus.REPEAT_LATER,
-    AcknowledgementCode.NO_GOOD: Stimulus.NO_GOOD,
-    AcknowledgementCode.NO_ACKNOWLEDGEMENT: Stimulus.NO_ACKNOWLEDGEMENT,
+    AcknowledgmentCode.IN_PROGRESS: Stimulus.WORKING,
+    AcknowledgmentCode.PRINTOUT_FOLLOWS: Stimulus.WORKING,
+    AcknowledgmentCode.ALL_RIGHT: Stimulus.ALL_RIGHT,
+    AcknowledgmentCode.REPEAT_LATER: Stimulus.REPEAT_LATER,
+    AcknowledgmentCode.NO_GOOD: Stimulus.NO_GOOD,
+    AcknowledgmentCode.NO_ACKNOWLEDGMENT: Stimulus.NO_ACKNOWLEDGMENT,
 }
 
 
@@ -201,7 +201,7 @@ class Session:
         self._ctag = 0
         self._atag: int | None = None
         self.late: deque[Response] = deque(maxlen=REMEMBERED)
-        self.unknown: deque[Response | Acknowledgement] = deque(maxlen=REMEMBERED)
+        self.unknown: deque[Response | Acknowledgment] = deque(maxlen=REMEMBERED)
 
     def send(self, command: Command, now: float) -> str:
         """Queue `command` and return its CTAG. Raises `InvalidCommand` and then queues nothing."""
@@ -253,13 +253,13 @@ class Session:
             self._unasked.spend(PRICE, now)
             self._set_aside(message)
             return []
-        if isinstance(message, Acknowledgement):
-            self._unasked.spend(ACKNOWLEDGEMENT, now)
+        if isinstance(message, Acknowledgment):
+            self._unasked.spend(ACKNOWLEDGMENT, now)
             return self._stimulate(exchange, _STIMULUS[message.code], now)
         self._unasked.refund(sum(len(line) + _AROUND_A_LINE for line in message.lines) + _AROUND_A_LINE)
         return self._stimulate(exchange, Stimulus.ANSWER, now, message)
 
-    def _set_aside(self, message: Response | Acknowledgement) -> None:
+    def _set_aside(self, message: Response | Acknowledgment) -> None:
         if message.ctag not in self._expired:
             log.warning("switch answered CTAG %s (%s), which awaits nothing", message.ctag, message.code)
             self.unknown.append(replace(message, lines=()) if isinstance(message, Response) else message)
@@ -268,7 +268,7 @@ class Session:
             self.late.append(replace(message, lines=()))
             del self._expired[message.ctag]
 
-    def _refused_unread(self, message: Response | Acknowledgement) -> _Exchange | None:
+    def _refused_unread(self, message: Response | Acknowledgment) -> _Exchange | None:
         if message.ctag != NO_CTAG or message.code != "DENY" or self._expired or len(self._exchanges) != 1:
             return None
         [exchange] = self._exchanges.values()

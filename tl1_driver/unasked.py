@@ -13,7 +13,7 @@ BURST = 2 << 20
 PER_SECOND = 64 << 10
 PRICE = 1024
 """Bytes that a message counts, beside its own, that nobody asked for."""
-ACKNOWLEDGEMENT = 256
+ACKNOWLEDGMENT = 256
 """The same, for one that says that a command is being worked at."""
 
 

@@ -14,7 +14,7 @@ With time as the limit: `lambda: (clock() - began) / seconds`.
 class Steps:
     """A `Spent` of `limit` looks, so that runs repeat bit for bit.
 
-    The optimiser looks once a pivot of its linear programme, and then once for a few dozen moves tried.
+    The optimizer looks once a pivot of its linear program, and then once for a few dozen moves tried.
     """
 
     def __init__(self, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""The exact allocation as an integer programme: the reference for everything else, in seconds instead of milliseconds.
+"""The exact allocation as an integer program: the reference for everything else, in seconds instead of milliseconds.
 
 One binary variable for each option (a group with a set of splitters); the rows are the budgets of the port vertices,
 the supply of each splitter size, and at most one option of a group. Solved through PuLP by HiGHS, or by CBC where
@@ -15,7 +15,7 @@ import pulp
 
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimised import Optimised, bounded, total
+from algorithms.b_matching.optimized import Optimized, bounded, total
 from algorithms.b_matching.options import Options, options
 from algorithms.b_matching.relaxation import to_whole_units
 
@@ -30,7 +30,7 @@ class SolverFailed(Exception):
     """The solver ended without a solution or a bound, which is its fault: serving nobody is always a solution."""
 
 
-def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimised:
+def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimized:
     """The best selection found within `seconds`, proven optimal where `certified`.
 
     Parameters
@@ -45,7 +45,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
 
     Returns
     -------
-    Optimised
+    Optimized
         Without a bound where a group has more than `covers.MOST_COVERS` minimal sets of splitters.
 
     Raises
@@ -55,7 +55,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
 
     Notes
     -----
-    Hypergraph b-matching is NP-hard: the time is exponential in the worst case. The integer programme of Blast, section
+    Hypergraph b-matching is NP-hard: the time is exponential in the worst case. The integer program of Blast, section
     III-C, with one binary variable per option.
 
     Examples
@@ -73,28 +73,28 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     """
     choices = options(groups, feasibility)
     if not len(choices):
-        return Optimised([], 0.0, 0.0)
+        return Optimized([], 0.0, 0.0)
     in_units, grid = to_whole_units(choices)
-    programme, taken = _programme(in_units)
+    program, taken = _program(in_units)
     gaps = {"gapRel": 0.0, "gapAbs": ABSOLUTE_GAP}
     solver = pulp.HiGHS(msg=False, threads=1, timeLimit=seconds, **gaps)
     if not solver.available():
         solver = pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds, **gaps)
-    programme.solve(solver)
-    if programme.status not in {pulp.LpStatusOptimal, pulp.LpStatusNotSolved}:
-        raise SolverFailed(f"{solver.name} ended with {pulp.LpStatus[programme.status]}")
+    program.solve(solver)
+    if program.status not in {pulp.LpStatusOptimal, pulp.LpStatusNotSolved}:
+        raise SolverFailed(f"{solver.name} ended with {pulp.LpStatus[program.status]}")
     selected = [j for j, variable in enumerate(taken) if (variable.value() or 0.0) > 0.5]
     selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in selected]
-    bound = _bound(programme)
+    bound = _bound(program)
     if bound is None or not choices.complete:
-        return Optimised(selection, total(selection), None)
+        return Optimized(selection, total(selection), None)
     return bounded(selection, grid, math.floor(bound * (1 + ROUNDING)))
 
 
-def _programme(choices: Options) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
-    programme = pulp.LpProblem("allocation", pulp.LpMaximize)
-    taken = [programme.add_variable(f"x{j}", cat=pulp.LpBinary) for j in range(len(choices))]
-    programme += pulp.lpSum(choices.weights[j] * variable for j, variable in enumerate(taken))
+def _program(choices: Options) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
+    program = pulp.LpProblem("allocation", pulp.LpMaximize)
+    taken = [program.add_variable(f"x{j}", cat=pulp.LpBinary) for j in range(len(choices))]
+    program += pulp.lpSum(choices.weights[j] * variable for j, variable in enumerate(taken))
     at_vertex, of_group, of_size = (defaultdict[int, list[object]](list) for _ in range(3))
     for j, variable in enumerate(taken):
         of_group[choices.owners[j]].append(variable)
@@ -104,17 +104,17 @@ def _programme(choices: Options) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]
             if used:
                 of_size[size].append(used * variable)
     for vertex, terms in at_vertex.items():
-        programme += pulp.lpSum(terms) <= choices.budgets[vertex]
+        program += pulp.lpSum(terms) <= choices.budgets[vertex]
     for terms in of_group.values():
-        programme += pulp.lpSum(terms) <= 1
+        program += pulp.lpSum(terms) <= 1
     for size, terms in of_size.items():
-        programme += pulp.lpSum(terms) <= choices.supply[size]
-    return programme, taken
+        program += pulp.lpSum(terms) <= choices.supply[size]
+    return program, taken
 
 
-def _bound(programme: pulp.LpProblem) -> float | None:
+def _bound(program: pulp.LpProblem) -> float | None:
     """What the solver has proven, if it says."""
-    if isinstance(programme.solver, pulp.HiGHS):
-        # PuLP hands HiGHS a maximisation as the minimisation of the negative.
-        return -float(programme.solverModel.getInfo().mip_dual_bound)
-    return float(pulp.value(programme.objective)) if programme.sol_status == pulp.LpSolutionOptimal else None
+    if isinstance(program.solver, pulp.HiGHS):
+        # PuLP hands HiGHS a maximization as the minimization of the negative.
+        return -float(program.solverModel.getInfo().mip_dual_bound)
+    return float(pulp.value(program.objective)) if program.sol_status == pulp.LpSolutionOptimal else None

@@ -1,7 +1,7 @@
 """Multicast groups as hyper-edges over port vertices, with sets of vertices as bits of one integer.
 
 With one count of ports a rack, rack v is vertex v. With directional ports (a ToR's transmitter and its receiver are
-separate fibres) its transmitter is vertex v and its receiver vertex `racks` + v, so that one rack can send to one
+separate fibers) its transmitter is vertex v and its receiver vertex `racks` + v, so that one rack can send to one
 group while it receives from another. Nothing else in the matching knows the difference.
 """
 

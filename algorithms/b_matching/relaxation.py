@@ -1,7 +1,7 @@
 """The linear relaxation of the allocation: an upper bound, prices of ports and splitters, and fractions to round.
 
-Maximise the weight of the options taken in fractions, subject to the budget of every port vertex, the supply of
-every splitter size, and at most one option of a group. Where groups lie on neighbouring racks the rows are
+Maximize the weight of the options taken in fractions, subject to the budget of every port vertex, the supply of
+every splitter size, and at most one option of a group. Where groups lie on neighboring racks the rows are
 (circular) intervals and the fractions come out (nearly) whole; elsewhere the prices still say which racks are worth
 fighting for.
 """
@@ -68,7 +68,7 @@ class Relaxation:
         self._price_step = 2.0 ** -min(PRICE_BITS, max(0, math.floor(math.log2(room))))
         self._fixed: dict[int, int] = {}
         self._columns = np.repeat(np.arange(len(self._weights)), np.diff(self._matrix.starts))
-        self._solver = _programme(self._weights * self._scale, self._matrix)
+        self._solver = _program(self._weights * self._scale, self._matrix)
         self._solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stop() else None)
         # Serving nobody is feasible, so the primal simplex starts without a first phase.
         self._solver.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
@@ -150,7 +150,7 @@ def to_whole_units(options: Options) -> tuple[Options, Grid]:
     return replace(options, weights=grid.round_up(options.weights).tolist()), grid
 
 
-def _programme(weights: NDArray[np.float64], matrix: Matrix) -> highspy.Highs:
+def _program(weights: NDArray[np.float64], matrix: Matrix) -> highspy.Highs:
     count = len(weights)
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimised import Selection, fill, total
+from algorithms.b_matching.optimized import Selection, fill, total
 
 Score = tuple[float, float]
 """(a, b) of the formula."""

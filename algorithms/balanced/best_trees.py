@@ -43,11 +43,11 @@ def best_trees(network: Network, plan: Plan, most: int) -> Plan:
     Raises
     ------
     SolverFault
-        The linear programme failed.
+        The linear program failed.
 
     Notes
     -----
-    One linear programme for each tree that is left out. The best choice is NP-hard (balanced multicasting, section
+    One linear program for each tree that is left out. The best choice is NP-hard (balanced multicasting, section
     2.3), and this is a heuristic.
 
     Examples
@@ -84,11 +84,11 @@ def thinned(network: Network, plan: Plan, most: int) -> Plan:
     Raises
     ------
     SolverFault
-        The linear programme failed.
+        The linear program failed.
 
     Notes
     -----
-    One linear programme for each tree that is left out.
+    One linear program for each tree that is left out.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def without_thin(network: Network, plan: Plan) -> Plan:
     Raises
     ------
     SolverFault
-        The linear programme failed.
+        The linear program failed.
 
     Examples
     --------

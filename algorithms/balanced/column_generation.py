@@ -16,7 +16,7 @@ GAP = 1e-9
 """Share of the bound within which the search for a better plan ends: what the solver's tolerance leaves."""
 
 LEAST_TREES = 8
-"""As many trees or more are made between two solutions of the linear programme, which takes as long as a few trees."""
+"""As many trees or more are made between two solutions of the linear program, which takes as long as a few trees."""
 
 CHAINS = 4
 """Trees of FPFR to start with: long chains, which cheapest trees come to late."""
@@ -26,7 +26,7 @@ CheapestTree = Callable[[Floats], Tree]
 
 
 class ColumnGeneration:
-    """The linear programme over the trees made so far."""
+    """The linear program over the trees made so far."""
 
     def __init__(self, network: Network, cheapest: CheapestTree) -> None:
         self.master = Master(network)

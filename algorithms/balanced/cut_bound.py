@@ -42,11 +42,11 @@ def cut_bound(network: Network) -> float:
     Raises
     ------
     SolverFault
-        The linear programme failed.
+        The linear program failed.
 
     Notes
     -----
-    One linear programme and a maximum flow for each receiver, as often as there are violated cuts. Edmonds,
+    One linear program and a maximum flow for each receiver, as often as there are violated cuts. Edmonds,
     Edge-disjoint branchings, 1973.
 
     Examples
@@ -57,14 +57,14 @@ def cut_bound(network: Network) -> float:
     >>> round(cut_bound(network), 6)
     10.0
     """
-    programme = CutProgramme(network)
-    while not programme.finished:
-        programme.tighten()
-    return programme.bound
+    program = CutProgram(network)
+    while not program.finished:
+        program.tighten()
+    return program.bound
 
 
-class CutProgramme:
-    """The programme over the sets found so far: `bound` falls with each that is added, until it is `finished`."""
+class CutProgram:
+    """The program over the sets found so far: `bound` falls with each that is added, until it is `finished`."""
 
     def __init__(self, network: Network) -> None:
         self._network, self._unit = network, resources(network).unit

@@ -1,7 +1,7 @@
 """The optimum over all trees to every host, in polynomial time: column generation with a bound at every step.
 
-The paper (section 3.1) puts all n ** (n - 2) trees into its linear programme. Here trees are added as they are needed:
-the tree that would help most is the cheapest arborescence at the programme's prices, and when it costs no less than 1
+The paper (section 3.1) puts all n ** (n - 2) trees into its linear program. Here trees are added as they are needed:
+the tree that would help most is the cheapest arborescence at the program's prices, and when it costs no less than 1
 no other tree helps.
 """
 
@@ -37,12 +37,12 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
     Raises
     ------
     SolverFault
-        The linear programme failed.
+        The linear program failed.
 
     Notes
     -----
-    A minimum arborescence and a linear programme for each tree that is added: polynomial in theory (ellipsoid method),
-    some n steps in practice. Balanced multicasting, section 3.1, has all n ** (n - 2) trees in its programme.
+    A minimum arborescence and a linear program for each tree that is added: polynomial in theory (ellipsoid method),
+    some n steps in practice. Balanced multicasting, section 3.1, has all n ** (n - 2) trees in its program.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The best rates for trees that are given: a linear programme to which trees are added as they are found.
+"""The best rates for trees that are given: a linear program to which trees are added as they are found.
 
-Maximise the sum of the rates, no row of `resources` used beyond its limit (section 3.1 of the paper, its Figure 3).
+Maximize the sum of the rates, no row of `resources` used beyond its limit (section 3.1 of the paper, its Figure 3).
 The prices of the rows say which tree would help: one whose arcs cost less than 1 together. And any prices, divided by
 the cost of the cheapest tree at them, bound the rate of every plan (weak duality).
 """
@@ -29,11 +29,11 @@ NO_RATE = 1e-10
 
 
 class SolverFault(RuntimeError):
-    """Our fault: the solver gave up on a programme that has an optimum."""
+    """Our fault: the solver gave up on a program that has an optimum."""
 
 
 class Master:
-    """The programme in the solver; it holds the rows that some tree uses, and no others."""
+    """The program in the solver; it holds the rows that some tree uses, and no others."""
 
     def __init__(self, network: Network) -> None:
         self.resources = resources(network)
@@ -116,7 +116,7 @@ class Master:
 
 
 def new_solver() -> highspy.Highs:
-    """A silent solver that maximises, as exactly as it can."""
+    """A silent solver that maximizes, as exactly as it can."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)

@@ -1,4 +1,4 @@
-"""What trees use up, as rows of a linear programme: what hosts send, what they receive, what paths carry.
+"""What trees use up, as rows of a linear program: what hosts send, what they receive, what paths carry.
 
 Of n hosts, row i is what host i sends, n + i what it receives, 2n + i * n + j the path from i to j.
 """

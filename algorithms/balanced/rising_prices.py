@@ -2,7 +2,7 @@
 
 Garg, Koenemann: Faster and simpler algorithms for multicommodity flow and other fractional packing problems. FOCS
 1998, here with prices exponential in the load relative to the highest. A few trees found so nearly hold an optimum
-among them, while prices of a linear programme over few trees say little about trees that are not in it.
+among them, while prices of a linear program over few trees say little about trees that are not in it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from algorithms.balanced.column_generation import ColumnGeneration
-from algorithms.balanced.cut_bound import CutProgramme
+from algorithms.balanced.cut_bound import CutProgram
 from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import Plan, Tree
 from algorithms.balanced.steiner import improved, steiner_tree
@@ -52,11 +52,11 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
     Raises
     ------
     SolverFault
-        The linear programme failed.
+        The linear program failed.
 
     Notes
     -----
-    A Steiner tree (heuristic, for the best one is NP-hard) and a linear programme for each tree that is added; the
+    A Steiner tree (heuristic, for the best one is NP-hard) and a linear program for each tree that is added; the
     bound is `cut_bound`.
 
     Examples
@@ -80,7 +80,7 @@ class SubsetSearch:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._generation = ColumnGeneration(network, self._cheapest)
-        self._cuts = CutProgramme(network)
+        self._cuts = CutProgram(network)
         self._rng = np.random.default_rng(0)
         self._barren = 0
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from algorithms.b_matching.budget import Spent
 from algorithms.b_matching.feasibility import Pieces
-from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.optimizer import optimize
 from algorithms.scheduling.contention import Chosen, Contender, Contention
 
 Served = Iterable[tuple[Contender, Pieces]]
@@ -35,7 +35,7 @@ def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Ch
 
     Notes
     -----
-    As `b_matching.optimiser.optimise`, for each switch.
+    As `b_matching.optimizer.optimize`, for each switch.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Ch
     ['left', 'right']
     """
     in_order = [(contender, None) for contender in contention.contenders]
-    better = contention.served([*_optimised(contention, spent, rng), *in_order])
+    better = contention.served([*_optimized(contention, spent, rng), *in_order])
     if worth(better) <= worth(contention.served(in_order)):
         return ()
     return tuple(Chosen(contender.name, contender.switch, pieces) for contender, pieces in better)
@@ -63,7 +63,7 @@ def worth(served: Served) -> float:
     return math.fsum(contender.group.weight for contender, _ in served)
 
 
-def _optimised(contention: Contention, spent: Spent, rng: random.Random) -> list[tuple[Contender, Pieces]]:
+def _optimized(contention: Contention, spent: Spent, rng: random.Random) -> list[tuple[Contender, Pieces]]:
     found: list[tuple[Contender, Pieces]] = []
     for number, (name, free) in enumerate(contention.free.items()):
         done = {contender.name for contender, _ in found}
@@ -71,7 +71,7 @@ def _optimised(contention: Contention, spent: Spent, rng: random.Random) -> list
             c.name: c for c in contention.contenders if c.switch == name and c.name not in done
         }
         groups = [replace(c.group, name=c.name) for c in here.values()]
-        best = optimise(groups, free, _share(spent, number, len(contention.free)), rng)
+        best = optimize(groups, free, _share(spent, number, len(contention.free)), rng)
         found += [(here[group.name], pieces) for group, pieces in best.selection]
     return found
 

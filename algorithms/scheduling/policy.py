@@ -12,7 +12,7 @@ from algorithms.scheduling.tenants import Tenants
 QUANTUM = 0.5
 """Seconds of data in a lease: long against the set-up, short against the transfers that make others wait."""
 
-AGEING = 20.0
+AGING = 20.0
 """A job is overdue when it has waited this many times its own size."""
 
 LEAST_TO_GO = 1e-3
@@ -50,7 +50,7 @@ class Policy(ABC):
         """
 
     def objective(self, job: Job, state: State) -> float:
-        """What serving the job now is worth to an optimiser that maximises a sum: more for shorter and narrower."""
+        """What serving the job now is worth to an optimizer that maximizes a sum: more for shorter and narrower."""
         return job.weight / (max(state.to_go(job), LEAST_TO_GO) * math.sqrt(job.group.racks))
 
     def fewest_receivers(self, job: Job) -> int:
@@ -66,7 +66,7 @@ class Policy(ABC):
 
     def patience(self, job: Job) -> float:
         """Seconds after submission when the job is overdue: before all others, and ports are kept free for it."""
-        return AGEING * max(QUANTUM, job.size)
+        return AGING * max(QUANTUM, job.size)
 
 
 class Dedicated(Policy):

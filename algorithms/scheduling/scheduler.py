@@ -31,8 +31,8 @@ will. So the bound stands where that is answered as at admission.
 Work. In one decision a part is tried once as it is, once more where its lease is over and it does not go on, and what
 a start leaves behind likewise: 2 (parts that wait + parts whose lease is over + starts) tries at most (`tried`).
 
-With patience = AGEING x max(QUANTUM, size) only what was submitted before due(j) - AGEING x QUANTUM can be in B(j): a
-wait is AGEING times a job's own size, plus the service of what was due before it. The number of racks does not enter,
+With patience = AGING x max(QUANTUM, size) only what was submitted before due(j) - AGING x QUANTUM can be in B(j): a
+wait is AGING times a job's own size, plus the service of what was due before it. The number of racks does not enter,
 since the bound takes B(j) as served one after the other; parts on racks of their own do not wait for one another.
 """
 

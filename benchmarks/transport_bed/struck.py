@@ -52,7 +52,7 @@ def at_half(victims: Collection[int], number: signal.Signals) -> Strike:
 
     def strike(tool: Blast, run: Run) -> None:
         run.await_bytes(min(victims), run.bed.received_bytes(min(victims)) + run.size / 2)
-        signalling(number)(tool, run, victims)
+        signaling(number)(tool, run, victims)
 
     return strike
 
@@ -68,7 +68,7 @@ def at_moments(moments: Moments, act: Act) -> Strike:
     return strike
 
 
-def signalling(number: signal.Signals) -> Act:
+def signaling(number: signal.Signals) -> Act:
     """Send a signal to receivers that still run."""
 
     def act(tool: Blast, _run: Run, victims: Collection[int]) -> None:
@@ -79,7 +79,7 @@ def signalling(number: signal.Signals) -> Act:
     return act
 
 
-_kill = signalling(signal.SIGKILL)
+_kill = signaling(signal.SIGKILL)
 
 
 def _kill_and_mend(tool: Blast, run: Run, victims: Collection[int]) -> None:
@@ -103,7 +103,7 @@ MODES = {
     mode.name: mode
     for mode in (
         FailureMode("killed", _kill, _kill),
-        FailureMode("frozen", signalling(signal.SIGSTOP), _kill),
+        FailureMode("frozen", signaling(signal.SIGSTOP), _kill),
         FailureMode("vanished", lambda _tool, run, victims: run.bed.cut(victims), _kill_and_mend),
     )
 }

@@ -110,7 +110,7 @@ class PolicySection(Section):
     """Who gets light first."""
 
     name: Annotated[str, _one_of(POLICIES)] = DEFAULT
-    optimise_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
+    optimize_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
 
 class LogSection(Section):
@@ -155,7 +155,7 @@ class OpticalSwitchSection(SwitchKeys):
 
 
 class OpticalPortSection(TransceiverKeys):
-    """One optical port of a ToR: its transmit fibre enters `input`, its receive fibre leaves `output`."""
+    """One optical port of a ToR: its transmit fiber enters `input`, its receive fiber leaves `output`."""
 
     port: PortNumber
     optical_switch: Name
@@ -258,7 +258,7 @@ class Config(Section):
         return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static, keys.build())
 
     def _sides(self, rack: str, section: OpticalPortSection) -> tuple[OpticalPort, ...]:
-        """A port, or its two fibres where they may serve different groups."""
+        """A port, or its two fibers where they may serve different groups."""
         port = OpticalPort(rack, section.port, SwitchId(section.optical_switch), section.input, section.output)
         return port.sides() if self.fabric.directional else (port,)
 
@@ -280,7 +280,7 @@ class Config(Section):
             group_network=self.openflow.group_network,
             group_port=self.openflow.group_port,
             policy=self.policy.name,
-            optimise=self.policy.optimise_ms / 1000,
+            optimize=self.policy.optimize_ms / 1000,
             most_splitters=self.fabric.max_splitters_per_tree,
             loop_leaf=self.fabric.loop_leaf,
             probe_wait=self.fabric.probe_wait_ms / 1000,

@@ -49,12 +49,12 @@ Decibels = Annotated[Numbers, BeforeValidator(_three), AfterValidator(_growing),
 
 
 class TransceiverKeys(Section):
-    """What a transceiver launches and needs, and what the fibres between it and the optical switch cost, each way."""
+    """What a transceiver launches and needs, and what the fibers between it and the optical switch cost, each way."""
 
     launch_dbm: Span | None = None
     sensitivity_dbm: float | None = None
     overload_dbm: float | None = None
-    fibre_loss_db: Decibels | None = None
+    fiber_loss_db: Decibels | None = None
 
 
 class SwitchKeys(Section):
@@ -134,7 +134,7 @@ class OpticsKeys:
             raise lacking("sensitivity_dbm")
         if overload is None:
             raise lacking("overload_dbm")
-        loss = Loss(*(own.fibre_loss_db or common.fibre_loss_db or (0.0, 0.0, 0.0)))
+        loss = Loss(*(own.fiber_loss_db or common.fiber_loss_db or (0.0, 0.0, 0.0)))
         try:
             return Transceiver(port.element, Light(*launch), sensitivity, overload, loss, loss)
         except InvalidOptics as error:

@@ -32,7 +32,7 @@ AT_ONCE = frozenset(
         "controller.keep_warm_ms",
         "controller.warm_reserve",
         "policy.name",
-        "policy.optimise_ms",
+        "policy.optimize_ms",
         "openflow.group_port",
         "openflow.certificate",
         "openflow.private_key",

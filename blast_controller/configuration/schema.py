@@ -39,7 +39,7 @@ def read_toml(text: str) -> dict[str, object]:
 
 
 def checked(model: type[Model], tables: object) -> Model:
-    """The tables as the model. Raises SchemaFault: a misspelt key first, since it is why another one is missing.
+    """The tables as the model. Raises SchemaFault: a misspelled key first, since it is why another one is missing.
 
     Values are taken as they are written: "4" is no number, and true is not 1. Pydantic is as strict as that with JSON
     only, where it still makes paths and addresses of strings.

@@ -9,8 +9,8 @@ from blast_controller.core.durable import JournalReader, JournalWriter, Resumpti
 from blast_controller.core.explaining.holdings import Holdings
 from blast_controller.core.explaining.prospect import TreeSizes
 from blast_controller.core.explanation import Explainer
-from blast_controller.core.fibre_check import FibreCheck
-from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.fiber_check import FiberCheck
+from blast_controller.core.fibers.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
@@ -34,7 +34,7 @@ from blast_controller.core.policy.agenda import Agenda
 from blast_controller.core.policy.dispatcher import Dispatcher, Light
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan
-from blast_controller.core.policy.optimising import Optimising
+from blast_controller.core.policy.optimizing import Optimizing
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.policy.tree_planner import TreePlanner
@@ -64,14 +64,14 @@ class Assembly:
         self.reconciliation = Reconciliation(reservations, outbox, self.probes, self.late)
         # Who gets light, and which.
         budget, quota = LightBudget(fabric), Quota(orders.limits)
-        self.agenda, self.optimising = Agenda(), Optimising(orders, outbox, timers)
+        self.agenda, self.optimizing = Agenda(), Optimizing(orders, outbox, timers)
         self.limits = SplitterLimits(orders, quota, reservations)
         self.warm = WarmTrees(inventory, reservations, timers, orders)
         planner = TreePlanner(fabric, inventory, orders, budget)
         self.layouts = LayoutPlanner(fabric, inventory, orders, planner)
         kept = KeptLight(table, self.warm, links, planner, self.layouts)
         plan = LightPlan(inventory, planner, budget, kept.tree_for)
-        self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimising, Light(budget, plan))
+        self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimizing, Light(budget, plan))
         # What becomes of parts.
         self.appointments = appointments = Appointments(timers, orders, self.late)
         self.quarantine = Quarantine(inventory, self.warm, outbox, self.agenda, table)
@@ -97,14 +97,14 @@ class Assembly:
         self.applications = Applications(table, admission, endings, extensions)
         self.request_deadlines = RequestDeadlines(table, reservations, self.views, endings, orders)
         self.light_deadlines = LightDeadlines(reservations, self.watch, self.lifecycle)
-        # What compares devices, fibres and the disk with that.
+        # What compares devices, fibers and the disk with that.
         self.auditor = Auditor(fabric, inventory, self.reconciliation, outbox)
-        self.fibres = FibreCheck(fabric, inventory, self.probes, outbox, appointments)
+        self.fibers = FiberCheck(fabric, inventory, self.probes, outbox, appointments)
         self.writer = JournalWriter(table, reservations)
         self.reader = JournalReader(fabric, inventory, table, reservations, self.writer)
         self.resumption = Resumption(table, reservations, self.agenda, self.warm, quota)
         # What is told of all that.
         holdings = Holdings(inventory, reservations, table)
         policy = Policy(self.dispatcher, self.agenda, quota, self.warm)
-        self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibres, self.probes, self.late))
+        self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibers, self.probes, self.late))
         self.explainer = Explainer(holdings, orders, self.limits, TreeSizes(budget, orders), self.dispatcher)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from blast_controller.core.assembly import Assembly
 from blast_controller.core.deadlines import Deadlines, Handlers
 from blast_controller.core.explanation import Explanation
-from blast_controller.core.fibres import probe_circuits
+from blast_controller.core.fibers import probe_circuits
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model.commands import Command
 from blast_controller.core.model.errors import Rejected
@@ -30,7 +30,7 @@ from blast_controller.core.model.events import (
     FinishAsked,
     LightAlarm,
     OperatorActed,
-    Optimised,
+    Optimized,
     PortChanged,
     ProbeSeen,
     ProgressTold,
@@ -50,7 +50,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimiserLate, ProbeDue, QuotaLook
+from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimizerLate, ProbeDue, QuotaLook
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
 from blast_controller.core.rollout import late_writes
 from blast_controller.core.rollout.reconciliation import Seen
@@ -75,7 +75,7 @@ class Core:
         self._parts = Assembly(fabric, settings)
         self._table, self._reservations = self._parts.table, self._parts.reservations
         self._outbox, self._timers = self._parts.outbox, self._parts.timers
-        self._auditor, self._fibres = self._parts.auditor, self._parts.fibres
+        self._auditor, self._fibers = self._parts.auditor, self._parts.fibers
         self._lifecycle, self._writer = self._parts.lifecycle, self._parts.writer
         known = Known(self._table, self._reservations, self._parts.inventory, self._parts.warm)
         self._publisher = Publisher(fabric, known)
@@ -84,10 +84,10 @@ class Core:
         checks: Handlers = {
             AuditDue: self._on_audit_due,
             QuotaLook: self._parts.appointments.on_quota_look,
-            ProbeDue: self._fibres.on_due,
-            ClearAgain: self._fibres.on_clear_again,
+            ProbeDue: self._fibers.on_due,
+            ClearAgain: self._fibers.on_clear_again,
             Cool: self._parts.warm.on_cool,
-            OptimiserLate: self._parts.optimising.on_late,
+            OptimizerLate: self._parts.optimizing.on_late,
         }
         requests, light = self._parts.request_deadlines, self._parts.light_deadlines
         self._deadlines = Deadlines(self._timers, requests.handlers, light.handlers, checks)
@@ -103,7 +103,7 @@ class Core:
             ElementReleased: self._on_element_released,
             DrainAsked: self._on_drain,
             AuditAsked: self._on_audit,
-            VerifyAsked: self._fibres.on_asked,
+            VerifyAsked: self._fibers.on_asked,
             SettingsChanged: self._on_settings,
             OperatorActed: self._on_operator_acted,
             DeviceUp: self._on_device_up,
@@ -115,8 +115,8 @@ class Core:
             CircuitsObserved: self._on_observed,
             TableObserved: self._on_observed,
             PortChanged: self._on_port_changed,
-            ProbeSeen: self._fibres.on_seen,
-            Optimised: self._parts.optimising.on_answered,
+            ProbeSeen: self._fibers.on_seen,
+            Optimized: self._parts.optimizing.on_answered,
             DecisionTimed: self._on_timed,
             Tick: self._on_tick,
         }
@@ -262,9 +262,9 @@ class Core:
         return self._auditor.unread
 
     @property
-    def fibre_topic(self) -> str:
-        """The topic under which the report of the latest fibre check is, or was, announced."""
-        return self._fibres.topic
+    def fiber_topic(self) -> str:
+        """The topic under which the report of the latest fiber check is, or was, announced."""
+        return self._fibers.topic
 
     # ------------------------------------------------------------------------------------------ deciding
 
@@ -338,12 +338,12 @@ class Core:
         self._parts.inventory.note_back(event.device)
         self._parts.reconciliation.begin_session(event.device)
         self._take_reading(Seen(event.device, event.circuits, event.rules), now)
-        self._fibres.on_device_up(event, now)
+        self._fibers.on_device_up(event, now)
 
     def _on_device_down(self, event: DeviceDown, now: float) -> None:
         self._parts.inventory.note_away(event.device, event.reason)
         self._auditor.lost(event.device, event.reason)
-        self._fibres.on_device_down(event, now)
+        self._fibers.on_device_down(event, now)
 
     def _on_observed(self, event: CircuitsObserved | TableObserved, now: float) -> None:
         seen = self._auditor.observed(event)
@@ -362,7 +362,7 @@ class Core:
             # Whether it was done, or is still to be, nobody knows.
             self._note_late(self._circuits_of(event.reservation, event.device), now)
         if event.reservation == PROBER:
-            self._fibres.on_answer(event, now)
+            self._fibers.on_answer(event, now)
             self._decision_due = True
         elif outcomes := self._reservations.answered(event):
             self._lifecycle.act_on(outcomes, now)

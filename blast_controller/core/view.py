@@ -9,8 +9,8 @@ from types import MappingProxyType
 from algorithms.scheduling.job import PartName
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.explaining.holdings import Holdings
-from blast_controller.core.fibre_check import CheckStage, FibreCheck
-from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.fiber_check import CheckStage, FiberCheck
+from blast_controller.core.fibers.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.kinds import Kind
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.model.fabric import CrossConnect
@@ -38,10 +38,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What compares devices and fibres with what is wanted."""
+    """What compares devices and fibers with what is wanted."""
 
     auditor: Auditor
-    fibres: FibreCheck
+    fibers: FiberCheck
     probes: ProbeCircuits
     late: LateWrites
 
@@ -65,7 +65,7 @@ class View:
 
     @property
     def holders(self) -> Mapping[ElementId, int]:
-        """The number of the reservation that holds each element; PROBER where a check of the fibres does."""
+        """The number of the reservation that holds each element; PROBER where a check of the fibers does."""
         return self._inventory.holders
 
     def late_circuits(self, switch: SwitchId) -> Set[CrossConnect]:
@@ -182,16 +182,16 @@ class View:
         return self._checks.auditor.busy
 
     @property
-    def is_checking_fibres(self) -> bool:
-        """Whether a check of the fibres runs."""
-        return self._checks.fibres.busy
+    def is_checking_fibers(self) -> bool:
+        """Whether a check of the fibers runs."""
+        return self._checks.fibers.busy
 
     @property
-    def fibre_check(self) -> CheckStage | None:
-        """The switch that a check of the fibres is at; None between two switches, and while no check runs."""
-        return self._checks.fibres.stage
+    def fiber_check(self) -> CheckStage | None:
+        """The switch that a check of the fibers is at; None between two switches, and while no check runs."""
+        return self._checks.fibers.stage
 
     @property
     def probe_circuits(self) -> Mapping[SwitchId, frozenset[CrossConnect]]:
-        """What a check of the fibres, maybe one of an earlier run, may have on each switch."""
+        """What a check of the fibers, maybe one of an earlier run, may have on each switch."""
         return MappingProxyType(self._checks.probes.present)

@@ -154,7 +154,7 @@ class OpenFlowDriver:
         """Send a probe frame out of a port and return at once.
 
         Wherever it enters an optical port of one of our ToRs, `on_event` gets a ProbeSeen with its payload. Nothing is
-        sent to a ToR that is away. A packet network that floods into fibres lets hosts forge probes, so let the payload
+        sent to a ToR that is away. A packet network that floods into fibers lets hosts forge probes, so let the payload
         hold something that nobody can guess. Raises ValueError for a payload that does not fit into a frame.
         """
         if len(payload) > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Probe frames: what the controller sends through a fibre to see where it ends.
+"""Probe frames: what the controller sends through a fiber to see where it ends.
 
 An Ethernet frame of a type that nothing else uses, from one locally administered address to another, with the length
 of its payload inside because short frames are padded on their way.

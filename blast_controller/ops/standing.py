@@ -50,12 +50,12 @@ class Standing(Collector):
             ("blast_holding", "1: nothing is decided until an operator lets it.", sources.holding() is not None),
         ):
             yield GaugeMetricFamily(name, text, value)
-        yield _labelled("blast_requests", "Requests that are known.", "state", _requests(snapshot))
-        yield _labelled("blast_waiting_parts", "Parts that wait for light.", "tenant", snapshot.requests.waiting)
-        yield _labelled("blast_splitters", "Splitters.", "state", _splitters(snapshot))
+        yield _labeled("blast_requests", "Requests that are known.", "state", _requests(snapshot))
+        yield _labeled("blast_waiting_parts", "Parts that wait for light.", "tenant", snapshot.requests.waiting)
+        yield _labeled("blast_splitters", "Splitters.", "state", _splitters(snapshot))
         yield GaugeMetricFamily("blast_reservations", "Groups that devices hold something of.", len(snapshot.trees))
-        yield _labelled("blast_of_dp_status", "1: the ToR is connected.", "dpid", _tors(snapshot))
-        yield _labelled(
+        yield _labeled("blast_of_dp_status", "1: the ToR is connected.", "dpid", _tors(snapshot))
+        yield _labeled(
             "blast_optical_switch_up",
             "1: the optical switch is connected.",
             "switch",
@@ -69,7 +69,7 @@ class Standing(Collector):
             yield GaugeMetricFamily(f"blast_{name}", f"Now: {name.replace('_', ' ')}.", level)
 
 
-def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+def _labeled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=[label])
     for value, number in values.items():
         family.add_metric([value], number)

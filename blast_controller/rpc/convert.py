@@ -9,7 +9,7 @@ from typing import TypeVar
 from blast_api import ttypes
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.explanation import Explanation
-from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model import errors
 from blast_controller.core.model.identifiers import device_name
@@ -248,10 +248,10 @@ def reconcile_report(report: AuditReport) -> ttypes.ReconcileReport:
     )
 
 
-def fibre_report(report: FibreReport) -> ttypes.FibreReport:
+def fiber_report(report: FiberReport) -> ttypes.FiberReport:
     """What probe frames found."""
-    faults = [ttypes.FibreFault(fault.element, fault.sentence) for fault in report.faults]
-    return ttypes.FibreReport(faults, list(report.skipped), report.probed)
+    faults = [ttypes.FiberFault(fault.element, fault.sentence) for fault in report.faults]
+    return ttypes.FiberReport(faults, list(report.skipped), report.probed)
 
 
 # ---------------------------------------------------------------------------------------------------- errors

@@ -99,16 +99,16 @@ AUDIT = Announcement(lambda core: core.audit_number, convert.reconcile_report, L
 
 
 def to_verify() -> VerifyAsked:
-    """Probe every free fibre."""
+    """Probe every free fiber."""
     return VerifyAsked(secrets.token_bytes(NONCE_BYTES))
 
 
 def _unprobed(core: Core) -> Rejected:
-    return Rejected("too_slow", "The fibres are still being probed; ask again for the same report.")
+    return Rejected("too_slow", "The fibers are still being probed; ask again for the same report.")
 
 
-PROBES = Announcement(lambda core: core.fibre_topic, convert.fibre_report, LONGEST_PROBING, _unprobed)
-"""All fibres were probed. Who asks while that goes on gets the same report."""
+PROBES = Announcement(lambda core: core.fiber_topic, convert.fiber_report, LONGEST_PROBING, _unprobed)
+"""All fibers were probed. Who asks while that goes on gets the same report."""
 
 
 def resume(desk: Desk, connection: Connection) -> None:

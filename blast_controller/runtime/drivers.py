@@ -1,10 +1,10 @@
-"""What the runtime asks of whoever brings its commands to devices, and to the optimiser."""
+"""What the runtime asks of whoever brings its commands to devices, and to the optimizer."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from blast_controller.core.model.commands import Optimise, SetCircuits, SetForwarding
+from blast_controller.core.model.commands import Optimize, SetCircuits, SetForwarding
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
 
 
@@ -34,8 +34,8 @@ class ForwardingDriver(Protocol):
         """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
 
 
-class OptimiserDriver(Protocol):
-    """Thinks about decisions; answers every question by Optimised; never blocks."""
+class OptimizerDriver(Protocol):
+    """Thinks about decisions; answers every question by Optimized; never blocks."""
 
-    def ask(self, command: Optimise) -> None:
+    def ask(self, command: Optimize) -> None:
         """Find out whom to serve first."""

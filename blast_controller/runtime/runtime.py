@@ -18,7 +18,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
     Announce,
     Command,
-    Optimise,
+    Optimize,
     Publish,
     ReadDevice,
     SendProbe,
@@ -31,7 +31,7 @@ from blast_controller.core.model.events import (
     DeviceDown,
     Event,
     ExtensionAsked,
-    Optimised,
+    Optimized,
     RequestSubmitted,
     Tick,
 )
@@ -40,7 +40,7 @@ from blast_controller.core.model.requests import RequestKey
 from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.runtime.drivers import ForwardingDriver, OpticalDriver, OptimiserDriver
+from blast_controller.runtime.drivers import ForwardingDriver, OpticalDriver, OptimizerDriver
 from blast_controller.runtime.faults import telling
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observers
@@ -55,7 +55,7 @@ T = TypeVar("T")
 LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
 """Pieces of work whose changes are written together, and seconds after which none is added: others wait for them."""
 MOST_OPERATORS = 1024
-"""Who may wait for an audit or a check of the fibres at a time."""
+"""Who may wait for an audit or a check of the fibers at a time."""
 WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
 """Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
@@ -168,7 +168,7 @@ class Runtime:
         """Whether nobody else can decide yet, where this one does."""
         self.sequence: Callable[[], int | None] = lambda: None
         """The latest entry that is durable, where several controllers share the journal."""
-        self.optimiser: OptimiserDriver | None = None
+        self.optimizer: OptimizerDriver | None = None
         self._store = store
         self._fatal = fatal
         self._observers = Observers(observers)
@@ -409,10 +409,10 @@ class Runtime:
                 self.waiting.notify(command.request, command.event, number)
             case SendProbe() if self._forwarding:
                 self._forwarding.probe(command.datapath, command.port, command.payload)
-            case Optimise() if self.optimiser:
-                self.optimiser.ask(command)
-            case Optimise():
-                self.post(Optimised(command.revision))
+            case Optimize() if self.optimizer:
+                self.optimizer.ask(command)
+            case Optimize():
+                self.post(Optimized(command.revision))
             case Announce():
                 self.announced.notify(command.topic, command.content)
 

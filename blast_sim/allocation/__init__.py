@@ -1,1 +1,1 @@
-"""Allocations of light: instances, workloads, and the optimiser run on them."""
+"""Allocations of light: instances, workloads, and the optimizer run on them."""

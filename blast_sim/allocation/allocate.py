@@ -1,4 +1,4 @@
-"""One allocation of an instance: by a policy's order, by the anytime optimiser, or exactly.
+"""One allocation of an instance: by a policy's order, by the anytime optimizer, or exactly.
 
 A policy that sorts by time sees every request as submitted now, with as many seconds of data as its volume has units
 for each receiver. Rules that need history, deadlines or tenants say nothing about one moment and are not offered.
@@ -15,8 +15,8 @@ from algorithms.b_matching import greedy
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, Pieces
 from algorithms.b_matching.group import Group, members
-from algorithms.b_matching.optimised import Optimised, Selection, bounded, fill, total
-from algorithms.b_matching.optimiser import optimise, warm_up
+from algorithms.b_matching.optimized import Optimized, Selection, bounded, fill, total
+from algorithms.b_matching.optimizer import optimize, warm_up
 from algorithms.b_matching.options import options
 from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.scheduling import POLICIES
@@ -38,11 +38,11 @@ AT_REST = State(set_up=0.0)
 class Method:
     """How to allocate: the `policy` says what a request is worth; without a budget in seconds, its order decides.
 
-    `optimise` is the optimiser's time; `exact` the time after which the integer programme gives what it has.
+    `optimize` is the optimizer's time; `exact` the time after which the integer program gives what it has.
     """
 
     policy: str = "paper"
-    optimise: float | None = None
+    optimize: float | None = None
     exact: float | None = None
 
 
@@ -60,14 +60,14 @@ class Plan:
 
     selected: tuple[tuple[str, Pieces], ...]
     refused: tuple[Refusal, ...]
-    allocation: Optimised
+    allocation: Optimized
     seconds: float
 
 
 def plan(instance: Instance, method: Method) -> Plan:
     """Allocate. Raises algorithms.b_matching.exact.SolverFailed."""
     groups, idle = instance.groups(), instance.feasibility()
-    if method.optimise is not None:
+    if method.optimize is not None:
         # The solver's first start takes longer than a decision may.
         warm_up()
     began = time.perf_counter()
@@ -85,31 +85,31 @@ def plan(instance: Instance, method: Method) -> Plan:
     )
 
 
-def _decide(groups: Sequence[Group], idle: Feasibility, policy: Policy, method: Method) -> Optimised:
+def _decide(groups: Sequence[Group], idle: Feasibility, policy: Policy, method: Method) -> Optimized:
     jobs = [Job(group.name, group, 0, group.weight / (group.racks - 1), 0.0) for group in groups]
-    if method.optimise is None and method.exact is None:
+    if method.optimize is None and method.exact is None:
         order = sorted(jobs, key=lambda job: policy.key(job, 0.0, AT_REST))
         selection = greedy.select_in_order((job.group for job in order), idle.copy())
-        return Optimised(selection, total(selection), None)
+        return Optimized(selection, total(selection), None)
     worth = [replace(job.group, weight=policy.objective(job, AT_REST)) for job in jobs]
     if method.exact is not None:
         found = exact(worth, idle, method.exact)
     else:
-        began, budget = time.perf_counter(), method.optimise or 0.0
-        found = optimise(worth, idle, lambda: (time.perf_counter() - began) / budget, random.Random(0))
+        began, budget = time.perf_counter(), method.optimize or 0.0
+        found = optimize(worth, idle, lambda: (time.perf_counter() - began) / budget, random.Random(0))
     return replace(found, selection=[(groups[_place(group)], pieces) for group, pieces in found.selection])
 
 
-def with_bound(selection: Selection, groups: Sequence[Group], idle: Feasibility) -> Optimised:
+def with_bound(selection: Selection, groups: Sequence[Group], idle: Feasibility) -> Optimized:
     """Return a selection with the linear relaxation's bound on any allocation; with none if that takes too long."""
     choices = options(groups, idle)
     if not len(choices):
-        return Optimised(selection, total(selection), total(selection))
+        return Optimized(selection, total(selection), total(selection))
     choices, grid = to_whole_units(choices)
     began = time.perf_counter()
     relaxed = Relaxation(choices, lambda: time.perf_counter() - began > BOUND_SECONDS).solve()
     if relaxed is None or not choices.complete:
-        return Optimised(selection, total(selection), None)
+        return Optimized(selection, total(selection), None)
     return bounded(selection, grid, relaxed.bound)
 
 

@@ -1,6 +1,6 @@
 """The mixture of unicast and multicast in which the Blast paper measures its greedy (section III-C.3), on 200 racks.
 
-The text gives 300 MB to groups of 100 to 1000 servers, beside unicast between racks as in real data centres, and one
+The text gives 300 MB to groups of 100 to 1000 servers, beside unicast between racks as in real data centers, and one
 splitter 1:4 for three racks are ours. It leaves open how many groups compete, whether two of them may share a rack,
 and what the receivers are by which a volume is multiplied: servers, or racks, which are all that the matching knows.
 """

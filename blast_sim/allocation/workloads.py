@@ -97,7 +97,7 @@ def unicast_pairs(rng: random.Random, racks: int, median: float, most: float) ->
 
 
 def _contiguous(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """A job on 100 to 1000 servers of neighbouring racks, whole racks at a time."""
+    """A job on 100 to 1000 servers of neighboring racks, whole racks at a time."""
     edges = []
     for _ in range(groups):
         servers = rng.randint(100, 1000)

@@ -17,21 +17,21 @@ from algorithms.scheduling.choosing import choose
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
     Command,
-    Optimise,
+    Optimize,
     Publish,
     ReadDevice,
     SetCircuits,
     SetForwarding,
 )
 from blast_controller.core.model.errors import RequestError
-from blast_controller.core.model.events import DecisionTimed, DeviceUp, Event, Optimised, Tick
+from blast_controller.core.model.events import DecisionTimed, DeviceUp, Event, Optimized, Tick
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import RequestEvent, RequestKey
 from blast_sim.base.virtual_clock import VirtualClock
 from blast_sim.controller.simulated_devices import SimulatedSwitch, SimulatedTor
 
-OPTIMISER_STEPS = 300
-"""Looks that stand for the optimiser's wall time, so that runs repeat bit for bit."""
+OPTIMIZER_STEPS = 300
+"""Looks that stand for the optimizer's wall time, so that runs repeat bit for bit."""
 
 Compute = Callable[[float], float]
 """Measured seconds of a decision -> seconds that it takes on the virtual clock."""
@@ -167,9 +167,9 @@ class CoreDriver:
                     self._tors[datapath].do(command)
                 case Publish():
                     self._listener(Told(command.request, command.event, decided))
-                case Optimise():
-                    self._clock.at(self._clock.now + command.seconds, partial(self._optimise, command))
+                case Optimize():
+                    self._clock.at(self._clock.now + command.seconds, partial(self._optimize, command))
 
-    def _optimise(self, question: Optimise) -> None:
+    def _optimize(self, question: Optimize) -> None:
         dice = random.Random(question.revision)
-        self._hear(Optimised(question.revision, choose(question.contention, Steps(OPTIMISER_STEPS), dice)))
+        self._hear(Optimized(question.revision, choose(question.contention, Steps(OPTIMIZER_STEPS), dice)))

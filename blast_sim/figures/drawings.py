@@ -11,10 +11,10 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from blast_sim.base.report import Row
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito's colors, which color-blind readers tell apart.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dvp*"
-GREY = "#888888"
+GRAY = "#888888"
 PAPERS_MARKERS = "XPdh8"
 """Of what a paper prints: black, and unlike any line of ours."""
 
@@ -23,9 +23,9 @@ PARTS = ("the greedy alone", "the controller's policy")
 """What the method of a row names that is not a whole decision."""
 
 
-def pale(colour: str, share: float) -> tuple[float, float, float]:
+def pale(color: str, share: float) -> tuple[float, float, float]:
     """Return a color mixed with white. Unlike a transparent one it hides the grid behind it."""
-    red, green, blue = to_rgb(colour)
+    red, green, blue = to_rgb(color)
     return (1 - share * (1 - red), 1 - share * (1 - green), 1 - share * (1 - blue))
 
 
@@ -42,7 +42,7 @@ def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
         axes.plot(
             [row["racks"] for row in own],
             [row["milliseconds"] for row in own],
-            color=COLOURS[number % len(COLOURS)],
+            color=COLORS[number % len(COLORS)],
             marker=MARKERS[number % len(MARKERS)],
             markersize=4,
             linestyle="--" if part else "-",
@@ -68,9 +68,9 @@ def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
-    """The optimiser and the paper's greedy, as shares of the proven optimum, one line for each family of instances.
+    """The optimizer and the paper's greedy, as shares of the proven optimum, one line for each family of instances.
 
-    On the right the same from 95 % on, where the optimiser is.
+    On the right the same from 95 % on, where the optimizer is.
     """
     figure.set_size_inches(9.0, 1.6 + 0.24 * len(rows))
     panels = figure.subplots(1, 2, sharey=True)
@@ -91,10 +91,10 @@ def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
 
 def _shares(axes: Axes, rows: Sequence[Row]) -> None:
     places = range(len(rows))
-    axes.plot([row["greedy"] for row in rows], places, "s", color=COLOURS[1], markersize=4, label="greedy, mean")
-    axes.hlines(places, [row["worst"] for row in rows], [row["mean"] for row in rows], color=COLOURS[0])
-    axes.plot([row["worst"] for row in rows], places, "|", color=COLOURS[0], label="optimiser, worst seed")
-    axes.plot([row["mean"] for row in rows], places, "o", color=COLOURS[0], markersize=5, label="optimiser, mean")
+    axes.plot([row["greedy"] for row in rows], places, "s", color=COLORS[1], markersize=4, label="greedy, mean")
+    axes.hlines(places, [row["worst"] for row in rows], [row["mean"] for row in rows], color=COLORS[0])
+    axes.plot([row["worst"] for row in rows], places, "|", color=COLORS[0], label="optimizer, worst seed")
+    axes.plot([row["mean"] for row in rows], places, "o", color=COLORS[0], markersize=5, label="optimizer, mean")
 
 
 def _label(row: Row) -> str:
@@ -133,14 +133,14 @@ def _points(axes: Axes, rows: Sequence[Row], series: Sequence[tuple[str, bool]],
         own = [(place, found[key]) for place, load in enumerate(workloads) if (key := (*load, *one)) in found]
         places = [place - 0.4 + width * (number + 0.5) for place, _ in own]
         means, tails = ([row[column] for _, row in own] for column in ("mean_s", "p99_s"))
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        axes.vlines(places, means, tails, color=colour, alpha=0.5)
-        axes.plot(places, means, marker=marker, linestyle="", color=colour, label=label)
-        axes.plot(places, tails, marker="_", linestyle="", color=colour)
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        axes.vlines(places, means, tails, color=color, alpha=0.5)
+        axes.plot(places, means, marker=marker, linestyle="", color=color, label=label)
+        axes.plot(places, tails, marker="_", linestyle="", color=color)
     for place, load in enumerate(workloads):
         service = next(row["mean_service_s"] for row in rows if (row["workload"], row["load"]) == load)
         label = "mean of a transfer alone" if place == 0 else ""
-        axes.hlines(service, place - 0.45, place + 0.45, color=GREY, linestyle="--", label=label)
+        axes.hlines(service, place - 0.45, place + 0.45, color=GRAY, linestyle="--", label=label)
     axes.set_yscale("log")
     axes.set_ylabel("seconds: mean, line to the 99th percentile")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -67,7 +67,7 @@ BENCHMARKS = (
                 "greedy",
                 "worst",
                 "best",
-                "optimiser",
+                "optimizer",
                 "seeds",
                 "proven",
             ),

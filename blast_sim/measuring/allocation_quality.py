@@ -1,9 +1,9 @@
-"""Claim: in 50 ms (200 ms for wide random groups) the optimiser comes within 1 % of the proven optimum.
+"""Claim: in 50 ms (200 ms for wide random groups) the optimizer comes within 1 % of the proven optimum.
 
 Contiguous families within 0.01 %, the adversarial ones exactly; `S-many 400` within 3 %. And the paper's greedy is over
 99 % optimal on its own mixture (Blast, section III-C.3) where groups share no rack and fill nine racks of ten:
 `greedy_readings.py` has that and the other readings. Every row is a family of `workloads.py` or such a reading over ten
-seeds. The optima are in `optima.json`, proven by the integer programme of `algorithms.b_matching.exact`;
+seeds. The optima are in `optima.json`, proven by the integer program of `algorithms.b_matching.exact`;
 `--prove 120` makes it again in half an hour or more. Instances without proof are told, and are held against the best
 value known. `--hold-out` takes ten seeds that nothing was tuned on:
 
@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 
-from algorithms.b_matching.optimised import total
-from algorithms.b_matching.optimiser import warm_up
+from algorithms.b_matching.optimized import total
+from algorithms.b_matching.optimizer import warm_up
 from algorithms.b_matching.scores import FLOOR, by_score
 from blast_sim.allocation import workloads
 from blast_sim.measuring import greedy_readings, machine

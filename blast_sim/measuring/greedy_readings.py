@@ -1,7 +1,7 @@
 """The paper's greedy on its own mixture (Blast, section III-C.3) in every reading that the text leaves open.
 
 Groups of one size from 100 to 1000 servers that share no rack, and 1 to 100 groups of all these sizes that may share
-some; neighbouring racks or any; volumes counted in receiving racks or servers. A part of allocation_quality.py.
+some; neighboring racks or any; volumes counted in receiving racks or servers. A part of allocation_quality.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 
-from algorithms.b_matching.optimised import total
+from algorithms.b_matching.optimized import total
 from algorithms.b_matching.scores import FLOOR, by_score
 from blast_sim.allocation import papers_mixture, workloads
 from blast_sim.measuring import proven_optima
@@ -21,7 +21,7 @@ from blast_sim.measuring.proven_optima import Clock, Reference
 GROUPS = (1, 2, 3, 5, 8, 10, 20, 40, 60, 100)
 SIZES = tuple(range(100, 1001, 100))
 SECONDS = 0.05
-"""Of the optimiser."""
+"""Of the optimizer."""
 
 PAPERS_SHARE = 0.99
 
@@ -64,7 +64,7 @@ class ReadingRow:
     greedy: float
     worst: float
     best: float
-    optimiser: float
+    optimizer: float
     seeds: int
     proven: int
 
@@ -83,7 +83,7 @@ def rows(
 
 def _measure(reading: Reading, seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> ReadingRow:
     print(f"\r{reading.label:60}", end="", file=sys.stderr, flush=True)
-    greedy, optimised, proven = [], [], 0
+    greedy, optimized, proven = [], [], 0
     for seed in seeds:
         instance = reading.instance(seed)
         reference = known.get(proven_optima.name_of(reading, seed), proven_optima.NOTHING_KNOWN)
@@ -91,19 +91,19 @@ def _measure(reading: Reading, seeds: Sequence[int], known: Mapping[str, Referen
         found, _ = proven_optima.within(instance, SECONDS, clock)
         best = max(reference.value, found.value, paper)
         greedy.append(paper / best)
-        optimised.append(found.value / best)
+        optimized.append(found.value / best)
         proven += reference.proven
     where = (reading.racks, reading.place, reading.counted, reading.amount)
-    return ReadingRow(*where, fmean(greedy), min(greedy), max(greedy), fmean(optimised), len(seeds), proven)
+    return ReadingRow(*where, fmean(greedy), min(greedy), max(greedy), fmean(optimized), len(seeds), proven)
 
 
 def show(measured: Iterable[ReadingRow]) -> None:
     """Print the table."""
     title = "the greedy on the paper's mixture, % of the optimum"
-    print(f"\n{title:62} {'mean':>7} {'worst':>7} {'best':>7} {'optimiser':>9}")
+    print(f"\n{title:62} {'mean':>7} {'worst':>7} {'best':>7} {'optimizer':>9}")
     for row in measured:
         amount = f"{row.amount} servers each" if row.racks == "apart" else f"{row.amount} groups"
         what = f"racks {row.racks}, {row.place}, counted in {row.counted}, {amount}"
         proven = "" if row.proven == row.seeds else f"  {row.proven}/{row.seeds} proven"
         missed = "" if row.holds else "  MISSED"
-        print(f"{what:62} {row.greedy:7.2%} {row.worst:7.2%} {row.best:7.2%} {row.optimiser:9.2%}{proven}{missed}")
+        print(f"{what:62} {row.greedy:7.2%} {row.worst:7.2%} {row.best:7.2%} {row.optimizer:9.2%}{proven}{missed}")

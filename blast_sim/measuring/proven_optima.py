@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Protocol
 
 from algorithms.b_matching.exact import exact
-from algorithms.b_matching.optimised import Optimised
-from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.optimized import Optimized
+from algorithms.b_matching.optimizer import optimize
 from blast_sim.allocation import workloads
 
 OPTIMA = Path(__file__).with_name("optima.json")
 
 BEST_KNOWN_SECONDS = 10.0
-"""How long the optimiser looks for the best value known where nothing is proven."""
+"""How long the optimizer looks for the best value known where nothing is proven."""
 
 KNOWN_WITHIN = 1e-6
 """Share of its bound to which an optimum must be known for others to be measured by it: shares are printed to 1e-4."""
@@ -81,12 +81,12 @@ def prove(cases: Iterable[Drawn], seeds: Iterable[int], seconds: float) -> None:
                 _write(optima)
 
 
-def within(instance: workloads.Instance, seconds: float, clock: Clock) -> tuple[Optimised, float]:
-    """The optimiser's answer within this budget, and the seconds that it took."""
+def within(instance: workloads.Instance, seconds: float, clock: Clock) -> tuple[Optimized, float]:
+    """The optimizer's answer within this budget, and the seconds that it took."""
     groups, feasibility = instance.groups(), instance.feasibility()
     gc.collect()
     began = clock()
-    found = optimise(groups, feasibility, lambda: (clock() - began) / seconds, random.Random(instance.seed))
+    found = optimize(groups, feasibility, lambda: (clock() - began) / seconds, random.Random(instance.seed))
     return found, clock() - began
 
 
@@ -102,9 +102,9 @@ def _better(known: Reference, instance: workloads.Instance, seconds: float) -> R
 
 def _write(optima: Mapping[str, Reference]) -> None:
     about = (
-        "Value and proven upper bound of each benchmark instance, by allocation_quality.py --prove: integer programme "
+        "Value and proven upper bound of each benchmark instance, by allocation_quality.py --prove: integer program "
         "solved by HiGHS; where that ended without proof, the value is the best of the solver's and of "
-        f"{BEST_KNOWN_SECONDS:.0f} s of the optimiser."
+        f"{BEST_KNOWN_SECONDS:.0f} s of the optimizer."
     )
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(astuple(found))}" for name, found in optima.items())
     OPTIMA.write_text(f'{{"about": {json.dumps(about)},\n"optima": {{\n{lines}\n}}}}\n')

@@ -3,7 +3,7 @@
 The driver cuts the value into blocks of 4 MiB (`spark.broadcast.blockSize`). Every executor goes through all blocks in
 a random order of its own, one at a time: it asks the driver who holds the block, fetches it from one of these by lot
 (its own host's first; executors share none here), and, when it has it, tells the driver that it is a holder too.
-Compression, checksums and the time of the questions are not modelled: times are a lower bound.
+Compression, checksums and the time of the questions are not modeled: times are a lower bound.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What fabric to buy: prices, hardware, the programme that chooses, static trees."""
+"""What fabric to buy: prices, hardware, the program that chooses, static trees."""

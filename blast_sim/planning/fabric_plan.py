@@ -1,6 +1,6 @@
 """What to buy for a workload: fabrics proposed, tried on samples of the workload, priced and compared.
 
-A linear programme (`pool_programme`) proposes pools of splitters. Each is allocated on every sample by the optimiser,
+A linear program (`pool_program`) proposes pools of splitters. Each is allocated on every sample by the optimizer,
 limited by steps so that a plan repeats, and cut down to the splitters that were used. What counts is the mean share
 of the offered volume that one decision serves. Amplifiers are tried, before the splitters of one size after the other,
 where the workload has groups too wide for the light of a transceiver.
@@ -18,18 +18,18 @@ from statistics import fmean
 
 from algorithms.b_matching.budget import Steps
 from algorithms.b_matching.feasibility import Choose, Pieces
-from algorithms.b_matching.optimised import Optimised
-from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.optimized import Optimized
+from algorithms.b_matching.optimizer import optimize
 from algorithms.b_matching.options import Options, options
 from blast_sim.allocation.instance import Instance
 from blast_sim.planning.fabric_choice import Candidate
 from blast_sim.planning.hardware import Hardware, bill, ports_of
 from blast_sim.planning.plan_trees import Offer, tree_choice
-from blast_sim.planning.pool_programme import PoolProgramme, Size
+from blast_sim.planning.pool_program import PoolProgram, Size
 from blast_sim.planning.prices import Prices
 
 STEPS = 3000
-"""Steps of the optimiser for one allocation."""
+"""Steps of the optimizer for one allocation."""
 
 RATES = (0.001, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0)
 """Exchange rates of a proposal: the share of the volume that the price of the fabric without splitters is worth."""
@@ -94,9 +94,9 @@ class Planner:
         for amplified in (None, *self._amplifiable):
             fitted = replace(empty, amplified=amplified)
             every = [self._all_options(sample, fitted) for sample in self._question.samples]
-            programme = PoolProgramme(every, [self._size(ways, amplified) for ways in prices.splitters], room)
+            program = PoolProgram(every, [self._size(ways, amplified) for ways in prices.splitters], room)
             for rate in sorted(RATES, reverse=True):
-                hardware = fitted.with_pool(programme.solve(rate / base.price))
+                hardware = fitted.with_pool(program.solve(rate / base.price))
                 if hardware not in found:
                     found.append(hardware)
         return found
@@ -141,7 +141,7 @@ class Planner:
         better, cost = self.tried(more, directional), bill(more, self._question.prices)
         if better is None or cost is None:
             return NextPiece(what, None, None, None)
-        # What served a sample before still does with more: less is the optimiser's fault.
+        # What served a sample before still does with more: less is the optimizer's fault.
         gain = fmean(max(0.0, new - old) for new, old in zip(better.shares, chosen.shares, strict=True))
         return NextPiece(what, cost.price - chosen.bill.price, cost.watts - chosen.bill.watts, gain)
 
@@ -188,9 +188,9 @@ class Planner:
         instance = self._on(sample, replace(hardware, pool=plenty), None)
         return options(instance.groups(), instance.feasibility(self._choice(hardware.amplified)))
 
-    def _allocated(self, instance: Instance, hardware: Hardware) -> Optimised:
+    def _allocated(self, instance: Instance, hardware: Hardware) -> Optimized:
         feasibility = instance.feasibility(self._choice(hardware.amplified))
-        return optimise(instance.groups(), feasibility, Steps(STEPS), random.Random(0))
+        return optimize(instance.groups(), feasibility, Steps(STEPS), random.Random(0))
 
 
 def _most_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:

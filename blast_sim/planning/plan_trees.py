@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from algorithms.b_matching.feasibility import Choose, Pieces, by_count
-from algorithms.cascade import Budget, Catalogue, Entry
+from algorithms.cascade import Budget, Catalog, Entry
 from algorithms.power_budget import Amplifier, Light, Passive, Piece, Window, exactly
 from blast_sim.planning.prices import AmplifierOffer, LightBudget, Prices
 
@@ -70,7 +70,7 @@ class _Trees:
             # A wider splitter would come first, and would be the one to amplify.
             if first is None or ways <= first
         }
-        self._catalogue = Catalogue(self._supply, self._budget)
+        self._catalog = Catalog(self._supply, self._budget)
         self._entries = cache(self._find_entries)
 
     def choose(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
@@ -78,20 +78,20 @@ class _Trees:
         if self._first is not None and not pool.get(self._first):
             return None
         if self._first is None:
-            found = self._catalogue.choose(leaves, pool)
-        elif leaves > self._catalogue.most_leaves:
+            found = self._catalog.choose(leaves, pool)
+        elif leaves > self._catalog.most_leaves:
             found = self._evenly(leaves, pool)
         else:
             found = next((e.pieces for e in self._entries(leaves) if _pays(pool, e.pieces)), None)
         return None if found is None or (self._limit is not None and len(found) > self._limit) else found
 
     def _find_entries(self, leaves: int) -> list[Entry]:
-        trees = self._catalogue.entries(leaves)
-        return [entry for entry in trees if entry.pieces and self._catalogue.tree(entry).ways[0] == self._first]
+        trees = self._catalog.entries(leaves)
+        return [entry for entry in trees if entry.pieces and self._catalog.tree(entry).ways[0] == self._first]
 
     def _evenly(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
         """The same beyond the table, if it can be had with the legs of the first splitter sharing the leaves evenly."""
-        assert self._first is not None, "a passive tree is for the catalogue alone"
+        assert self._first is not None, "a passive tree is for the catalog alone"
         left, taken = Counter(pool), [self._first]
         left[self._first] -= 1
         for leg in range(self._first):
@@ -104,12 +104,12 @@ class _Trees:
         return tuple(sorted(taken, reverse=True))
 
     @cached_property
-    def _below_a_leg(self) -> Catalogue:
+    def _below_a_leg(self) -> Catalog:
         """Trees from the light of a leg of the first splitter, a single leaf among them."""
         first = next(piece for piece in self._supply if piece.ways == self._first)
         slot = first.hung(self._budget.root, self._budget.switch)
         assert slot is not None, "nothing is overdriven where nothing has a limit"
-        return Catalogue(self._supply, replace(self._budget, root=slot))
+        return Catalog(self._supply, replace(self._budget, root=slot))
 
 
 def _as_if_launched(amplifier: AmplifierOffer, offer: Offer) -> float:

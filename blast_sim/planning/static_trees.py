@@ -113,7 +113,7 @@ def _candidates(samples: Sequence[Instance], prices: Prices) -> Iterator[_Candid
     splitters = _Glass(prices, max((len(leaves) for _, leaves in volume), default=0))
     for root, leaves in nlargest(MOST_GROUPS, volume, key=volume.__getitem__):
         covered = [[one for one in own.get(root, ()) if leaves.issuperset(one.receivers)] for own in asked]
-        # To one receiver goes a fibre and no tree.
+        # To one receiver goes a fiber and no tree.
         if len(leaves) < 2 or sum(map(bool, covered)) < min(2, len(samples)):
             continue
         found = splitters.of(len(leaves))

@@ -23,7 +23,7 @@ rules, which stand with the results:
   --rule one-to-many    coflows of one mapper and several reducers are multicasts, and only they
   --iterations N        every multicast comes N times, once a --period
   job tables            machines of a job in several racks are a group; racks are --machines-per-rack machines that are
-                        neighbours by name, or spread by a hash (--placement)
+                        neighbors by name, or spread by a hash (--placement)
 
 With --shuffles each coflow's shuffle follows its broadcast and shares the racks' uplinks. Results repeat bit for bit
 (unless --compute measured).

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.figures.drawings import COLOURS, GREY
+from blast_sim.figures.drawings import COLORS, GRAY
 from blast_sim.replay.seen import seen
 
 DASHES = ("-", "--", ":", "-.")
@@ -27,10 +27,10 @@ def by_policy(figure: Figure, rows: Sequence[Row]) -> None:
     axes = figure.subplots()
     places = range(len(rows))
     axes.vlines(
-        places, [row["median_seconds"] for row in rows], [row["longest_seconds"] for row in rows], color=GREY, alpha=0.5
+        places, [row["median_seconds"] for row in rows], [row["longest_seconds"] for row in rows], color=GRAY, alpha=0.5
     )
-    for colour, (column, label, marker) in zip(COLOURS, MEASURES, strict=False):
-        axes.plot(places, [row[column] for row in rows], marker, color=colour, label=label)
+    for color, (column, label, marker) in zip(COLORS, MEASURES, strict=False):
+        axes.plot(places, [row[column] for row in rows], marker, color=color, label=label)
     axes.set_yscale("log")
     axes.set_xticks(places, [row["policy"] for row in rows])
     axes.margins(x=0.1)
@@ -54,7 +54,7 @@ def distributions(figure: Figure, rows: Sequence[Row]) -> None:
             [seconds[0], *seconds],
             [0.0, *shares],
             where="post",
-            color=COLOURS[place % len(COLOURS)],
+            color=COLORS[place % len(COLORS)],
             linestyle=DASHES[place % len(DASHES)],
             label=policy,
         )

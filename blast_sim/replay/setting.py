@@ -41,7 +41,7 @@ class Setting:
             most_splitters=light.max_splitters_per_tree,
             keep_warm=light.keep_warm_ms / 1000,
             warm_reserve=light.warm_reserve,
-            optimise=light.optimise_ms / 1000,
+            optimize=light.optimize_ms / 1000,
         )
         control = Control(
             Optics(light.splitters, light.ways, light.directional),

@@ -69,7 +69,7 @@ class NetworkSection(Section):
 
 
 class BackgroundSection(Section):
-    """Unicast traffic in rounds: every server talks to its like in so many racks to either side of a moving centre."""
+    """Unicast traffic in rounds: every server talks to its like in so many racks to either side of a moving center."""
 
     round_seconds: Positive = 1.0
     racks_each_way: Mapping[str, Annotated[int, Field(ge=0)]] = {"none": 0}
@@ -97,7 +97,7 @@ class LightSection(Section):
     rpc_ms: NotNegative = 0.0
     keep_warm_ms: NotNegative = 60_000.0
     warm_reserve: Annotated[float, Field(ge=0, le=1)] = 0.5
-    optimise_ms: NotNegative = 0.0
+    optimize_ms: NotNegative = 0.0
     may_pause: bool = False
     may_split: bool = False
     patience_s: Positive | None = None

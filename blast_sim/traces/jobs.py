@@ -40,7 +40,7 @@ class JobTable:
 
 
 def racks_of(machines: Iterable[str], per_rack: int, placement: Placement) -> dict[str, int]:
-    """A rack for every machine: no trace publishes racks. `sorted`: neighbours by name share one; `hash`: by chance.
+    """A rack for every machine: no trace publishes racks. `sorted`: neighbors by name share one; `hash`: by chance.
 
     The same machines always get the same racks.
     """

@@ -13,7 +13,7 @@ from html import escape
 from algorithms.balanced.network import Network
 from algorithms.balanced.plan import Plan, Tree, children, edges
 
-COLOURS = ("#1c7ed6", "#e8590c", "#2f9e44", "#ae3ec9", "#0c8599", "#e64980", "#7950f2", "#a0522d")
+COLORS = ("#1c7ed6", "#e8590c", "#2f9e44", "#ae3ec9", "#0c8599", "#e64980", "#7950f2", "#a0522d")
 MOST_DRAWN = 24
 ACROSS = 6
 LINE, INDENT, MARGIN, HEAD = 17.0, 13.0, 18.0, 46.0
@@ -87,7 +87,7 @@ def _title(network: Network, plan: Plan) -> str:
 
 def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -> Iterator[str]:
     """One tree, its title first."""
-    rate, colour = plan.rates[number], COLOURS[number % len(COLOURS)]
+    rate, color = plan.rates[number], COLORS[number % len(COLORS)]
     share = rate / plan.rate
     thickness = THINNEST + (THICKEST - THINNEST) * share
     yield _text(14, 26, f"Tree {number + 1} · {rate:.4g} ({share:.1%})", BOLD)
@@ -95,13 +95,13 @@ def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -
         if line.parent is not None:
             (x, y), (parent_x, parent_y) = _dot(line, place), _dot(outline[line.parent], line.parent)
             yield (
-                f'<path class="edge" stroke="{colour}" stroke-width="{thickness:.1f}" '
+                f'<path class="edge" stroke="{color}" stroke-width="{thickness:.1f}" '
                 f'd="M{parent_x:.1f} {parent_y:.1f}V{y:.1f}H{x:.1f}"/>'
             )
     for place, line in enumerate(outline):
         x, y = _dot(line, place)
         relays = _relays(network, line.host)
-        kind, size = (f'class="relay" stroke="{colour}"', 4.0) if relays else (f'fill="{colour}"', 4.6)
+        kind, size = (f'class="relay" stroke="{color}"', 4.0) if relays else (f'fill="{color}"', 4.6)
         name = _shortened(network.hosts[line.host])
         yield f'<circle {kind} cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>'
         yield _text(x + 10, y + 4, name, BOLD if line.parent is None else FAINT if relays else PLAIN)

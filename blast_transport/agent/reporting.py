@@ -31,7 +31,7 @@ class Why(Enum):
     PROTOCOL = "protocol"
     """What came first is no message."""
     ROLE = "role"
-    """A neighbour wanted to start a session."""
+    """A neighbor wanted to start a session."""
     TAKEN = "taken"
     """The session's number is in use."""
     FULL = "full"
@@ -43,7 +43,7 @@ class Why(Enum):
     FAULT = "fault"
     """An error of the program; the log has it."""
     JOIN = "join"
-    """A neighbour does not belong to a session that runs."""
+    """A neighbor does not belong to a session that runs."""
     MEASURE = "measure"
     """A measurement that is more than may be, or is one too many, or a probe of none."""
 

@@ -28,7 +28,7 @@ class Session(Protocol):
         """Receive to the end; whether the connection can carry another session. Failures are its own to report."""
 
     def join(self, connection: Connection, join: Join) -> None:
-        """Take a neighbour's connection, which is the session's from then on. Any thread.
+        """Take a neighbor's connection, which is the session's from then on. Any thread.
 
         Raises TransportError for a join that is not wanted, and leaves the connection to the caller.
         """

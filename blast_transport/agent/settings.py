@@ -25,7 +25,7 @@ from blast_transport.agent.schema import (
 from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_listening
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import SettingsError, WrongInputError
-from blast_transport.credentials.roles import NEIGHBOUR, SENDER
+from blast_transport.credentials.roles import NEIGHBOR, SENDER
 from blast_transport.links.door import MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.wire.measuring import MOST_BYTES, MOST_SECONDS
@@ -165,7 +165,7 @@ class ClientSection:
     organizational_unit: Annotated[str | None, text()] = None
     dns_name: Annotated[str | None, text()] = None
     uri: Annotated[str | None, text()] = None
-    role: Annotated[str, one_of(SENDER, NEIGHBOUR)] = SENDER
+    role: Annotated[str, one_of(SENDER, NEIGHBOR)] = SENDER
 
     def names(self) -> frozenset[tuple[str, str]]:
         """What a certificate must say."""

@@ -1,6 +1,6 @@
 """What proves that bytes are the sender's: a digest for each block, and one for the whole over the table of those.
 
-Both are cryptographic: light can be forged, and a neighbour in a chain can lie; only the table, which comes over the
+Both are cryptographic: light can be forged, and a neighbor in a chain can lie; only the table, which comes over the
 control connection, tells their blocks from the sender's. BLAKE3, or SHA-256 where `blake3` is not installed, cut to 16
 bytes for a block: to pass off another block somebody has to find a second preimage (2^128 trials, 2^101 against the
 largest table). Two blocks with one digest (2^64) are of use only to whoever makes the file that the sender sends.

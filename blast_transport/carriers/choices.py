@@ -65,7 +65,7 @@ class Dark(CarrierChoice):
 class Chain(CarrierChoice):
     """Along a pipeline over the packet network, in this `order` of names (None: the natural order of the names).
 
-    `slowest_rate` in bits/s excludes slower nodes; 0: none. A neighbour that is silent for `node_timeout` seconds is
+    `slowest_rate` in bits/s excludes slower nodes; 0: none. A neighbor that is silent for `node_timeout` seconds is
     taken for dead. `buffer`: bytes of what cannot be read again (of a stream, or what a command was given) that a node
     keeps for those behind it; 0: as many as it likes. `without` are receivers that an earlier phase of the same
     transfer has taken out of the chain. Raises WrongInputError for what is out of bounds.

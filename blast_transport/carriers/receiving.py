@@ -96,7 +96,7 @@ class ReceivingCarrier:
         """No segment from `stop` on can have been sent yet."""
 
     def join(self, sock: socket.socket, join: Join) -> None:
-        """A neighbour has connected. Raises RemoteProtocolError if nobody waits for it."""
+        """A neighbor has connected. Raises RemoteProtocolError if nobody waits for it."""
         raise RemoteProtocolError(f"nobody passes anything on by leg {join.leg} of session {join.session}")
 
     def close(self, reason: str) -> None:

@@ -54,7 +54,7 @@ def hide(sock: socket.socket, session: int, key: bytes) -> bytes:
 class Connection:
     """A connection to an agent whose two ends know each other. `sock` is blocking, without a time-out.
 
-    `peer` says who is there, for people; `role` what it may do here (roles.SENDER, roles.NEIGHBOUR).
+    `peer` says who is there, for people; `role` what it may do here (roles.SENDER, roles.NEIGHBOR).
     """
 
     sock: socket.socket
@@ -249,7 +249,7 @@ def _closed_on_error(sock: socket.socket) -> Iterator[None]:
 
 
 def _without_delay(sock: socket.socket) -> None:
-    """A handshake is small words back and forth, of which none should wait for the other side's acknowledgement."""
+    """A handshake is small words back and forth, of which none should wait for the other side's acknowledgment."""
     with suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-SENDER, NEIGHBOUR = "sender", "neighbour"
+SENDER, NEIGHBOR = "sender", "neighbor"
 """Who starts sessions and may do all; who may only hand on the data of a session that runs already."""
 
 
@@ -13,7 +13,7 @@ class Client(Protocol):
 
     @property
     def role(self) -> str:
-        """SENDER or NEIGHBOUR."""
+        """SENDER or NEIGHBOR."""
 
     def names(self) -> frozenset[tuple[str, str]]:
         """What a certificate must say: (kind, value), as of `tls.certificate_names`."""

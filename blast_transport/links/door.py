@@ -43,7 +43,7 @@ class Door:
 
     def enter(self, host: str) -> str:
         """A connection of `host` wants in: why it may not, or nothing, and then it has entered."""
-        host = _neighbourhood(host)
+        host = _neighborhood(host)
         with self._lock:
             if self._strangers.total() + self._guests.total() >= self._most:
                 return f"this agent has {self._most} connections, as many as it takes; try again later"
@@ -60,7 +60,7 @@ class Door:
         """A stranger of `host` has proved who it is."""
         with self._lock:
             _remove(self._strangers, host)
-            self._guests[_neighbourhood(host)] += 1
+            self._guests[_neighborhood(host)] += 1
 
     def leave(self, host: str, *, guest: bool) -> None:
         """A connection of `host` is over."""
@@ -69,13 +69,13 @@ class Door:
 
 
 def _remove(counts: Counter[str], address: str) -> None:
-    host = _neighbourhood(address)
+    host = _neighborhood(address)
     counts[host] -= 1
     if not counts[host]:
         del counts[host]
 
 
-def _neighbourhood(host: str) -> str:
+def _neighborhood(host: str) -> str:
     """What counts as one host: of IPv6 a network of 64 bits, of which everybody has more addresses than we places."""
     try:
         address = ipaddress.IPv6Address(host)

@@ -1,4 +1,4 @@
-"""The first message of a connection: a sender's Hello, Relay or Measure, a neighbour's Join or Probe.
+"""The first message of a connection: a sender's Hello, Relay or Measure, a neighbor's Join or Probe.
 
 Not a byte more is read.
 """

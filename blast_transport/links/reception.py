@@ -1,4 +1,4 @@
-"""Where the nodes of a chain reach its source, to fetch what their neighbours do not hold any more."""
+"""Where the nodes of a chain reach its source, to fetch what their neighbors do not hold any more."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Surroundings:
 
     `target_of` makes the target that a Hello asks for, or refuses; `emit` is told how sessions end. `interface_address`
     is ours on the light path, None without one. With `fsync` data is on disk before it is confirmed. `connect` reaches
-    neighbours in a pipeline. `engine` is what proves and stores data (`base/engines.py`).
+    neighbors in a pipeline. `engine` is what proves and stores data (`base/engines.py`).
     """
 
     target_of: Callable[[Hello], Target]
@@ -186,7 +186,7 @@ class ReceiverSession:
         self._say(lambda: self._core.fail(reason))
 
     def join(self, connection: Connection, join: Join) -> None:
-        """A neighbour has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
+        """A neighbor has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
         try:
             _, carrier = self._carriers[join.leg]
         except KeyError:

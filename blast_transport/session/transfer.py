@@ -427,7 +427,7 @@ class Transfer:
     def _behind(self) -> int:
         """Where a chain begins that follows light: what nobody may have of the last window is brought by it too.
 
-        Each host gets that from its neighbour; as repairs all of it would leave by the sender's link once for each.
+        Each host gets that from its neighbor; as repairs all of it would leave by the sender's link once for each.
         """
         core = self._core
         positions = [peer.position for peer in core.peers.values() if peer.active]

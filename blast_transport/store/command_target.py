@@ -18,7 +18,7 @@ from blast_transport.store.last_words import LastWords
 from blast_transport.store.target import Buffer
 
 REPLAY_BYTES = 32 << 20
-"""How much of what was written is kept, for a neighbour in a pipeline that lost it."""
+"""How much of what was written is kept, for a neighbor in a pipeline that lost it."""
 
 PATIENCE_SECONDS = 30.0
 """How long a command may take nothing before it is given up."""

@@ -35,7 +35,7 @@ class StoreGauge:
     _begun: float = 0.0
     _seen: float = 0.0
     _slow: bool = False
-    # Since the last judgement; what came, as long as there was room.
+    # Since the last judgment; what came, as long as there was room.
     _since: float = 0.0
     _full_at: float | None = None
     _came: int = 0

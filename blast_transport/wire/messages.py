@@ -1,6 +1,6 @@
 """The messages of a control connection, between the sender and one receiver. Meaning only; `codec` has the bytes.
 
-Every message carries the session it belongs to, so that a late one of an older session is recognised. The sender
+Every message carries the session it belongs to, so that a late one of an older session is recognized. The sender
 invites with Hello, the receiver answers Ready. Then come legs: Leg says by which carrier the data goes on from which
 block, and OnLeg that the receiver is listening. Digests are the sender's table, in pieces. Credit is how far a receiver
 has written, and its sign of progress; Nack asks for segments, Repair brings them. EndOfData says that all was sent,

@@ -6,7 +6,7 @@ A node holds both ends to these: what one sender may cost a host is for nobody b
 from __future__ import annotations
 
 NODE_TIMEOUT = 1.0
-"""So long a neighbour gives no sign of life before it is taken for dead."""
+"""So long a neighbor gives no sign of life before it is taken for dead."""
 SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 0.2, 10.0
 """Below, whoever is only busy seems dead; above, those behind a dead one find themselves without predecessor."""
 

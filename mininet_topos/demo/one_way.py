@@ -1,4 +1,4 @@
-"""Scene (g): light goes one way. What enters a fibre from its wrong end arrives nowhere."""
+"""Scene (g): light goes one way. What enters a fiber from its wrong end arrives nowhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def play(stage: Stage) -> None:
         for host in others:
             _inject(stage, stage.lab.names.optical_at_tor(stage.rack_number(host), 1), frame, None)
         upwards = captures.counts()
-        stage.check("up the receivers' own transmit fibres", not upwards, _seen(len(others), upwards))
+        stage.check("up the receivers' own transmit fibers", not upwards, _seen(len(others), upwards))
         captures.send(sender, grant, PACKETS)
         reached = captures.reached(PACKETS, others)
         stage.check("down from the sender, as a control", reached == set(others), " ".join(sorted(reached)))

@@ -12,7 +12,7 @@ that packets must be single frames: with segments of 64 KiB one stream had twice
 a wide link, before a receiver's access link, a queue of 40 ms loses what is too much, as a router does; it is short
 enough that TCP finds its rate within a second, and above ten frames from 3 Mbit/s on.
 
-Acknowledgements have a class of their own, free of charge: in the model a link's directions have nothing in common. It
+Acknowledgments have a class of their own, free of charge: in the model a link's directions have nothing in common. It
 is also how a path can be dead in one direction only.
 """
 
@@ -38,7 +38,7 @@ _FREE = "10gbit"
 _FIRST_PEER, _FIRST_TURN = 0x10, 0x100
 _TURNS = 4
 """Streams of a path that take turns; of more, some share one."""
-_ACKNOWLEDGEMENTS = ("0x0000 0xffc0", "0x0040 0xfff0", "0x0050 0xffff")
+_ACKNOWLEDGMENTS = ("0x0000 0xffc0", "0x0040 0xfff0", "0x0050 0xffff")
 """Lengths of IP packets up to 80 bytes, as values and masks: TCP without data has no more."""
 
 
@@ -90,7 +90,7 @@ def _root(device: str, capacity: float | None) -> list[str]:
         *(
             f"filter add dev {device} parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff "
             f"match u16 {length} at 2 match u8 0x10 0x10 at 33 flowid 1:2"
-            for length in _ACKNOWLEDGEMENTS
+            for length in _ACKNOWLEDGMENTS
         ),
     ]
 

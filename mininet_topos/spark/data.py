@@ -14,7 +14,7 @@ _SEED = 14
 _DIGITS = 7
 _ONE = 10**_DIGITS
 _SPREAD = 20
-"""Points lie beside a line, at most this part of its length apart from it: so the centres move more than once."""
+"""Points lie beside a line, at most this part of its length apart from it: so the centers move more than once."""
 
 
 def write_points(folder: Path, files: int, points: int, dimensions: int) -> None:
@@ -28,7 +28,7 @@ def write_points(folder: Path, files: int, points: int, dimensions: int) -> None
                 file.write(_fractions(place + chance.integers(0, _ONE // _SPREAD, dimensions)))
 
 
-def write_labelled(folder: Path, files: int, dimensions: int) -> None:
+def write_labeled(folder: Path, files: int, dimensions: int) -> None:
     """A line in each file: 1 or -1, and `dimensions` numbers from 0 to 1.
 
     The first two have the same numbers and another label: no plane divides them, so that a regression goes on.

@@ -14,8 +14,8 @@ from mininet_topos.spark.installation import SparkInstallation
 
 _DOUBLE = 8
 _ALS_FACTORS = 64
-_KMEANS_CENTRES, _KMEANS_POINTS = 8, 32
-_FEWEST_LABELLED = 3
+_KMEANS_CENTERS, _KMEANS_POINTS = 8, 32
+_FEWEST_LABELED = 3
 """Two that contradict each other and a third, or else the weights stay at zero."""
 _LDA_TOPICS = 10
 """What the example has."""
@@ -77,12 +77,12 @@ def _als_arguments(size: Size) -> Sequence[str]:
 
 
 def _write_points(folder: Path, size: Size) -> None:
-    dimensions = ceil(size.bytes / _DOUBLE / _KMEANS_CENTRES)
+    dimensions = ceil(size.bytes / _DOUBLE / _KMEANS_CENTERS)
     data.write_points(folder / "points", size.executors, ceil(_KMEANS_POINTS / size.executors), dimensions)
 
 
-def _write_labelled(folder: Path, size: Size) -> None:
-    data.write_labelled(folder / "labelled", max(_FEWEST_LABELLED, size.executors), ceil(size.bytes / _DOUBLE))
+def _write_labeled(folder: Path, size: Size) -> None:
+    data.write_labeled(folder / "labeled", max(_FEWEST_LABELED, size.executors), ceil(size.bytes / _DOUBLE))
 
 
 def _write_documents(folder: Path, size: Size) -> None:
@@ -102,9 +102,9 @@ _ALL = (
     ),
     Example(
         "kmeans",
-        "the centres",
+        "the centers",
         "mllib/kmeans.py",
-        lambda size: ["points", str(_KMEANS_CENTRES)],
+        lambda size: ["points", str(_KMEANS_CENTERS)],
         re.compile(r"^(collect at DistanceMeasure|collectAsMap at KMeans)"),
         jobs=2,
         prepare=_write_points,
@@ -117,9 +117,9 @@ _ALL = (
         "the weights, from the second iteration on",
         "mllib/logistic_regression.py",
         # MLlib looks at the loss of the last weights too, in one more round.
-        lambda size: ["labelled", str(size.iterations - 1)],
+        lambda size: ["labeled", str(size.iterations - 1)],
         re.compile(r"^treeAggregate at GradientDescent"),
-        prepare=_write_labelled,
+        prepare=_write_labeled,
         driver_share=24,
         executor_share=16,
     ),

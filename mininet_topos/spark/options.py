@@ -14,7 +14,7 @@ table and a picture of the time per iteration.
 
 Each turn of an example's loop broadcasts --mb megabytes or more, from the second on, as the event log shows:
   als                  the factors of the users; two jobs for each iteration
-  kmeans               MLlib's k-means: the centres; ends when they stay, after two turns or more, which --iterations
+  kmeans               MLlib's k-means: the centers; ends when they stay, after two turns or more, which --iterations
                        does not change
   logistic_regression  MLlib's, by gradient descent: the weights
   lda                  MLlib's online LDA: the matrix of topics and words; always ten iterations

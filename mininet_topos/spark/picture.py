@@ -1,4 +1,4 @@
-"""Time per iteration, as a picture: a panel for each example, a colour for each way."""
+"""Time per iteration, as a picture: a panel for each example, a color for each way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from blast_sim.base.report import Row
 from blast_sim.figures.canvas import Style
-from blast_sim.figures.drawings import COLOURS, MARKERS
+from blast_sim.figures.drawings import COLORS, MARKERS
 from blast_sim.figures.saving import Gallery, save
 from mininet_topos.spark.trials import ALONE, PLUGIN, Trial
 
@@ -37,7 +37,7 @@ def _draw(figure: Figure, rows: Sequence[Row]) -> None:
                 axes.plot(
                     [row["iteration"] for row in own],
                     [row["seconds"] for row in own],
-                    color=COLOURS[number],
+                    color=COLORS[number],
                     marker=MARKERS[number],
                     label=label if own and pair == own[0]["pair"] else "",
                 )

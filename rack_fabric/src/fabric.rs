@@ -189,7 +189,7 @@ pub struct Times {
     pub message_remote: Ps,
     pub ack_local: Ps,
     pub ack_remote: Ps,
-    pub fibre: Ps,
+    pub fiber: Ps,
     pub spine: Ps,
     pub adapter: Ps,
     pub line_ps_a_byte: f64,
@@ -201,7 +201,7 @@ pub struct Times {
 impl Times {
     fn new(scenario: &Scenario) -> Self {
         let timing = &scenario.timing;
-        let fibre = (timing.link_m * timing.ps_per_m as f64).round() as Ps;
+        let fiber = (timing.link_m * timing.ps_per_m as f64).round() as Ps;
         let uplink_ps_a_byte = 8000.0 / timing.uplink_gbps;
         let packet = f64::from(timing.packet_bytes + timing.uplink_overhead_bytes) * uplink_ps_a_byte;
         Self {
@@ -212,12 +212,12 @@ impl Times {
             message_remote: timing.grant_remote_ns * 500,
             ack_local: timing.ack_local_ns * 1000,
             ack_remote: timing.ack_remote_ns * 1000,
-            fibre,
+            fiber,
             spine: timing.spine_ns * 1000,
             adapter: timing.adapter_ns * 1000,
             line_ps_a_byte: 8000.0 / timing.line_gbps,
             uplink_ps_a_byte,
-            constant: 2 * (fibre + packet.round() as Ps) + timing.spine_ns * 1000,
+            constant: 2 * (fiber + packet.round() as Ps) + timing.spine_ns * 1000,
         }
     }
 

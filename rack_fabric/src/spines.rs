@@ -84,7 +84,7 @@ impl Fabric<'_> {
         let wire = bytes + self.scenario.timing.uplink_overhead_bytes + std::mem::take(&mut from.message_bytes);
         let left = from.uplinks[link].send(now, self.times.uplink(wire));
         let uplink = leaf * self.scenario.topology.spines + link as u32;
-        self.wheel.add(left + self.times.fibre, leaf * self.times.ports, Event::AtSpine { flight, uplink, bytes });
+        self.wheel.add(left + self.times.fiber, leaf * self.times.ports, Event::AtSpine { flight, uplink, bytes });
     }
 
     pub(crate) fn at_spine(&mut self, flight: u32, uplink: u32, bytes: u32) {
@@ -94,8 +94,8 @@ impl Fabric<'_> {
         let duration = self.times.uplink(bytes + self.scenario.timing.uplink_overhead_bytes);
         let (enters, left) = self.spine_outputs[output].pass(self.now + self.times.spine, duration);
         let from = &mut self.leaves[(uplink / self.scenario.topology.spines) as usize];
-        from.uplinks[spine as usize].give_back(enters + self.times.fibre);
-        self.wheel.add(left + self.times.fibre, to, Event::AtLeaf { flight });
+        from.uplinks[spine as usize].give_back(enters + self.times.fiber);
+        self.wheel.add(left + self.times.fiber, to, Event::AtLeaf { flight });
     }
 
     pub(crate) fn at_leaf(&mut self, flight: u32) {

@@ -1,4 +1,4 @@
-//! Queues whose behaviour is known in closed form.
+//! Queues whose behavior is known in closed form.
 
 use rack_fabric::fabric::Fabric;
 use rack_fabric::random::Random;

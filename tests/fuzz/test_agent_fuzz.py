@@ -134,7 +134,7 @@ light_address = "10.0.0.1"
 certificate = "/c"
 private_key = "/k"
 client_ca = "/a"
-client = [{ common_name = "x", organizational_unit = "y", role = "neighbour" }, { uri = "u" }]
+client = [{ common_name = "x", organizational_unit = "y", role = "neighbor" }, { uri = "u" }]
 [limits]
 file_bytes = 1
 memory_bytes = 1

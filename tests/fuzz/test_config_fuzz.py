@@ -96,7 +96,7 @@ subsystem = "tl1"
 """
     + STATIC
 )
-OPTICS = FABRIC + with_port("fibre_loss_db = 0.2, launch_dbm = 0").replace(
+OPTICS = FABRIC + with_port("fiber_loss_db = 0.2, launch_dbm = 0").replace(
     "insertion_loss_db = 7.4",
     "insertion_loss_db = 3.5\nprice = 40.5\namplifier = { gain_db = 10, most_output_dbm = 10 }",
 )

@@ -110,7 +110,7 @@ def any_message(chance: random.Random) -> Message:
     )
 
 
-def test_a_node_bears_whatever_its_neighbours_say() -> None:
+def test_a_node_bears_whatever_its_neighbors_say() -> None:
     chance = random.Random(2)
     ends = set()
     for _ in range(INPUTS // 10):

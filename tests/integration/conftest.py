@@ -46,7 +46,7 @@ def make_lab() -> Iterator[MakeLab]:
 
 
 class LightBench:
-    """A lab whose optical switch and ToRs are set by hand, and whose fibres can be lit and watched one by one."""
+    """A lab whose optical switch and ToRs are set by hand, and whose fibers can be lit and watched one by one."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab, self.plan = lab, lab.plan
@@ -67,7 +67,7 @@ class LightBench:
         return {rack.number: self.lab.counters.optical(rack.number) for rack in self.plan.rack_plans}
 
     def shine(self, rack: int, frames: int = 50) -> dict[int, int]:
-        """Put frames into the transmit fibre of a rack; rack → how many came out of its receive fibre."""
+        """Put frames into the transmit fiber of a rack; rack → how many came out of its receive fiber."""
         before = self.light()
         emit(self.lab.names.optical_at_tor(rack, 1), frames)
         after = at_rest(self.light)

@@ -232,8 +232,8 @@ class Bridge:
         _run("ip", "link", "set", f"{self.prefix}h{port}", state)
 
     @contextmanager
-    def fibre(self, port: int, other: Bridge, other_port: int) -> Iterator[None]:
-        """A fibre from one ToR's port to another's: what leaves the one arrives at the other, and not back."""
+    def fiber(self, port: int, other: Bridge, other_port: int) -> Iterator[None]:
+        """A fiber from one ToR's port to another's: what leaves the one arrives at the other, and not back."""
         stop = threading.Event()
         thread = threading.Thread(target=self._carry, args=(port, other, other_port, stop), daemon=True)
         thread.start()

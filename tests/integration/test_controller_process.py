@@ -202,26 +202,26 @@ def test_reload_applies_what_it_can_and_reports_the_rest(manager):
     assert manager.process.wait(PATIENCE) == 0
 
 
-def test_optimiser_runs_while_it_is_set_and_ends_with_its_controller(manager):
+def test_optimizer_runs_while_it_is_set_and_ends_with_its_controller(manager):
     manager.start("--log-format", "json")
     manager.hear("READY=1")
-    assert optimisers(manager) == []
+    assert optimizers(manager) == []
     for setting, count in (("50", 1), ("0", 0), ("50", 1)):
-        manager.write(("optimise_ms = 0", f"optimise_ms = {setting}"))
+        manager.write(("optimize_ms = 0", f"optimize_ms = {setting}"))
         assert manager.reload()["result"] == "warm"
-        eventually(lambda count=count: len(optimisers(manager)) == count, f"{count} optimisers")
-    (pid,) = optimisers(manager)
+        eventually(lambda count=count: len(optimizers(manager)) == count, f"{count} optimizers")
+    (pid,) = optimizers(manager)
     manager.signal(signal.SIGKILL)
     manager.process.wait(PATIENCE)
     command_line = Path(f"/proc/{pid}/cmdline")
-    eventually(lambda: not (command_line.exists() and command_line.read_bytes()), "the end of a controller's optimiser")
+    eventually(lambda: not (command_line.exists() and command_line.read_bytes()), "the end of a controller's optimizer")
 
 
-def optimisers(manager):
-    """Return the optimiser's processes of a controller."""
+def optimizers(manager):
+    """Return the optimizer's processes of a controller."""
     tasks = Path(f"/proc/{manager.process.pid}/task").glob("*/children")
     children = [int(pid) for task in tasks for pid in task.read_text().split()]
-    return [pid for pid in children if b"optimiser.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in children if b"optimizer.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ends of different engines in one transfer: every pair of neighbours, by every carrier, and who was which is told."""
+"""Ends of different engines in one transfer: every pair of neighbors, by every carrier, and who was which is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`blast fabric verify` in a lab: a config that deliberately differs from the wiring, broken fibres, a live group."""
+"""`blast fabric verify` in a lab: a config that deliberately differs from the wiring, broken fibers, a live group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_api.ttypes import FibreReport
+from blast_api.ttypes import FiberReport
 from blast_client import Client, ControllerUnreachable
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
@@ -88,40 +88,40 @@ def changed(pattern: str, replacement: str) -> Edit:
 
 
 SWAPPED = (fiber_of("r2", "input", 5), fiber_of("r5", "input", 2))
-CHECKED = "the fibres were checked"
+CHECKED = "the fibers were checked"
 
 
-def verified(bench: FaultBench) -> FibreReport:
+def verified(bench: FaultBench) -> FiberReport:
     """The report of the controller that serves now."""
     with Client(bench.lab.thrift, timeout=PROBING) as client:
         return client.verify_fabric()
 
 
-def said(report: FibreReport) -> dict[str, str]:
+def said(report: FiberReport) -> dict[str, str]:
     return {fault.element: fault.sentence for fault in report.faults}
 
 
 def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(lab: Lab) -> None:
     with controller(lab) as bench:
         told = (lab.directory / "controller.log").read_text()
-        assert "port:r2/91: its transmit fibre is swapped with the transmit fibre of port:r5/91" in told
+        assert "port:r2/91: its transmit fiber is swapped with the transmit fiber of port:r5/91" in told
         assert f"{CHECKED}: 2 differ from the configuration" in told and told.count(CHECKED) == 1
         report = verified(bench)
         assert (report.faults, report.skipped) == ([], [])
         assert not held_circuits(lab)
         assert {element.state for element in bench.client.elements()} == {"free"}
         shown = run_command(lab)
-        assert (shown.returncode, shown.stdout) == (0, "every fibre is wired as the configuration says\n")
+        assert (shown.returncode, shown.stdout) == (0, "every fiber is wired as the configuration says\n")
         broken = ("port:r3/91", "leg:s1/11", "splitter:s2")
         for element in broken:
-            lab.faults.break_fibre(element)
+            lab.faults.break_fiber(element)
         try:
             report = verified(bench)
         finally:
             for element in broken:
-                lab.faults.mend_fibre(element)
+                lab.faults.mend_fiber(element)
         assert said(report) == {
-            "port:r3/91": "its receive fibre is dead: no light arrives from output 3 of ocs1",
+            "port:r3/91": "its receive fiber is dead: no light arrives from output 3 of ocs1",
             "leg:s1/11": "the leg is dead: none of its light comes in at input 11 of ocs1",
             "splitter:s2": "no light comes out of any of its legs when output 13 of ocs1 is lit",
         }
@@ -134,14 +134,14 @@ def run_command(lab: Lab) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
-    """Two racks' transmit fibres and two splitters' legs are swapped; one leg is where a port is that has no name."""
+    """Two racks' transmit fibers and two splitters' legs are swapped; one leg is where a port is that has no name."""
     edits = (*SWAPPED, without_ports("r8"), legs_of("s1", 9, 14, 11, 12), legs_of("s2", 13, 10, 15, 8))
     with controller(lab, *edits) as bench:
         report = verified(bench)
         assert report.skipped == []
         assert said(report) == {
-            "port:r2/91": "its transmit fibre is swapped with the transmit fibre of port:r5/91",
-            "port:r5/91": "its transmit fibre is swapped with the transmit fibre of port:r2/91",
+            "port:r2/91": "its transmit fiber is swapped with the transmit fiber of port:r5/91",
+            "port:r5/91": "its transmit fiber is swapped with the transmit fiber of port:r2/91",
             "leg:s1/14": "the leg is swapped with leg:s2/10",
             "leg:s2/10": "the leg is swapped with leg:s1/14",
             "leg:s2/8": "the leg is dead: none of its light comes in at input 8 of ocs1",
@@ -153,7 +153,7 @@ def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
 
 
 def test_a_live_group_keeps_its_packets_and_is_skipped(lab: Lab) -> None:
-    """The config swaps both fibres of two racks that are free, and the two are named as a pair."""
+    """The config swaps both fibers of two racks that are free, and the two are named as a pair."""
     edits = (
         fiber_of("r6", "input", 7),
         fiber_of("r7", "input", 6),
@@ -166,8 +166,8 @@ def test_a_live_group_keeps_its_packets_and_is_skipped(lab: Lab) -> None:
             for _ in range(2):
                 report = verified(bench)
                 assert said(report) == {
-                    "port:r6/91": "both its fibres are swapped with those of port:r7/91",
-                    "port:r7/91": "both its fibres are swapped with those of port:r6/91",
+                    "port:r6/91": "both its fibers are swapped with those of port:r7/91",
+                    "port:r7/91": "both its fibers are swapped with those of port:r6/91",
                 }
                 held = {"port:r1/91", "port:r2/91", "port:r3/91", *(f"splitter:{name}" for name in tree.splitters)}
                 assert set(report.skipped) == {f"{e}: held by reservation {tree.reservation}" for e in held}

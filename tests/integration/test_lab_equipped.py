@@ -27,7 +27,7 @@ pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = LabPlan(racks=4, hosts_per_rack=1, splitters={4: 2})
-EXAMPLE = ROOT / "examples" / "lab" / "broken_fibre.py"
+EXAMPLE = ROOT / "examples" / "lab" / "broken_fiber.py"
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_what_is_broken_costs_light_and_no_data(room, prompt: LabPrompt, file: P
             assert (room[1].folder(host) / f"broken-{number}").read_bytes() == file.read_bytes()
 
 
-def test_the_example_tells_what_became_of_a_transfer_under_a_broken_fibre() -> None:
+def test_the_example_tells_what_became_of_a_transfer_under_a_broken_fiber() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--size", "5MB"], capture_output=True, text=True, check=False, cwd=ROOT
     )

@@ -270,8 +270,8 @@ def tl1(address, command):
 
 def light_from_1_to_2(lab, frames=20):
     before = lab.counters.optical(2).received_packets
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as fibre:
-        fibre.bind((lab.names.optical_at_tor(1, 1), 0))
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as fiber:
+        fiber.bind((lab.names.optical_at_tor(1, 1), 0))
         for _ in range(frames):
-            fibre.send(bytes.fromhex("01005e4d000102b1a50001010800") + bytes(200))
+            fiber.send(bytes.fromhex("01005e4d000102b1a50001010800") + bytes(200))
     return at_rest(lambda: lab.counters.optical(2).received_packets) - before

@@ -41,8 +41,8 @@ def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
     for element in broken:
         lab_bench.client.release_element(element)
     for name in ("leg:s1/7", "leg:s1/8", "leg:s1/9", "leg:s1/10", "port:r2/91", "port:r3/91"):
-        lab_bench.lab.faults.mend_fibre(name)
-        lab_bench.lab.faults.dim_fibre(name, 0)
+        lab_bench.lab.faults.mend_fiber(name)
+        lab_bench.lab.faults.dim_fiber(name, 0)
     assert elements(lab_bench, "unusable") == []
 
 
@@ -66,7 +66,7 @@ def blast(bench: FaultBench, *words: str) -> str:
 
 
 def test_a_dark_leg_is_avoided_and_taken_out_of_use(bench: FaultBench) -> None:
-    bench.lab.faults.break_fibre("leg:s1/7")
+    bench.lab.faults.break_fiber("leg:s1/7")
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
@@ -87,7 +87,7 @@ def test_a_released_leg_is_used_again(bench: FaultBench) -> None:
 
 
 def test_a_receiver_that_stays_dark_ends_the_request_with_a_clear_reason(bench: FaultBench) -> None:
-    bench.lab.faults.break_fibre("port:r3/91")
+    bench.lab.faults.break_fiber("port:r3/91")
     with pytest.raises(Ended) as ended:
         bench.grant(bench.new_request("r1h1", "r2h1", "r3h1"))
     assert ended.value.state == PartState.FAILED
@@ -108,10 +108,10 @@ def test_an_alarm_on_a_lit_tree_repairs_that_branch_only(bench: FaultBench) -> N
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
         transfer.goes_on()
         sent = transfer.sent
-        bench.lab.faults.break_fibre(f"leg:{splitter}/{leg}")
+        bench.lab.faults.break_fiber(f"leg:{splitter}/{leg}")
         assert transfer.hears_again("r3h1", sent, 30), "the branch is led over another leg"
     assert transfer.missed_by("r2h1") == 0, "who is not on the branch loses nothing"
-    assert transfer.missed_by("r3h1") > 0, "the fibre was really broken"
+    assert transfer.missed_by("r3h1") > 0, "the fiber was really broken"
     bench.wait_state(request, "lit")
     after = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}
     assert after[3] not in (leg, before[2]) and after[2] == before[2]
@@ -121,20 +121,20 @@ def test_an_alarm_on_a_lit_tree_repairs_that_branch_only(bench: FaultBench) -> N
     assert_converged(bench.lab, bench.client)
 
 
-def test_a_fibre_that_ages_below_the_sensitivity_is_dark_and_led_around(bench: FaultBench) -> None:
+def test_a_fiber_that_ages_below_the_sensitivity_is_dark_and_led_around(bench: FaultBench) -> None:
     """First it only loses some light, which its monitor shows; then too much for the receiver behind it."""
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
     leg = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}[3]
     name = f"leg:{bench.tree(request).splitters[0]}/{leg}"
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
-        bench.lab.faults.dim_fibre(name, 5.0)
+        bench.lab.faults.dim_fiber(name, 5.0)
         assert transfer.hears("r3h1", 30), "there is light enough"
         assert elements(bench, "unusable") == []
         sent = transfer.sent
-        bench.lab.faults.dim_fibre(name, 30.0)
+        bench.lab.faults.dim_fiber(name, 30.0)
         assert transfer.hears_again("r3h1", sent, 30), "the branch is led over another leg"
     assert transfer.missed_by("r2h1") == 0 and transfer.missed_by("r3h1") > 0
     unusable(bench, name)
-    bench.lab.faults.dim_fibre(name, 0)
+    bench.lab.faults.dim_fiber(name, 0)
     assert_converged(bench.lab, bench.client)

@@ -223,7 +223,7 @@ FRAMES = 10
 
 @pytest.mark.parametrize("host", ["r1h1", "r1h2", "r2h1"])
 def test_nothing_of_the_packet_network_leaves_by_light(stage: Stage, host: str) -> None:
-    """From the sender under a grant, its neighbour, and a receiver; what was granted does leave."""
+    """From the sender under a grant, its neighbor, and a receiver; what was granted does leave."""
     rack = stage.rack_number(host)
     with stage.granted(stage.new_request("r1h1", ["r2h1", "r3h1"], 10**6)) as grant:
         before, uplink = _put_into_light(stage), stage.lab.counters.uplink(rack).sent_packets

@@ -342,7 +342,7 @@ def test_probe_frame_is_reported_where_its_fiber_ends(tmp_path: Path) -> None:
     left, right = new_datapath(), new_datapath()
     with controller("os-ken", tmp_path, {left: [LIGHT, LIGHT2], right: [LIGHT, LIGHT2]}) as process:
         sender, receiver = Bridge(process.port, left, 6), Bridge(process.port, right, 6)
-        with bridges(sender, receiver), sender.fibre(LIGHT, receiver, LIGHT2):
+        with bridges(sender, receiver), sender.fiber(LIGHT, receiver, LIGHT2):
             for tor in (sender, receiver):
                 process.expect(event="DeviceUp", device=tor.datapath)
                 tor.add_rule(f"cookie={FOREIGN_COOKIE:#x},priority=10,actions=output:1,output:2,output:3,output:4")

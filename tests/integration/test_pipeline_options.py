@@ -1,4 +1,4 @@
-"""What a sender orders of the nodes of a pipeline: the time-out on a neighbour takes effect, bounds are kept."""
+"""What a sender orders of the nodes of a pipeline: the time-out on a neighbor takes effect, bounds are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1.0, 4.0])
-def test_a_silent_neighbour_is_dead_after_the_time_that_was_ordered(timeout: float) -> None:
+def test_a_silent_neighbor_is_dead_after_the_time_that_was_ordered(timeout: float) -> None:
     chain = tuple(Member(name, "h", 1) for name in "abc")
     core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, chain, 0, PipelineTimings.of(timeout)), 0)
     core.handle(Started(), 0.0)

@@ -30,7 +30,7 @@ def lab_bench() -> Iterator[FaultBench]:
 
 @pytest.fixture
 def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
-    """All is free again after each test: light that a fibre loses takes its leg out of use."""
+    """All is free again after each test: light that a fiber loses takes its leg out of use."""
     yield lab_bench
     lab_bench.clear()
     for element in (element for element in lab_bench.client.elements() if element.state != "free"):
@@ -57,17 +57,17 @@ def test_what_is_promised_is_what_the_monitors_show(bench: FaultBench) -> None:
     assert f"{least.sensitivityMarginDb:+.1f} dB to sensitivity" in blast(bench, "explain", request.key)
 
 
-def test_a_margin_is_what_a_fibre_may_lose(bench: FaultBench) -> None:
+def test_a_margin_is_what_a_fiber_may_lose(bench: FaultBench) -> None:
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
     margin = next(margin for margin in grant.margins if margin.rack == "r3").sensitivityMarginDb
     assert margin > 10
-    fibre = next(port for rack in bench.client.fabric().racks if rack.name == "r3" for port in rack.opticalPorts)
+    fiber = next(port for rack in bench.client.fabric().racks if rack.name == "r3" for port in rack.opticalPorts)
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
-        bench.lab.faults.dim_fibre(f"port:r3/{fibre.port}", margin - 0.2)
+        bench.lab.faults.dim_fiber(f"port:r3/{fiber.port}", margin - 0.2)
         assert transfer.hears("r3h1", 30), "that much is to spare"
-        bench.lab.faults.dim_fibre(f"port:r3/{fibre.port}", margin + 0.2)
+        bench.lab.faults.dim_fiber(f"port:r3/{fiber.port}", margin + 0.2)
         transfer.goes_on(250)  # what was on its way is there by then
         assert not transfer.hears("r3h1", 1.0), "and no more"
         assert transfer.hears("r2h1", 30)
-        bench.lab.faults.dim_fibre(f"port:r3/{fibre.port}", 0.0)
+        bench.lab.faults.dim_fiber(f"port:r3/{fiber.port}", 0.0)

@@ -86,7 +86,7 @@ def test_a_tree_from_a_tor_lights_other_racks_and_a_host_without_a_cross_connect
     result = sent(stage, data, "r1h2", to, "10.0.1.2")
     assert (result.complete, result.carriers) == (len(to), ("optical",))
     assert held_circuits(stage.lab) == set()
-    assert through_the_switch(stage) == switch, "no fibre of the optical switch has carried anything"
+    assert through_the_switch(stage) == switch, "no fiber of the optical switch has carried anything"
     eventually(lambda: len(set(carried(stage))) == 1, "all that went into the glass to leave it by every leg")
     assert SIZE < carried(stage)[0] < 1.2 * SIZE, "one copy"
     assert (stage.lab.counters.core() - core).sent_bytes < 0.2 * SIZE, "and next to nothing beside it"

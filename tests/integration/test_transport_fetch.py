@@ -56,7 +56,7 @@ def credentials_of(request: pytest.FixtureRequest, tmp_path: Path) -> Credential
         pair.key.chmod(0o600)
         return TlsFiles(pair.cert, pair.key, authority.cert), (
             f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nclient_ca = "{authority.cert}"\n'
-            'client = [{organizational_unit = "heads"}, {organizational_unit = "hosts", role = "neighbour"}]\n'
+            'client = [{organizational_unit = "heads"}, {organizational_unit = "hosts", role = "neighbor"}]\n'
         )
 
     return by_certificate
@@ -64,7 +64,7 @@ def credentials_of(request: pytest.FixtureRequest, tmp_path: Path) -> Credential
 
 CLIENTS = [
     ClientSection(organizational_unit="heads", role=SENDER),
-    ClientSection(organizational_unit="hosts", role="neighbour"),
+    ClientSection(organizational_unit="hosts", role="neighbor"),
 ]
 
 
@@ -80,7 +80,7 @@ def narrowed(sock: socket.socket) -> socket.socket:
     return sock
 
 
-def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
+def test_what_its_neighbors_have_forgotten_comes_from_the_sender(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, credentials_of: CredentialsOf
 ) -> None:
     """h3 has taken little when h2 dies, which was far ahead of it; h1 remembers even less than h2 did."""

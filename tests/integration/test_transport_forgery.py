@@ -60,7 +60,7 @@ def forged(content: bytes) -> bytes:
     return bytes(result)
 
 
-def test_a_neighbour_in_the_chain_cannot_bring_its_blocks(
+def test_a_neighbor_in_the_chain_cannot_bring_its_blocks(
     tmp_path: Path, file: Path, content: bytes, forged: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = 0
@@ -87,7 +87,7 @@ def test_a_neighbour_in_the_chain_cannot_bring_its_blocks(
         assert there[1].received().refused == len(FOREIGN) or given < SIZE
 
 
-def test_a_neighbour_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) -> None:
+def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) -> None:
     content = content_of(100_000)
     store = file_store(tmp_path / "out", "f", None)
     chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))

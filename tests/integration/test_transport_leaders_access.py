@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.reporting import Why
-from blast_transport.agent.settings import NEIGHBOUR, SENDER, ClientSection
+from blast_transport.agent.settings import NEIGHBOR, SENDER, ClientSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
@@ -73,7 +73,7 @@ def files(tmp_path: Path) -> Callable[[str], TlsFiles]:
     return issue
 
 
-@pytest.mark.parametrize("role", [SENDER, NEIGHBOUR])
+@pytest.mark.parametrize("role", [SENDER, NEIGHBOR])
 def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(
     tmp_path: Path, files: Callable[[str], TlsFiles], role: str
 ) -> None:
@@ -83,12 +83,12 @@ def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(
         assert sender.connect() == {}
         check(tmp_path, sender)
         refused = sum(one.server.refusals.totals[Why.ROLE] for one in made)
-        assert (refused > 0) == (role == NEIGHBOUR)
+        assert (refused > 0) == (role == NEIGHBOR)
         assert sender.connections == (1 if role == SENDER else 3)
 
 
-def test_a_neighbour_makes_nobody_a_leader(tmp_path: Path, files: Callable[[str], TlsFiles]) -> None:
-    clients = (ClientSection(common_name="h1", role=NEIGHBOUR),)
+def test_a_neighbor_makes_nobody_a_leader(tmp_path: Path, files: Callable[[str], TlsFiles]) -> None:
+    clients = (ClientSection(common_name="h1", role=NEIGHBOR),)
     with agents(tmp_path, files, clients) as made, sealed_sender(made, files("h1")) as sender:
         sender.connect()
         assert made[0].server.refusals.totals[Why.ROLE] == 1

@@ -74,7 +74,7 @@ class Plant:
     def lose(self, number: int, value: int, mask: int) -> None:
         """Lose the datagrams whose segment number, masked, has this value: its low byte is at 20 + 8 + 8.
 
-        They go back into the fibre, where nobody listens: not every kernel has the drop action.
+        They go back into the fiber, where nobody listens: not every kernel has the drop action.
         """
         host = self.host(number)
         run("tc", "-n", host, "qdisc", "add", "dev", "light", "ingress")

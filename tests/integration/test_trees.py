@@ -200,7 +200,7 @@ def test_over_tls_from_host_to_host(tmp_path: Path, content: bytes) -> None:
 
     clients = [
         ClientSection(organizational_unit="heads", role=SENDER),
-        ClientSection(organizational_unit="hosts", role="neighbour"),
+        ClientSection(organizational_unit="hosts", role="neighbor"),
     ]
     ours = credentials("head", "heads")
     with ExitStack() as stack:

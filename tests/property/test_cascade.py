@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.cascade import Budget, Catalogue
+from algorithms.cascade import Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree
 from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, Window, exactly
 from algorithms.splitter_tree import shallowest
@@ -48,33 +48,33 @@ roots = st.integers(-5, 5).map(lambda dbm: Light(dbm - 1.0, dbm, dbm + 1.0))
 
 
 @given(supplies(), switches, windows, roots)
-def test_the_catalogue_has_the_cheapest_tree_for_every_number_of_leaves(supply, switch, window, root):
+def test_the_catalog_has_the_cheapest_tree_for_every_number_of_leaves(supply, switch, window, root):
     best: dict[int, float] = {}
     for counts, slots in tiny_trees(root, switch, supply):
         price = sum(kind.price * n for kind, n in zip(supply, counts, strict=True))
         usable = sum(slot.best <= switch.most_input and window.fits(switch.after(slot)) for slot in slots)
         for leaves in range(1, usable + 1):
             best[leaves] = min(best.get(leaves, price), price)
-    catalogue = Catalogue(supply, Budget(root, switch, window), 14)
+    catalog = Catalog(supply, Budget(root, switch, window), 14)
     pool = {kind.ways: count for kind, count in supply.items()}
     for leaves in range(1, 15):
-        found = catalogue.cheapest(leaves, pool)
+        found = catalog.cheapest(leaves, pool)
         assert (found.price if found else None) == best.get(leaves), leaves
 
 
 @given(supplies(), switches, windows, roots, st.data())
 def test_it_takes_only_what_the_pool_has_and_every_tree_stands(supply, switch, window, root, data):
-    catalogue = Catalogue(supply, Budget(root, switch, window), 14)
+    catalog = Catalog(supply, Budget(root, switch, window), 14)
     pool = {kind.ways: data.draw(st.integers(0, count)) for kind, count in supply.items()}
     by_ways = {kind.ways: kind for kind in supply}
-    smaller = Catalogue({by_ways[ways]: n for ways, n in pool.items()}, Budget(root, switch, window), 14)
+    smaller = Catalog({by_ways[ways]: n for ways, n in pool.items()}, Budget(root, switch, window), 14)
     for leaves in range(1, 15):
-        found, alone = catalogue.cheapest(leaves, pool), smaller.cheapest(leaves, pool)
+        found, alone = catalog.cheapest(leaves, pool), smaller.cheapest(leaves, pool)
         assert (found.price if found else None) == (alone.price if alone else None)
         if found is None:
             continue
         assert all(found.pieces.count(ways) <= pool.get(ways, 0) for ways in found.pieces)
-        shape = catalogue.tree(found)
+        shape = catalog.tree(found)
         assert sorted(shape.ways, reverse=True) == list(found.pieces) and len(shape.leaves) >= leaves
         assert len(set(shape.leaves) | set(shape.feeds)) == len(shape.leaves) + len(shape.feeds)
         light = {None: root}
@@ -90,12 +90,12 @@ def test_the_price_is_that_of_an_integer_program(budget):
     rng = random.Random(f"cascade/{budget}")
     pieces = {ways: Piece("", ways, exactly(loss), price=price) for ways, (loss, price) in PAPER.items()}
     light = Budget(Light(0, 0, 0), Passive("switch", exactly(PASS)), Window(-budget, 20))
-    catalogue = Catalogue(dict(zip(pieces.values(), (40, 10, 3), strict=True)), light, 130)
+    catalog = Catalog(dict(zip(pieces.values(), (40, 10, 3), strict=True)), light, 130)
     for _ in range(5):
         pool = {4: rng.randint(0, 40), 16: rng.randint(0, 10), 64: rng.randint(0, 3)}
         leaves = rng.randint(2, 130)
         supply = {(ways, *PAPER[ways]): count for ways, count in pool.items()}
-        found = catalogue.cheapest(leaves, pool)
+        found = catalog.cheapest(leaves, pool)
         price = cheapest_price(budget, PASS, supply, leaves)
         assert (found.price if found else None) == (price and pytest.approx(price)), (leaves, pool)
 

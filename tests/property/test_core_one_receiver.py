@@ -50,7 +50,7 @@ def check(edges, racks, ports=1, splitters=1, hosts=1):
     for number, layout in lit.items():
         needed = -(-(len(edges[number][0]) - 2) // (WAYS - 1))
         assert len(layout.tree.splitters) == needed
-        # The root's fibre, and one for each splitter and each leaf.
+        # The root's fiber, and one for each splitter and each leaf.
         assert len(layout.circuits) == needed + len(layout.tree.leaves)
     return world, lit
 

@@ -18,7 +18,7 @@ def test_every_flow_is_at_its_cap_or_has_a_bottleneck(problem: FairProblem) -> N
 
 @settings(max_examples=25)
 @given(fair_problems(flows=8, links=6, longest=4))
-def test_rates_are_those_of_the_linear_programmes(problem: FairProblem) -> None:
+def test_rates_are_those_of_the_linear_programs(problem: FairProblem) -> None:
     rates = fair_rates(problem.capacities, problem.csr, **problem.demands, solver="numpy")
     np.testing.assert_allclose(rates, lexicographic(problem), atol=1e-3)
 

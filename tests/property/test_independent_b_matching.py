@@ -21,8 +21,8 @@ from algorithms.b_matching.budget import Steps
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.group import Group, shared_ports
-from algorithms.b_matching.optimised import total
-from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.optimized import total
+from algorithms.b_matching.optimizer import optimize
 
 RACKS, REQUESTS = 9, 8
 
@@ -133,8 +133,8 @@ def test_greedy_selects_as_paper_states(requests: list[Request], fabric: Fabric)
 
 @settings(max_examples=120, deadline=None)
 @given(requests=CROWDS, fabric=FABRICS)
-def test_optimiser_lies_between_greedy_and_optimum(requests: list[Request], fabric: Fabric) -> None:
-    found = optimise(_groups(requests), _idle(fabric), Steps(200), random.Random(0))
+def test_optimizer_lies_between_greedy_and_optimum(requests: list[Request], fabric: Fabric) -> None:
+    found = optimize(_groups(requests), _idle(fabric), Steps(200), random.Random(0))
     chosen = [requests[int(str(group.name))] for group, _ in found.selection]
     optimum = _optimum(requests, fabric)
     assert _lawful(chosen, fabric)

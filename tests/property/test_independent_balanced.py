@@ -1,4 +1,4 @@
-"""Balanced multicast against a linear programme over all trees, from sections 2.2 and 3.1 of its paper alone.
+"""Balanced multicast against a linear program over all trees, from sections 2.2 and 3.1 of its paper alone.
 
 Every arborescence from the root is a variable. The rates over a link, of all that a host sends and of all that it
 receives add up to no more than the rate of the link and the capacities of the host.
@@ -40,7 +40,7 @@ def _leads_to_root(tree: Tree, host: int) -> bool:
 
 
 def _limits(network: Network, trees: Sequence[Tree]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows of the programme and their bounds; infinite capacities have no row."""
+    """Return the rows of the program and their bounds; infinite capacities have no row."""
     rows: list[list[int]] = []
     bounds: list[float] = []
     for i, j in product(range(network.size), repeat=2):
@@ -111,7 +111,7 @@ def test_reference_has_all_trees(size: int, count: int) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(network=networks())
-def test_exact_equals_programme_over_all_trees(network: Network) -> None:
+def test_exact_equals_program_over_all_trees(network: Network) -> None:
     trees = list(_trees(network.size))
     plan = exact(network)
     optimum = _optimum(network, trees)
@@ -126,7 +126,7 @@ def test_exact_equals_programme_over_all_trees(network: Network) -> None:
 @settings(max_examples=40, deadline=None)
 @given(network=networks())
 def test_balanced_is_best_for_trees_of_fpfr(network: Network) -> None:
-    """Steps 2 to 4 of section 3.1: the programme has the trees that FPFR finds, and looks at capacities as well."""
+    """Steps 2 to 4 of section 3.1: the program has the trees that FPFR finds, and looks at capacities as well."""
     candidates = fpfr(network)
     plan = balanced(network)
     assert set(plan.trees) <= set(candidates.trees)

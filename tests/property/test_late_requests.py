@@ -16,7 +16,7 @@ from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.store import EtcdStore, Policy
-from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd
+from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd
 
 KEYS = Keys("/late/")
 
@@ -56,18 +56,18 @@ def most_bytes(request, monkeypatch):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(commits=COMMITS, data=st.data())
 def test_what_arrives_again_changes_nothing(most_bytes, commits, data):
-    etcd, network = ModelledEtcd(lambda: 0.0), Remembering()
-    connection = ModelledConnection(etcd, network)
+    etcd, network = ModeledEtcd(lambda: 0.0), Remembering()
+    connection = ModeledConnection(etcd, network)
     leadership = Leadership(connection, KEYS, "here:1", ttl=60)
     store = EtcdStore(leadership, Policy(wait=0.0))
     store.open()
     try:
         for commit in commits:
             store.commit([Record("request", key, None if n is None else {"is": n}) for key, n in commit], at=1.0)
-            before = FollowedJournal(ModelledConnection(etcd, Remembering()), KEYS).state(), journal(store)
+            before = FollowedJournal(ModeledConnection(etcd, Remembering()), KEYS).state(), journal(store)
             for act in data.draw(st.lists(st.sampled_from(network.carried[3:]), max_size=6)):
                 with_no_effect(act)
-            assert (FollowedJournal(ModelledConnection(etcd, Remembering()), KEYS).state(), journal(store)) == before
+            assert (FollowedJournal(ModeledConnection(etcd, Remembering()), KEYS).state(), journal(store)) == before
     finally:
         leadership.lost()
         store.close()

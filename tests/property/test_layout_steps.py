@@ -84,7 +84,7 @@ class Devices:
 
 
 def served(holding):
-    """Who gets the group's packets: by the fibres of the fabric, not by what the layouts say."""
+    """Who gets the group's packets: by the fibers of the fabric, not by what the layouts say."""
     world = World(FABRIC)
     for c in holding.circuits:
         world.switches[c.switch].circuits[c.input] = c.output

@@ -23,10 +23,10 @@ losses = st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.5, 5.0, 9.0])
 def fabrics(draw):
     """A fabric with ports that differ, and splitters of which some differ, or have an amplifier before them."""
     sizes = draw(st.lists(st.sampled_from([2, 2, 4, 8]), max_size=5))
-    fibres = {f"r{n}": draw(losses) for n in range(1, RACKS + 1)}
+    fibers = {f"r{n}": draw(losses) for n in range(1, RACKS + 1)}
     stand = {f"r{n}": draw(st.sampled_from([10.0, 10.0, 10.0, -5.0])) for n in range(1, RACKS + 1)}
     sensitivity = draw(st.sampled_from([-24.0, -18.0, -14.0, -11.0]))
-    fabric = with_optics(make_fabric(RACKS, sizes), fibres, sensitivity, stand)
+    fabric = with_optics(make_fabric(RACKS, sizes), fibers, sensitivity, stand)
     pieces = dict(fabric.optics.splitters)
     for name, piece in pieces.items():
         kind = draw(st.sampled_from(["as it is", "as it is", "worse", "amplified"]))

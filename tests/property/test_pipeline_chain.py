@@ -48,7 +48,7 @@ def test_the_living_end_with_the_same_bytes(content: bytes, faults: list[Faults]
 
 @settings(max_examples=60, deadline=None)
 @given(contents, st.integers(1, 5), st.integers(1, 4), st.integers(0, 3), times, st.booleans())
-def test_neighbours_that_fail_at_once(
+def test_neighbors_that_fail_at_once(
     content: bytes, before: int, failing: int, after: int, when: float, frozen: bool
 ) -> None:
     fault = Faults(frozen=when) if frozen else Faults(killed=when)
@@ -289,7 +289,7 @@ def test_the_papers_hundred_nodes(share: int, step: float) -> None:
 @settings(max_examples=30, deadline=None)
 @example(100_000, 2, 2, 1, 0.0625)
 @given(st.integers(100_000, 300_000), st.integers(1, 4), st.integers(2, 4), st.integers(1, 3), st.floats(0.05, 0.6))
-def test_neighbours_that_are_killed_at_once_cost_no_more_time_than_one(
+def test_neighbors_that_are_killed_at_once_cost_no_more_time_than_one(
     length: int, before: int, failing: int, after: int, share: float
 ) -> None:
     """Though the chain is young: who has got data knows that those behind it have heard of the leg."""

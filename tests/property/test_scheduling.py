@@ -155,7 +155,7 @@ class Impatient(ShortestRemaining):
 
 
 class Patient(ShortestRemaining):
-    """The default without ageing."""
+    """The default without aging."""
 
     def patience(self, job: Job) -> float:
         return math.inf
@@ -232,7 +232,7 @@ def test_no_adversary_delays_a_job_beyond_the_bound(
     assert start <= bound + 1e-9
 
 
-def test_without_ageing_the_same_adversary_starves_it() -> None:
+def test_without_aging_the_same_adversary_starves_it() -> None:
     wide, hits = list(range(RACKS - 1)), [1, 5, 2, 6, 3, 7, 4, 0]
     start, bound = starve(Impatient(), [], hits, wide, 3.0, 1)
     assert start <= bound < 50

@@ -226,12 +226,12 @@ self.addresses._used.discard(reservation.group_address)"""
         {f"{RESERVATIONS}._links_awaited": {"if not reservation.adding:": "if True:"}},
     ),
     "probes_not_journalled": SeededBug(
-        "The circuits of a fibre check are made without a record.",
+        "The circuits of a fiber check are made without a record.",
         {f"{OUTBOX}.record": {"self._records": 'if record.kind != "probe": self._records'}},
     ),
     "probes_left_after_restart": SeededBug(
-        "A restart takes over a fibre check's circuits in its books, and does not remove them.",
-        {"blast_controller.core.fibres.probe_circuits:ProbeCircuits.back": {"if bench is None:": "if True:"}},
+        "A restart takes over a fiber check's circuits in its books, and does not remove them.",
+        {"blast_controller.core.fibers.probe_circuits:ProbeCircuits.back": {"if bench is None:": "if True:"}},
     ),
     "static_tree_shared": SeededBug(
         "Two groups get one static tree.",

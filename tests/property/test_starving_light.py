@@ -9,7 +9,7 @@ from itertools import cycle
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from algorithms.scheduling.policy import AGEING, QUANTUM
+from algorithms.scheduling.policy import AGING, QUANTUM
 from blast_controller.core.model.events import FinishAsked, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Request
@@ -17,7 +17,7 @@ from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.core_power import with_optics
 
-DUE = AGEING * QUANTUM
+DUE = AGING * QUANTUM
 """When the target is overdue, which is small."""
 
 LEASE = 1.25 * QUANTUM + 0.1

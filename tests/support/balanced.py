@@ -96,7 +96,7 @@ def all_trees(size: int, root: int = 0) -> np.ndarray:
 
 
 def brute_force(network: Network) -> float:
-    """The highest rate over all trees, by the paper's linear programme with one variable for each of them."""
+    """The highest rate over all trees, by the paper's linear program with one variable for each of them."""
     rows = resources(network)
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)

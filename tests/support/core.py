@@ -24,7 +24,7 @@ from blast_controller.core.model.commands import (
     CircuitChange,
     Command,
     ForwardingChange,
-    Optimise,
+    Optimize,
     Publish,
     ReadDevice,
     SetCircuits,
@@ -39,7 +39,7 @@ from blast_controller.core.model.events import (
     Event,
     ExtensionAsked,
     FinishAsked,
-    Optimised,
+    Optimized,
     RequestSubmitted,
     StepConfirmed,
     StepFailed,
@@ -104,7 +104,7 @@ def make_fabric(
 
 
 def by_sides(fabric: Fabric) -> Fabric:
-    """The same fabric with each port's fibres on their own."""
+    """The same fabric with each port's fibers on their own."""
     racks = {
         name: replace(rack, optical_ports=tuple(side for port in rack.optical_ports for side in port.sides()))
         for name, rack in fabric.racks.items()
@@ -143,7 +143,7 @@ class World:
         self.tors = {rack.datapath: FakeTor(rack.datapath) for rack in fabric.racks.values()}
         self.inbox: deque[Callable[[], None]] = deque()
         self.late: deque[DeviceEvent] = deque()
-        self.questions: deque[Optimise] = deque()
+        self.questions: deque[Optimize] = deque()
         self.published: list[Publish] = []
         self.commands: list[Command] = []
         self.announced: dict[int, object] = {}
@@ -154,7 +154,7 @@ class World:
         self.after_operation: Callable[[], None] = lambda: None
         self.on_publish: Callable[[Publish], None] = lambda publish: None
         self.on_command: Callable[[SetCircuits | SetForwarding], None] = lambda command: None
-        self.on_delivered: Callable[[DeviceEvent | Optimised], None] = lambda event: None
+        self.on_delivered: Callable[[DeviceEvent | Optimized], None] = lambda event: None
         self.on_crash: Callable[[], None] = lambda: None
         self.on_deed: Callable[[str, tuple, list[Command]], None] = lambda deed, arguments, said: None
         self.store = MemoryStore()
@@ -235,7 +235,7 @@ class World:
                 self._send(_target(deed), deed)
             case ReadDevice():
                 self._send(deed.device, deed)
-            case Optimise():
+            case Optimize():
                 self.questions.append(deed)
             case Announce():
                 self.announced[deed.topic] = deed.content
@@ -289,8 +289,8 @@ class World:
         for change in command.changes:
             self.post(StepFailed(name, change.reservation, change.step, reason))
 
-    def post(self, event: DeviceEvent | Optimised) -> None:
-        """A device, or the optimiser, tells the core something; it hears of it at `deliver`."""
+    def post(self, event: DeviceEvent | Optimized) -> None:
+        """A device, or the optimizer, tells the core something; it hears of it at `deliver`."""
         if not self.running:
             return
 
@@ -439,10 +439,10 @@ class World:
         raise AssertionError("the controller and its devices keep each other busy for ever")
 
     def think(self, steps: int = 300) -> None:
-        """Let the optimiser answer the question that is out."""
+        """Let the optimizer answer the question that is out."""
         question = self.questions.popleft()
         chosen = choose(question.contention, Steps(steps), random.Random(question.revision))
-        self.post(Optimised(question.revision, chosen))
+        self.post(Optimized(question.revision, chosen))
 
     # ------------------------------------------------------------------------------------------- oracles
 

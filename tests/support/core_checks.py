@@ -16,7 +16,7 @@ from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.light.layout import everything
-from blast_controller.core.model.commands import Command, Optimise
+from blast_controller.core.model.commands import Command, Optimize
 from blast_controller.core.model.events import AuditAsked
 from blast_controller.core.model.fabric import Host, OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import Device
@@ -175,7 +175,7 @@ def image(core: Core) -> str:
             # To ask for the next deadline makes the core forget those that no longer count.
             (core.next_timer(), view.deadlines),
             (view.is_auditing, core.audit_number, core.audit_waits_for),
-            (view.fibre_check, view.is_checking_fibres, core.fibre_topic, sorted(view.probe_circuits.items())),
+            (view.fiber_check, view.is_checking_fibers, core.fiber_topic, sorted(view.probe_circuits.items())),
             (view.warm_counts, sorted(view.trusted), view.alone_since),
             *(sorted(item for item in counts.items() if item[1]) for counts in (view.idle, view.dark)),
         )
@@ -335,7 +335,7 @@ class Life:
 
 def _plain(command: Command) -> object:
     """A command as it can be compared."""
-    if not isinstance(command, Optimise):
+    if not isinstance(command, Optimize):
         return command
     asked = command.contention
     pools = {switch: dict(free.pool) for switch, free in asked.free.items()}

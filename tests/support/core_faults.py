@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from blast_controller.core.fibre_check import CheckStage, FibreReport
+from blast_controller.core.fiber_check import CheckStage, FiberReport
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.journal.bodies import request_key
 from blast_controller.core.model.commands import CircuitChange, ReadDevice
@@ -36,22 +36,22 @@ class Faults(Invariants):
             self.counts["part " + ("ended" if state.final else state.value), fault] += 1
 
     def note_device(self, fault: str, name: Device) -> None:
-        """Count a fault of a device for every reservation, and the check of fibres, that has a share in it."""
+        """Count a fault of a device for every reservation, and the check of fibers, that has a share in it."""
         self.note(fault, self.on(name))
         bench = self.bench()
         if bench is not None and (name == bench.switch or not isinstance(name, str)):
             self.counts["check " + bench.phase, fault] += 1
 
     def note_command(self, fault: str, command: object) -> None:
-        """Count a fault of a command for every reservation, and the check of fibres, that it names."""
+        """Count a fault of a command for every reservation, and the check of fibers, that it names."""
         self.note(fault, self.of(command))
         bench = self.bench()
         if bench is not None and any(change.reservation == PROBER for change in getattr(command, "changes", ())):
             self.counts["check " + bench.phase, fault] += 1
 
     def bench(self) -> CheckStage | None:
-        """The switch whose fibres are being checked, with the phase of that."""
-        return self.core.view.fibre_check if self.world.running else None
+        """The switch whose fibers are being checked, with the phase of that."""
+        return self.core.view.fiber_check if self.world.running else None
 
     def on(self, name: Device) -> list[Reservation]:
         """The reservations that have a share on a device."""
@@ -299,7 +299,7 @@ class Faults(Invariants):
 
     def crashed(self) -> None:
         self.note("crash", self.journal.reservations(), self.part_states())
-        bench = self.core.view.fibre_check
+        bench = self.core.view.fiber_check
         if bench is not None:
             self.counts["check " + bench.phase, "crash"] += 1
         remember = self.core.settings.remember_ended
@@ -334,8 +334,8 @@ class Faults(Invariants):
         """A switch tells that it has seen no light."""
         self.note("dark leaf", [r for r in self.reservations() if r.id == change.reservation])
 
-    def break_fibre(self, dice: Dice) -> None:
-        """A transmit fibre or a splitter's leg goes dead, mostly one that is in use; or all are mended."""
+    def break_fiber(self, dice: Dice) -> None:
+        """A transmit fiber or a splitter's leg goes dead, mostly one that is in use; or all are mended."""
         wiring = self.world.wirings[dice.pick(sorted(self.world.wirings))]
         if dice.rarely():
             self.world.mend(wiring)
@@ -350,8 +350,8 @@ class Faults(Invariants):
         if spare and dice.rarely():
             # The next that is led there stays dark.
             number = dice.pick(spare)
-        self.note("fibre broken", self.fed_by(wiring, number))
-        self.world.break_fibre(wiring, number)
+        self.note("fiber broken", self.fed_by(wiring, number))
+        self.world.break_fiber(wiring, number)
         self.go_on(dice)
 
     def fed_by(self, wiring: Wiring, number: int) -> list[Reservation]:
@@ -410,8 +410,8 @@ class Faults(Invariants):
     # ----------------------------------------------------------------------------------- checks of the map
 
     def verify(self, dice: Dice) -> None:
-        """An operator asks for a check of the fibres, and waits for its report or does not."""
-        self.note("fibre check", self.reservations(), self.part_states())
+        """An operator asks for a check of the fibers, and waits for its report or does not."""
+        self.note("fiber check", self.reservations(), self.part_states())
         self.world.losing = dice.pick([0, 0, 1, 5])
         patience = dice.pick([0.0, 3.0])
         self.world.inbox.append(lambda: self.world.handle(VerifyAsked(NONCE, patience)))
@@ -431,33 +431,33 @@ class Faults(Invariants):
         if self.world.running:
             self.note_ended()
 
-    def checked_fibres(self) -> None:
-        """With everything mended and nobody else about, a check of the fibres finds no fault, and leaves nothing."""
+    def checked_fibers(self) -> None:
+        """With everything mended and nobody else about, a check of the fibers finds no fault, and leaves nothing."""
         self.mend_everything()
         self.finish_check()
         self.world.handle(VerifyAsked(NONCE))
-        topic = self.core.fibre_topic
+        topic = self.core.fiber_topic
         self.finish_check()
         report = self.world.announced[topic]
-        assert isinstance(report, FibreReport)
+        assert isinstance(report, FiberReport)
         assert report.faults == (), report
         assert not self.journal.rows("probe")
 
     def mend_everything(self) -> None:
-        """All fibres are as configured, and all ports have what arrives."""
+        """All fibers are as configured, and all ports have what arrives."""
         self.world.losing = 0
         self.world.unplugged.clear()
         for wiring in self.world.wirings.values():
             self.world.mend(wiring)
 
     def finish_check(self) -> None:
-        """Let a check of the fibres that runs come to its end."""
+        """Let a check of the fibers that runs come to its end."""
         for _ in range(MOST_ROUNDS):
             self.world.settle()
-            if not self.core.view.is_checking_fibres and not self.journal.rows("probe"):
+            if not self.core.view.is_checking_fibers and not self.journal.rows("probe"):
                 return
             self.pass_time(0.5)
-        raise AssertionError("a check of the fibres does not end")
+        raise AssertionError("a check of the fibers does not end")
 
 
 def is_passing(reservation: Reservation) -> bool:

@@ -194,7 +194,7 @@ class Invariants:
             self.check_shares_of_tenants(found)
 
     def check_holders(self, found: list[Reservation]) -> None:
-        """What is held is held by the reservation that needs it, or by a check of the fibres on its own switch."""
+        """What is held is held by the reservation that needs it, or by a check of the fibers on its own switch."""
         expected = {element: reservation.id for reservation in found for element in reservation.elements}
         holders = self.core.view.holders
         assert {element: holder for element, holder in holders.items() if holder != PROBER} == expected
@@ -347,7 +347,7 @@ class Invariants:
             if tree is not None and not isinstance(tree, StaticLight):
                 held = set().union(*(r.elements | r.handed_over for r in self.sharing_with(reservation)))
                 seen = {f"port:{rack}/{port}" for rack, port in self.lit_by(tree.root)}
-                # A port that only transmits may see anybody's light by its other fibre, but not this one's.
+                # A port that only transmits may see anybody's light by its other fiber, but not this one's.
                 held = {element.removesuffix("/rx") for element in held if not element.endswith("/tx")}
                 assert seen <= held, f"light of {reservation.id} reaches {seen - held}"
             if reservation.state in HELD and not self.is_harmed(reservation):
@@ -427,7 +427,7 @@ class Invariants:
         assert self.journal.late_circuits() == late
         journalled = self.journal.probe_circuits()
         for circuits in self.core.view.probe_circuits.values():
-            assert circuits <= journalled, "a fibre check uses circuits that a crash would forget"
+            assert circuits <= journalled, "a fiber check uses circuits that a crash would forget"
 
     def i8_replay_is_deterministic(self, copy: World) -> None:
         """The same journal gives the same core: no clock and no chance has a part in it."""

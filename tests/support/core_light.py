@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 
-from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.fibres.fibre_judge import FibreFault, judge
-from blast_controller.core.fibres.fibre_survey import Pair, Round, survey
+from blast_controller.core.fiber_check import FiberReport
+from blast_controller.core.fibers.fiber_judge import FiberFault, judge
+from blast_controller.core.fibers.fiber_survey import Pair, Round, survey
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model.commands import CircuitChange, ForwardingChange, SendProbe, SetCircuits, SetForwarding
 from blast_controller.core.model.events import (
@@ -94,7 +94,7 @@ class Played:
                 round_ = going.send(frozenset(seen))
         except StopIteration as end:
             self.map = end.value
-        self.faults: list[FibreFault] = judge(self.map)
+        self.faults: list[FiberFault] = judge(self.map)
         self.said = {fault.element: fault.sentence for fault in self.faults}
         assert len(self.said) == len(self.faults), "an element is named twice"
 
@@ -112,7 +112,7 @@ NONCE = b"nobody can guess this, 32 bytes."
 LONG = 10_000.0
 
 
-class FibreWorld(World):
+class FiberWorld(World):
     """`losing` is how many of the next probes are lost; while `on_their_way` is a list, they arrive later."""
 
     def __init__(self, fabric: Fabric, settings: CoreSettings | None = None) -> None:
@@ -175,9 +175,9 @@ class FibreWorld(World):
     def ask(self, patience: float = 0.0, nonce: bytes = NONCE) -> str:
         """Ask for a check; returns the topic of its report."""
         self.handle(VerifyAsked(nonce, patience))
-        return self.core.fibre_topic
+        return self.core.fiber_topic
 
-    def report(self, topic: str) -> FibreReport:
+    def report(self, topic: str) -> FiberReport:
         """Let everyone work, and time pass, until the report is there."""
         started = self.now
         self.settle()
@@ -186,10 +186,10 @@ class FibreWorld(World):
             self.tick()
             self.settle()
         found = self.announced[topic]
-        assert isinstance(found, FibreReport)
+        assert isinstance(found, FiberReport)
         return found
 
-    def verified(self) -> FibreReport:
+    def verified(self) -> FiberReport:
         """The report of a check from beginning to end."""
         return self.report(self.ask())
 
@@ -217,14 +217,14 @@ class FibreWorld(World):
         assert not [key for kind, key in self.store._state if kind == "probe"]
 
 
-def ready_fibres(fabric: Fabric, settings: CoreSettings | None = None) -> FibreWorld:
+def ready_fibers(fabric: Fabric, settings: CoreSettings | None = None) -> FiberWorld:
     """A world with every device connected and nothing on any."""
-    world = FibreWorld(fabric, settings)
+    world = FiberWorld(fabric, settings)
     world.connect_all()
     return world
 
 
-def said(report: FibreReport) -> dict[str, str]:
+def said(report: FiberReport) -> dict[str, str]:
     """The faults of a report by element."""
     return {fault.element: fault.sentence for fault in report.faults}
 
@@ -233,7 +233,7 @@ Place = tuple[int, int]
 """A ToR's port: datapath and OpenFlow port."""
 
 
-class LightWorld(FibreWorld):
+class LightWorld(FiberWorld):
     """`measures`: its switches tell where no light comes out. `sees_links`: a ToR's port has its link only while light
     arrives at it; else it always has. `unplugged` are ports that have no link whatever comes; `told` is what each ToR
     has told of its ports in this session. `dark_answers` are the outputs that an answer to a (reservation, step) has
@@ -252,16 +252,16 @@ class LightWorld(FibreWorld):
         self.on_dark: Callable[[CircuitChange], None] = lambda change: None
         self.places = _places(fabric)
 
-    # --------------------------------------------------------------------------------------------- fibres
+    # --------------------------------------------------------------------------------------------- fibers
 
-    def break_fibre(self, wiring: Wiring, number: int) -> None:
+    def break_fiber(self, wiring: Wiring, number: int) -> None:
         """What was plugged in at a switch's input is so no more; what goes dark by that is seen."""
         lit = self._lit_outputs(wiring.switch)
         wiring.at_input[number] = None
         self._notice(wiring.switch, lit)
 
     def mend(self, wiring: Wiring) -> None:
-        """Every fibre of a switch is plugged in as the config says."""
+        """Every fiber of a switch is plugged in as the config says."""
         wiring.at_input = dict(Wiring(self.fabric, wiring.switch).at_input)
         self.look_at_links()
 

@@ -27,7 +27,7 @@ from blast_controller.core.model.events import (
     Event,
     ExtensionAsked,
     FinishAsked,
-    Optimised,
+    Optimized,
     ProgressTold,
     RequestSubmitted,
     SettingsChanged,
@@ -80,11 +80,11 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
         with_optics(make_fabric(4, [4, 2, 2], ports=2, switches=2), {"r3": 5.0, "r4": 3.0}, overload={"r2": -5.0}),
         CoreSettings(most_splitters=2),
     ),
-    "optimised": (make_fabric(6, [4, 2, 2]), CoreSettings(optimise=0.5)),
-    "optimised, two switches": (
+    "optimized": (make_fabric(6, [4, 2, 2]), CoreSettings(optimize=0.5)),
+    "optimized, two switches": (
         make_fabric(5, [4, 4, 2, 2], switches=2),
         CoreSettings(
-            optimise=0.5,
+            optimize=0.5,
             keep_warm=15.0,
             warm_reserve=0.3,
             policy="smith",
@@ -136,7 +136,7 @@ class CoreMachine(Faults):
                 return self.world.running and not all(device.up for device in devices)
             case "lose":
                 return any(device.up for device in devices)
-            case "tamper" | "break_fibre" | "links":
+            case "tamper" | "break_fiber" | "links":
                 return True
             case _:
                 return self.world.running
@@ -290,7 +290,7 @@ class CoreMachine(Faults):
         self.go_on(dice)
 
     def think(self, dice: Dice) -> None:
-        """The optimiser answers: well, with nobody, or with what nobody could do."""
+        """The optimizer answers: well, with nobody, or with what nobody could do."""
         how = dice.pick(["well", "well", "nobody", "nonsense"])
         if how == "well":
             self.world.think()
@@ -299,9 +299,9 @@ class CoreMachine(Faults):
         names = [(key, dice.number(0, 2)) for key in self.contents] if how == "nonsense" else []
         switches = [*self.world.switches, "nowhere"]
         chosen = tuple(Chosen(n, dice.pick(switches), dice.pick([(), (4,), (2, 2), (7,)])) for n in names)
-        self.world.post(Optimised(dice.pick([question.revision, question.revision, 0]), chosen))
+        self.world.post(Optimized(dice.pick([question.revision, question.revision, 0]), chosen))
         if how == "nonsense":
-            self.world.post(Optimised(question.revision))
+            self.world.post(Optimized(question.revision))
 
     def wait(self, dice: Dice) -> None:
         self.world.now += dice.pick([0.1, 1.0, 1.0, 3.0, 3.0, 20.0])
@@ -371,7 +371,7 @@ class CoreMachine(Faults):
         self.life.live_again()
         super().crashed()
 
-    def heard(self, event: DeviceEvent | Optimised) -> None:
+    def heard(self, event: DeviceEvent | Optimized) -> None:
         if isinstance(event, DeviceUp):
             self.unheard[event.device] -= 1
 
@@ -440,7 +440,7 @@ class CoreMachine(Faults):
         for leaf in tree.leaves if tree else ():
             place = (self.world.fabric.racks[leaf.port.rack].datapath, leaf.port.port)
             if place in self.core.view.without_link:
-                # The fibres of a static tree are fixed: to wait would help nobody, but it is said.
+                # The fibers of a static tree are fixed: to wait would help nobody, but it is said.
                 assert isinstance(tree, StaticLight), f"granted, and {place} has no link"
                 reason = self.core.requests[reservation.request].parts[reservation.part].reason
                 assert reason is not None and reason.startswith("no light"), reason
@@ -480,7 +480,7 @@ class CoreMachine(Faults):
         self.world.catch_up()
         self.world.settle()
         assert not self.core.requests
-        self.checked_fibres()
+        self.checked_fibers()
         self.world.now += 60.0
         self.world.catch_up()
         assert self.core.next_timer() is None
@@ -512,7 +512,7 @@ ACTIONS = (
     "reboot",
     "connect_all",
     "tamper",
-    "break_fibre",
+    "break_fiber",
     "links",
     "alarm",
     "verify",
@@ -543,7 +543,7 @@ TROUBLES = (
     "reboot",
     "tamper",
     "tamper",
-    "break_fibre",
+    "break_fiber",
     "links",
     "alarm",
     "verify",

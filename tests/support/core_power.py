@@ -23,20 +23,20 @@ Supply = tuple[tuple[Piece, int], ...]
 
 def with_optics(
     fabric: Fabric,
-    fibres: Mapping[str, float] | None = None,
+    fibers: Mapping[str, float] | None = None,
     sensitivity: float = -14.0,
     overload: Mapping[str, float] | None = None,
 ) -> Fabric:
-    """The fabric with losses everywhere: `fibres` to some racks' receivers lose more than 0.3 dB.
+    """The fabric with losses everywhere: `fibers` to some racks' receivers lose more than 0.3 dB.
 
     `overload` is the most power that some racks' receivers stand, 10 dBm elsewhere.
     """
-    lossy, weak = fibres or {}, overload or {}
+    lossy, weak = fibers or {}, overload or {}
     ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
 
     def transceiver(port: OpticalPort) -> Transceiver:
-        most, fibre = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
-        return Transceiver(port.element, LAUNCH, sensitivity, most, exactly(0.3), fibre)
+        most, fiber = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
+        return Transceiver(port.element, LAUNCH, sensitivity, most, exactly(0.3), fiber)
 
     pieces = (Piece(s.element, s.ways, LEG_LOSS[s.ways], price=10.0 * s.ways**0.5) for s in fabric.splitters.values())
     passes = {name: Passive(f"switch:{name}", PASS_LOSS) for name in fabric.switches}
@@ -48,8 +48,8 @@ def received(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPo
     """The least and the most power (dBm) that a port receives by these circuits."""
     feeds = {(c.switch, c.output): c.input for c in circuits}
     source = feeds[port.switch, port.output]
-    fibre = fabric.optics.ports[port.element].from_switch
-    least, most = -PASS_LOSS.worst - fibre.worst, -PASS_LOSS.best - fibre.best
+    fiber = fabric.optics.ports[port.element].from_switch
+    least, most = -PASS_LOSS.worst - fiber.worst, -PASS_LOSS.best - fiber.best
     while True:
         splitter = next((s for s in fabric.splitters.values() if s.switch == port.switch and source in s.outputs), None)
         if splitter is None:
@@ -59,8 +59,8 @@ def received(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPo
         source = feeds[port.switch, splitter.input]
     (sender,) = [p for p in fabric.ports_on(port.switch) if p.input == source]
     of_sender = fabric.optics.ports[sender.element]
-    launch, fibre = of_sender.launch, of_sender.to_switch
-    return least + launch.worst - fibre.worst, most + launch.best - fibre.best
+    launch, fiber = of_sender.launch, of_sender.to_switch
+    return least + launch.worst - fiber.worst, most + launch.best - fiber.best
 
 
 def is_lit_well(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPort) -> bool:

@@ -1,4 +1,4 @@
-"""What max-min fair rates are, without any solver: the bottleneck property, and a row of linear programmes."""
+"""What max-min fair rates are, without any solver: the bottleneck property, and a row of linear programs."""
 
 from __future__ import annotations
 

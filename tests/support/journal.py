@@ -41,7 +41,7 @@ class Journal:
         return {key: json.loads(text)["reason"] for key, text in self.rows("element").items()}
 
     def probe_circuits(self) -> set[CrossConnect]:
-        """What a check of the fibres may have made."""
+        """What a check of the fibers may have made."""
         return self._circuits("probe")
 
     def late_circuits(self) -> set[CrossConnect]:

@@ -24,7 +24,7 @@ def layout(tree: LightTree | None, receivers: list[str]) -> Layout:
 
 @st.composite
 def members(draw: st.DrawFn, racks: list[str]) -> list[str]:
-    """At least one host of each of these racks, maybe neighbours of the sender, in any order."""
+    """At least one host of each of these racks, maybe neighbors of the sender, in any order."""
     found = [f"{rack}h{n}" for rack in racks for n in draw(st.sampled_from([(1,), (2,), (1, 2)]))]
     return draw(st.permutations(found + draw(st.sampled_from([[], ["r1h2"]]))))
 

@@ -17,15 +17,15 @@ from blast_transport.agent.settings import AccessSection, ClientSection
 from blast_transport.base.errors import AuthenticationError, SettingsError
 from blast_transport.credentials.admission import Admission, Connection, ProvenSocket, dialer, hide, prove
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret
-from blast_transport.credentials.roles import NEIGHBOUR, SENDER
+from blast_transport.credentials.roles import NEIGHBOR, SENDER
 from blast_transport.credentials.tls import TlsFiles
 from tests.support.certificates import Authority
 
 SECRET, OTHER = SharedSecret(b"s" * 32), SharedSecret(b"t" * 32)
 CLIENTS = (
     ClientSection(common_name="sender", organizational_unit="cluster"),
-    ClientSection(dns_name="h2.example", role=NEIGHBOUR),
-    ClientSection(uri="blast:h3", role=NEIGHBOUR),
+    ClientSection(dns_name="h2.example", role=NEIGHBOR),
+    ClientSection(uri="blast:h3", role=NEIGHBOR),
 )
 
 
@@ -100,8 +100,8 @@ def talk(one: socket.socket, other: socket.socket) -> None:
     ("subject", "alternatives", "role"),
     [
         ("/OU=cluster/CN=sender", "", SENDER),
-        ("/CN=whoever", "DNS:h9.example,DNS:h2.example", NEIGHBOUR),
-        ("/CN=whoever", "URI:blast:h3", NEIGHBOUR),
+        ("/CN=whoever", "DNS:h9.example,DNS:h2.example", NEIGHBOR),
+        ("/CN=whoever", "URI:blast:h3", NEIGHBOR),
     ],
 )
 def test_certificates_say_who_may_do_what(ends, issue, agent_files, subject, alternatives, role):

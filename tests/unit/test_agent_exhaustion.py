@@ -19,7 +19,7 @@ from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter, Why
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import (
-    NEIGHBOUR,
+    NEIGHBOR,
     AgentSection,
     ClientSection,
     CommandSection,
@@ -202,19 +202,19 @@ def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, w
         assert host.server.refusals.totals == {why: REFUSED}
 
 
-def test_a_neighbour_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
+def test_a_neighbor_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ca")
     host_pair, pair = authority.issue("/CN=h1", "DNS:localhost"), authority.issue("/CN=h2")
     files = TlsFiles(host_pair.cert, host_pair.key, authority.cert)
-    neighbour = TlsFiles(pair.cert, pair.key, authority.cert)
-    clients = (ClientSection(common_name="h2", role=NEIGHBOUR),)
+    neighbor = TlsFiles(pair.cert, pair.key, authority.cert)
+    clients = (ClientSection(common_name="h2", role=NEIGHBOR),)
     relay = encode_relay(Relay((("h3", "127.0.0.1", 9),)))
     with hosting(tmp_path, files, clients) as host:
-        host.connect(neighbour).close()
+        host.connect(neighbor).close()
         with flat():
             for _ in range(REFUSED // 4):
-                assert b"start no sessions" in host.ask(encode(hello(1)), neighbour)
-                assert host.ask(relay, neighbour) == b""
+                assert b"start no sessions" in host.ask(encode(hello(1)), neighbor)
+                assert host.ask(relay, neighbor) == b""
     assert host.server.refusals.totals == {Why.ROLE: 2 * (REFUSED // 4)}
 
 

@@ -40,8 +40,7 @@ def test_the_keys_of_the_two_kinds_of_credentials_are_those_of_the_configuration
     certificates = keys[1].split("`, `")
     assert certificates == ["certificate", "private_key", "client_ca", "client"]
     text = (
-        "".join(f'{key} = "/x"\n' for key in certificates[:3])
-        + 'client = [{ common_name = "x", role = "neighbour" }]\n'
+        "".join(f'{key} = "/x"\n' for key in certificates[:3]) + 'client = [{ common_name = "x", role = "neighbor" }]\n'
     )
     folder = '[[folder]]\nname = "in"\npath = "/in"\n'
     assert parse(f"{folder}[access]\n{text}").access.client

@@ -18,7 +18,7 @@ from blast_transport.base.errors import AuthenticationError, CannotListenError, 
 from blast_transport.carriers.pipeline.protocol.messages import encode as encode_join
 from blast_transport.credentials.admission import Admission, Connection, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
-from blast_transport.credentials.roles import NEIGHBOUR
+from blast_transport.credentials.roles import NEIGHBOR
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
@@ -200,9 +200,9 @@ def test_refused_sender_hears_the_reason_and_may_come_again_at_once(play, monkey
     play.begin(7).close()
 
 
-def test_a_neighbour_joins_a_session_and_nothing_of_its_words_is_lost(play):
-    with play.begin(7), play.connect() as neighbour:
-        neighbour.sendall(join(7) + b"GET")
+def test_a_neighbor_joins_a_session_and_nothing_of_its_words_is_lost(play):
+    with play.begin(7), play.connect() as neighbor:
+        neighbor.sendall(join(7) + b"GET")
         eventually(lambda: bool(play.sessions[0].joined))
         connection, message = play.sessions[0].joined[0]
         assert message.name == "h2" and message.token == b"t" * TOKEN_BYTES
@@ -215,9 +215,9 @@ def test_a_neighbour_joins_a_session_and_nothing_of_its_words_is_lost(play):
     [(8, "h2", "session 8, which is to be joined, does not run here"), (7, "stranger", "does not belong")],
 )
 def test_who_does_not_belong_to_a_session_is_shut_out(play, caplog, number, name, reason):
-    with play.begin(7) as sender, play.connect() as neighbour:
-        neighbour.sendall(join(number, name))
-        assert neighbour.recv(1) == b""
+    with play.begin(7) as sender, play.connect() as neighbor:
+        neighbor.sendall(join(number, name))
+        assert neighbor.recv(1) == b""
         play.refused(Why.JOIN)
         sender.sendall(b".")
     assert reason in caplog.text
@@ -282,7 +282,7 @@ def test_certificate_of_a_neighbor_joins_the_session_of_a_sender(tmp_path):
         pair = authority.issue(subject, alternatives)
         return TlsFiles(pair.cert, pair.key, authority.cert)
 
-    clients = (ClientSection(common_name="h2", role=NEIGHBOUR), ClientSection(common_name="head"))
+    clients = (ClientSection(common_name="h2", role=NEIGHBOR), ClientSection(common_name="head"))
     with (
         playing(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as play,
         play.connect(files("/CN=head")) as sender,

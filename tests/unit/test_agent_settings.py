@@ -11,7 +11,7 @@ import blast_transport.agent
 from blast_transport.agent.settings import FILE_NAME, load, parse
 from blast_transport.base.endpoint import Endpoint, parse_listening
 from blast_transport.base.errors import SettingsError
-from blast_transport.credentials.roles import NEIGHBOUR, SENDER
+from blast_transport.credentials.roles import NEIGHBOR, SENDER
 
 EXAMPLE = Path(blast_transport.agent.__file__).with_name("example.toml")
 FOLDER = '[[folder]]\nname = "in"\npath = "/srv/in"\n'
@@ -32,7 +32,7 @@ def test_the_example_is_the_defaults_and_a_folder_that_users_may_read():
 def test_what_the_example_proposes_is_understood():
     upper, lower = EXAMPLE.read_text().split("# ... or a secret")
     by_certificates = parse(uncommented(upper))
-    assert by_certificates.access.client[1].role == NEIGHBOUR and by_certificates.command[0].name == "untar"
+    assert by_certificates.access.client[1].role == NEIGHBOR and by_certificates.command[0].name == "untar"
     by_secret = parse(FOLDER + "#" + uncommented(lower))
     assert by_secret.access.secret_file == Path("/etc/blast/agent.secret") and by_secret.log.level == "info"
 
@@ -58,12 +58,12 @@ def test_all_that_can_be_said_is_understood():
         + FOLDER
         + f'[[command]]\nname = "untar"\nrun = ["/bin/tar", "-x", "{FILE_NAME}"]\nfolder = "/srv"\n'
         + "[limits]\nsessions = 2\nfile_bytes = 5\nmemory_bytes = 7\nhighest_rate_mbps = 0.5\n"
-        + f'[access]\n{TLS}client = [{{ common_name = "a" }}, {{ dns_name = "b", role = "neighbour" }}]\n'
+        + f'[access]\n{TLS}client = [{{ common_name = "a" }}, {{ dns_name = "b", role = "neighbor" }}]\n'
         + '[log]\nlevel = "debug"\nformat = "json"\n'
     )
     assert settings.agent.listen == Endpoint("::1", 0) and settings.agent.light_address == "10.1.0.2"
     assert settings.folder[0].path == Path("/srv/in") and settings.command[0].folder == Path("/srv")
-    assert [client.role for client in settings.access.client] == [SENDER, NEIGHBOUR]
+    assert [client.role for client in settings.access.client] == [SENDER, NEIGHBOR]
     assert settings.access.client[1].names() == {("dns_name", "b")}
     assert settings.limits.highest_rate_mbps == 0.5 and settings.limits.connections == 1024
 

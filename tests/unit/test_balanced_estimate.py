@@ -15,7 +15,7 @@ from tests.support.balanced import figure_2, make, networks
 PATH_0_1 = Place(Part.PATH, 0, 1)
 
 
-def learnt(flows, network=None, seconds=2 * STEADY_SECONDS):
+def learned(flows, network=None, seconds=2 * STEADY_SECONDS):
     """What is thought of the network after these flows were seen for so long."""
     estimate = Estimate(network or figure_2())
     estimate.see(flows, 0.0)
@@ -24,17 +24,17 @@ def learnt(flows, network=None, seconds=2 * STEADY_SECONDS):
 
 
 def test_a_flow_that_is_held_back_alone_tells_of_its_path():
-    estimate = learnt([Flow(0, 1, 3.0, 8.0, True), Flow(0, 2, 5.0, 5.0, False)])
+    estimate = learned([Flow(0, 1, 3.0, 8.0, True), Flow(0, 2, 5.0, 5.0, False)])
     assert estimate.network.rates[0, 1] == 3
     assert estimate.network.rates[0, 2] == figure_2().rates[0, 2]
     assert np.array_equal(estimate.network.out, figure_2().out)
 
 
 def test_flows_that_are_all_held_back_tell_of_the_access_link_that_they_share():
-    estimate = learnt([Flow(0, 1, 3.0, 5.0, True), Flow(0, 2, 1.0, 5.0, True)])
+    estimate = learned([Flow(0, 1, 3.0, 5.0, True), Flow(0, 2, 1.0, 5.0, True)])
     assert estimate.network.out[0] == 4
     assert np.array_equal(estimate.network.rates, figure_2().rates)
-    estimate = learnt([Flow(0, 2, 3.0, 5.0, True), Flow(1, 2, 1.0, 4.0, True)])
+    estimate = learned([Flow(0, 2, 3.0, 5.0, True), Flow(1, 2, 1.0, 4.0, True)])
     assert estimate.network.into[2] == 4
     assert np.array_equal(estimate.network.rates, figure_2().rates)
 
@@ -47,7 +47,7 @@ def test_flows_that_are_all_held_back_tell_of_the_access_link_that_they_share():
     ],
 )
 def test_a_flow_that_is_starved_or_nearly_at_its_pace_tells_nothing(flow):
-    assert np.array_equal(learnt([flow]).network.rates, figure_2().rates)
+    assert np.array_equal(learned([flow]).network.rates, figure_2().rates)
 
 
 def test_what_lasts_for_a_moment_is_no_drift():
@@ -55,11 +55,11 @@ def test_what_lasts_for_a_moment_is_no_drift():
     slow, well = [Flow(0, 1, 3.0, 8.0, True)], [Flow(0, 1, 8.0, 8.0, False)]
     for now, flows in enumerate([slow, well, slow, well]):
         assert not estimate.see(flows, 2 * STEADY_SECONDS * now)
-    assert learnt(slow, seconds=STEADY_SECONDS / 2).network.rates[0, 1] != 3
+    assert learned(slow, seconds=STEADY_SECONDS / 2).network.rates[0, 1] != 3
 
 
 def test_what_is_found_again_is_as_it_was_and_not_suspected_any_more():
-    estimate = learnt([Flow(0, 1, 3.0, 8.0, True)])
+    estimate = learned([Flow(0, 1, 3.0, 8.0, True)])
     now = 2 * STEADY_SECONDS
     assert estimate.suspect(now) is None
     assert estimate.suspect(now + PROBE_SECONDS) == PATH_0_1
@@ -96,6 +96,6 @@ def test_a_path_that_halves_is_found_and_no_better_plan_is_missed(network, data)
     flows = [
         Flow(int(i), int(j), float(carried[i, j]), float(planned[i, j]), (i, j) == (sender, receiver)) for i, j in used
     ]
-    estimate = learnt(flows, network)
+    estimate = learned(flows, network)
     assert estimate.network.rates[sender, receiver] == pytest.approx(rates[sender, receiver])
     assert exact(estimate.network).rate == pytest.approx(exact(truth).rate, rel=1e-6)

@@ -15,7 +15,7 @@ from tests.support.balanced import all_trees, brute_force, check, figure_2, make
 from tests.support.balanced_families import FAMILIES, tight
 
 OPTIMUM_OF_8 = 2.376440
-"""Of `tight(8, 1)`, with all 262,144 trees in one linear programme."""
+"""Of `tight(8, 1)`, with all 262,144 trees in one linear program."""
 
 
 def test_all_trees_are_as_many_as_cayley_says():
@@ -61,7 +61,7 @@ def test_each_of_all_trees_of_8_hosts_costs_too_much_to_help():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_optimum_is_what_the_narrowest_cuts_let_through(family):
-    # Edmonds: as many trees fit as enter every set of hosts. Another programme, with another method behind it.
+    # Edmonds: as many trees fit as enter every set of hosts. Another program, with another method behind it.
     network = FAMILIES[family](16, 1)
     plan = exact(network)
     check(network, plan)

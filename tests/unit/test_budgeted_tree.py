@@ -11,7 +11,7 @@ from algorithms.b_matching.group import Group, shared_ports
 from algorithms.leaf_assignment import Refusal
 from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, exactly
 from algorithms.splitter_tree import shallowest
-from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit
+from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalog, certify_tree, fit
 from blast_controller.core.light.light_tree import build
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Rack, Splitter, reached_ports
 from blast_controller.core.model.optics import Optics
@@ -36,8 +36,8 @@ LOSS = {4: Loss(6.1, 6.9, 7.4), 16: Loss(12.1, 13.4, 13.9)}
 
 def optics(weak=(), sensitivity=-24.0, overload=0.0):
     def port(p):
-        fibre = exactly(6.0 if p.rack in weak else 0.3)
-        return Transceiver(p.element, Light(0, 2, 4), sensitivity, overload, exactly(0.3), fibre)
+        fiber = exactly(6.0 if p.rack in weak else 0.3)
+        return Transceiver(p.element, Light(0, 2, 4), sensitivity, overload, exactly(0.3), fiber)
 
     return Optics(
         {p.element: port(p) for p in PORTS},
@@ -101,14 +101,14 @@ def test_a_splitter_with_a_broken_leg_has_the_others():
     assert SPLITTERS[3].outputs[0] not in {leaf.feed for leaf in found.tree.leaves}
 
 
-def test_the_matching_takes_what_the_catalogue_says():
-    trees = catalogue(optics(), PORTS, SPLITTERS)
+def test_the_matching_takes_what_the_catalog_says():
+    trees = catalog(optics(), PORTS, SPLITTERS)
     kernel = Feasibility([1] * RACKS, {4: 3, 16: 1}, trees.choose)
     group = Group("g", shared_ports(0, range(1, 9)), 9, 8, 1.0)
     assert kernel.fit(group) == (16,), "one 1:16 is cheaper than three 1:4"
     kernel.pool[16] = 0
     assert kernel.fit(group) == (4, 4, 4)
-    dim = catalogue(optics(sensitivity=-15.0), PORTS, SPLITTERS)
+    dim = catalog(optics(sensitivity=-15.0), PORTS, SPLITTERS)
     kernel = Feasibility([1] * RACKS, {4: 3, 16: 1}, dim.choose)
     assert kernel.fit(group) is None, "two levels, or 1:16, are too dark"
 
@@ -118,5 +118,5 @@ def test_of_one_size_the_common_sort_at_its_worst_counts():
     better = replace(known.splitters["splitter:s0"], loss=exactly(5.0))
     amplified = replace(known.splitters["splitter:s2"], amplifier=Amplifier("a", (20, 20, 20), 17))
     mixed = replace(known, splitters=known.splitters | {"splitter:s0": better, "splitter:s2": amplified})
-    trees = catalogue(mixed, PORTS, SPLITTERS[:3])
+    trees = catalog(mixed, PORTS, SPLITTERS[:3])
     assert trees.choose(7, {4: 3}) == (4, 4) and trees.choose(8, {4: 3}) is None

@@ -17,7 +17,7 @@ from blast_transport.links.chain_source import SourceAdmission, node_dialer
 from blast_transport.links.dialling import SOURCE
 from tests.support.certificates import Authority
 
-CLIENTS = [ClientSection(common_name="head"), ClientSection(organizational_unit="hosts", role="neighbour")]
+CLIENTS = [ClientSection(common_name="head"), ClientSection(organizational_unit="hosts", role="neighbor")]
 
 
 @pytest.fixture(scope="module")

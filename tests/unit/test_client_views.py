@@ -132,11 +132,11 @@ def test_many_racks_stand_in_rows(racks, widest, rows):
 
 
 @pytest.mark.parametrize("name", FABRICS)
-def test_no_fibre_runs_behind_a_box(name):
+def test_no_fiber_runs_behind_a_box(name):
     layout = lay_out(FABRICS[name])
     boxes = [box for _, box in (*layout.racks, *layout.splitters)]
-    for fibre in (*layout.into_switch.values(), *layout.out_of_switch.values()):
-        way = (fibre.near, *fibre.bends, Point(fibre.last.x, fibre.far.y))
+    for fiber in (*layout.into_switch.values(), *layout.out_of_switch.values()):
+        way = (fiber.near, *fiber.bends, Point(fiber.last.x, fiber.far.y))
         for one, other in itertools.pairwise(way):
             (left, right), (top, bottom) = sorted((one.x, other.x)), sorted((one.y, other.y))
             assert left == right or top == bottom
@@ -146,13 +146,13 @@ def test_no_fibre_runs_behind_a_box(name):
 
 
 @pytest.mark.parametrize("name", FABRICS)
-def test_fibres_of_racks_do_not_cross_and_reach_an_edge_of_their_switch(name):
+def test_fibers_of_racks_do_not_cross_and_reach_an_edge_of_their_switch(name):
     layout = lay_out(FABRICS[name])
     uprights, levels = [], []
-    for (switch, _), fibre in (*layout.into_switch.items(), *layout.out_of_switch.items()):
+    for (switch, _), fiber in (*layout.into_switch.items(), *layout.out_of_switch.items()):
         box = layout.switches[switch]
-        assert fibre.far.y in (box.y, box.bottom) and box.x <= fibre.far.x <= box.x + box.width
-        for one, other in itertools.pairwise((fibre.near, *fibre.bends, fibre.far)):
+        assert fiber.far.y in (box.y, box.bottom) and box.x <= fiber.far.x <= box.x + box.width
+        for one, other in itertools.pairwise((fiber.near, *fiber.bends, fiber.far)):
             if one.x == other.x:
                 uprights.append((one.x, *sorted((one.y, other.y))))
             else:
@@ -161,15 +161,15 @@ def test_fibres_of_racks_do_not_cross_and_reach_an_edge_of_their_switch(name):
         assert not [x for x, top, bottom in uprights if left < x < right and top < y < bottom]
 
 
-def test_a_tree_is_drawn_from_root_to_leaves_in_its_own_colour():
+def test_a_tree_is_drawn_from_root_to_leaves_in_its_own_color():
     status = fabric(8, [4, 4], trees=2)
     picture = fabric_svg(status)
     groups = [g.split("</g>")[0] for g in picture.split("<g>") if g.startswith("<title>tree ")]
     assert len(groups) == 2
-    colours = [set(re.findall(r'stroke="(#\w+)"', g)) for g in groups]
-    assert all(len(c) == 1 for c in colours) and colours[0] != colours[1]
+    colors = [set(re.findall(r'stroke="(#\w+)"', g)) for g in groups]
+    assert all(len(c) == 1 for c in colors) and colors[0] != colors[1]
     for tree, group in zip(status.lightTrees, groups, strict=True):
-        # Each cross-connect is two fibres and a curve; each splitter in it one comb; each fibre has an arrow.
+        # Each cross-connect is two fibers and a curve; each splitter in it one comb; each fiber has an arrow.
         assert group.count('class="light"') == 3 * len(tree.crossConnects) + len(tree.splitters)
         assert group.count("Z") == 2 * len(tree.crossConnects)
 

@@ -29,18 +29,18 @@ def test_without_any_of_it_there_is_no_budget():
 
 
 def test_common_values_hold_for_every_port():
-    optics = parse(FABRIC + "fibre_loss_db = [0.2, 0.3, 0.75]\n" + WITH_LOSS).build_fabric().optics
+    optics = parse(FABRIC + "fiber_loss_db = [0.2, 0.3, 0.75]\n" + WITH_LOSS).build_fabric().optics
     assert optics.budgeted("ocs1") and optics.passes == {"ocs1": Passive("switch:ocs1", Loss(0.5, 1.5, 2))}
-    fibre = Loss(0.2, 0.3, 0.75)
+    fiber = Loss(0.2, 0.3, 0.75)
     ports = {
-        name: Transceiver(name, Light(-4.7, 0, 4), -15.8, -1, fibre, fibre) for name in ("port:r1/49", "port:r2/49")
+        name: Transceiver(name, Light(-4.7, 0, 4), -15.8, -1, fiber, fiber) for name in ("port:r1/49", "port:r2/49")
     }
     assert optics.ports == ports
     assert optics.splitters == {"splitter:s1": Piece("splitter:s1", 4, Loss(7.4, 7.4, 7.4), price=40.0)}
 
 
 def test_what_an_element_says_itself_counts_more():
-    text = FABRIC + with_port("fibre_loss_db = 9, launch_dbm = 3, overload_dbm = 0")
+    text = FABRIC + with_port("fiber_loss_db = 9, launch_dbm = 3, overload_dbm = 0")
     text = text.replace("pass_loss_db", "most_input_dbm = 20\npass_loss_db")
     text += "price = 7\namplifier = { gain_db = [17, 20, 25], most_output_dbm = 17, most_input_dbm = 10 }\n"
     optics = parse(text).build_fabric().optics
@@ -63,16 +63,16 @@ def test_a_price_alone_begins_no_budget():
         (FABRIC + GOOD, "launch_dbm of fabric is given, but no optical switch has a pass_loss_db."),
         (GOOD + "insertion_loss_db = 7.4\n", "insertion_loss_db of splitter s1 is given, but no optical switch"),
         (
-            GOOD.replace("port = 49, ", "port = 49, fibre_loss_db = 1, ", 1),
-            "fibre_loss_db of rack r1 port 49 is given, but no",
+            GOOD.replace("port = 49, ", "port = 49, fiber_loss_db = 1, ", 1),
+            "fiber_loss_db of rack r1 port 49 is given, but no",
         ),
         (FABRIC + WITH_PASS, "the splitter s1 has no insertion_loss_db, but its optical switch ocs1 has"),
         (WITH_LOSS, "rack r1 port 49 has no launch_dbm, and neither has fabric"),
         (FABRIC + with_port("overload_dbm = -20"), "rack r1 port 49: sensitivity and overload must be"),
         (FABRIC + with_port("launch_dbm = [4, 0, -4]"), "must grow from least over typical to most"),
         (FABRIC + with_port("launch_dbm = [4, 5]"), "rack[1].optical_ports[1].launch_dbm: must be one number or three"),
-        (FABRIC + with_port("fibre_loss_db = [-1, 0, 1]"), "must not be below 0"),
-        (FABRIC + with_port("fibre_loss_db = nan"), "finite"),
+        (FABRIC + with_port("fiber_loss_db = [-1, 0, 1]"), "must not be below 0"),
+        (FABRIC + with_port("fiber_loss_db = nan"), "finite"),
         (FABRIC + with_port('launch_dbm = "bright"'), "launch_dbm: must be one number or three"),
         (FABRIC + WITH_PASS + "insertion_lost_db = 1\n", "did you mean insertion_loss_db?"),
         (FABRIC + WITH_LOSS + "amplifier = { gain_db = 20 }\n", "amplifier.most_output_dbm is missing"),
@@ -96,7 +96,7 @@ def test_a_range_that_no_hardware_has_is_refused_wherever_it_stands():
 def test_the_examples_keys_make_a_budget():
     """What stands there behind a `#` is one that works."""
     text = EXAMPLE.read_text()
-    for key in ("launch", "sensitivity", "overload", "fibre_loss", "pass_loss", "most_input", "insertion_loss"):
+    for key in ("launch", "sensitivity", "overload", "fiber_loss", "pass_loss", "most_input", "insertion_loss"):
         text, count = re.subn(rf"^# ({key}_db)", r"\1", text, flags=re.MULTILINE)
         assert count == 1, key
     text = text.replace("# amplifier =", "amplifier =").replace("# price =", "price =")

@@ -11,7 +11,7 @@ from blast_controller.configuration.section import Section
 
 
 class Leaf(Section):
-    colour: str
+    color: str
     size: int = 1
 
 
@@ -26,20 +26,20 @@ TEXT = """\
 title = "trees"
 
 [one]
-colour = "red"
+color = "red"
 "size" = 3
 
 [[leaf]]
-colour = "green"
+color = "green"
 
 [[leaf]]
-colour = "blue"   # size = 9 is no key here
+color = "blue"   # size = 9 is no key here
 size = 2
 
 [named.oak]
-colour = "brown"
+color = "brown"
 [named."10:1"]
-colour = "black"
+color = "black"
 size = 7
 """
 
@@ -49,14 +49,14 @@ size = 7
     [
         (("title",), 1),
         (("one",), 3),
-        (("one", "colour"), 4),
+        (("one", "color"), 4),
         (("one", "size"), 5),
         (("one", "missing"), 3),
         (("leaf", 0), 7),
-        (("leaf", 0, "colour"), 8),
+        (("leaf", 0, "color"), 8),
         (("leaf", 0, "size"), 7),
         (("leaf", 1, "size"), 12),
-        (("named", "oak", "colour"), 15),
+        (("named", "oak", "color"), 15),
         (("named", "10:1", "size"), 18),
         (("nothing",), 1),
         ((), 1),
@@ -67,7 +67,7 @@ def test_the_line_of_a_key_or_of_what_it_would_be_in(location, line) -> None:
 
 
 def test_keys_in_one_line_have_the_line_of_the_outermost() -> None:
-    text = "title = ''\nleaf = [{ colour = 'red' }, { color = 'blue' }]\nnamed = {}\n"
+    text = "title = ''\nleaf = [{ color = 'red' }, { color = 'blue' }]\nnamed = {}\n"
     assert line_of(text, ("leaf", 1, "color")) == 2
 
 
@@ -77,17 +77,17 @@ def test_rows_of_a_list_are_no_tables() -> None:
 
 
 def test_dotted_keys_are_found() -> None:
-    assert line_of("title = ''\none.colour = 'red'\none.size = 2\n", ("one", "size")) == 3
+    assert line_of("title = ''\none.color = 'red'\none.size = 2\n", ("one", "size")) == 3
 
 
 @pytest.mark.parametrize(
     ("text", "sentence", "location"),
     [
         ("titel = 'x'", "unknown key titel; did you mean title?", ("titel",)),
-        ("[one]\ncolor = 'red'", "unknown key one.color; did you mean colour?", ("one", "color")),
-        ("[[leaf]]\nsize = 2", "the key leaf[1].colour is missing.", ("leaf", 0, "colour")),
-        ("[named.a]\ncolour = 'x'\nsise = 1", "unknown key named.a.sise; did you mean size?", ("named", "a", "sise")),
-        ("[one]\ncolour = 'x'\nsize = 'big'", "one.size: input should be a valid integer", ("one", "size")),
+        ("[one]\ncolur = 'red'", "unknown key one.colur; did you mean color?", ("one", "colur")),
+        ("[[leaf]]\nsize = 2", "the key leaf[1].color is missing.", ("leaf", 0, "color")),
+        ("[named.a]\ncolor = 'x'\nsise = 1", "unknown key named.a.sise; did you mean size?", ("named", "a", "sise")),
+        ("[one]\ncolor = 'x'\nsize = 'big'", "one.size: input should be a valid integer", ("one", "size")),
     ],
 )  # fmt: skip
 def test_a_fault_is_one_sentence_and_a_place(text, sentence, location) -> None:

@@ -221,7 +221,7 @@ def test_one_side_can_be_quarantined(directional):
     directional.granted(multicast("b", "r4h1", ["r2h1"]))
 
 
-def test_only_ports_with_both_fibres_free_are_probed(directional):
+def test_only_ports_with_both_fibers_free_are_probed(directional):
     directional.granted(multicast("a", "r1h1", ["r2h1"]))
     directional.handle(VerifyAsked(bytes(32)))
     probed = {element for element, holder in directional.core.view.holders.items() if holder == PROBER}

@@ -120,8 +120,8 @@ def test_leases_end_by_the_clock() -> None:
     assert bench.kinds("a") == [(0.02, EventKind.GRANTED), (0.02 + lease, EventKind.ENDED)]
 
 
-def test_the_optimiser_is_asked_in_steps_and_answers_after_its_time() -> None:
-    settings = CoreSettings(policy="paper", keep_warm=60.0, optimise=0.05)
+def test_the_optimizer_is_asked_in_steps_and_answers_after_its_time() -> None:
+    settings = CoreSettings(policy="paper", keep_warm=60.0, optimize=0.05)
 
     def run() -> list:
         bench = Bench(settings, splitters=(4,))

@@ -12,7 +12,7 @@ from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from tests.support.core import key_of, make_fabric, multicast, ready_world
-from tests.support.core_light import GROUP, leg, leg_name, measuring, output_of, quarantined, ready_fibres
+from tests.support.core_light import GROUP, leg, leg_name, measuring, output_of, quarantined, ready_fibers
 
 
 def test_a_second_copy_of_an_answer_does_not_stand_for_what_was_asked_since():
@@ -120,7 +120,7 @@ def test_no_grant_for_circuits_that_are_there_but_at_whose_light_nobody_has_look
 
 
 def test_probe_circuits_that_a_new_session_has_yet_to_make_are_taken_away_again():
-    world = ready_fibres(make_fabric(4, (2,)))
+    world = ready_fibers(make_fabric(4, (2,)))
     world.reconnect("ocs1")
     # The core begins a survey, and only then hears that the session it knew was over.
     world.ask()
@@ -129,7 +129,7 @@ def test_probe_circuits_that_a_new_session_has_yet_to_make_are_taken_away_again(
 
 
 def test_probe_circuits_of_two_sessions_ago_are_taken_away_even_if_the_last_session_is_cut():
-    world = ready_fibres(make_fabric(4, (2,)))
+    world = ready_fibers(make_fabric(4, (2,)))
     for _ in range(2):
         world.reconnect("ocs1")
     world.ask()
@@ -235,7 +235,7 @@ def test_a_static_tree_that_is_dark_at_a_leaf_is_granted_and_says_so():
 
 
 def test_a_circuit_that_was_a_probe_and_is_a_reservation_s_now_stays():
-    world = ready_fibres(make_fabric(3, (2,)))
+    world = ready_fibers(make_fabric(3, (2,)))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     held = world.switches["ocs1"].held
     state = world.store._state

@@ -34,8 +34,8 @@ from tests.support.core_power import is_lit_well, received, with_optics
 # Light after one 1:4 is -10.7 dBm at worst, after one 1:2 -7.0, after two of them -12.2, after a 1:2 and a 1:4 -15.9.
 
 
-def world_of(splitters, fibres=None, racks=8, settings=None, **more):
-    return ready_world(with_optics(make_fabric(racks, splitters), fibres, **more), settings)
+def world_of(splitters, fibers=None, racks=8, settings=None, **more):
+    return ready_world(with_optics(make_fabric(racks, splitters), fibers, **more), settings)
 
 
 def to(*racks):
@@ -175,10 +175,10 @@ def test_a_group_within_one_rack_may_grow_into_light():
     check_light(world)
 
 
-@pytest.mark.parametrize(("fibre", "moved"), [(1.0, True), (2.5, False)])
-def test_a_dark_leaf_moves_only_to_a_leg_that_does_for_it(fibre, moved):
-    # A tree of 1:2 over 1:2 has its open leg on the second level: -12.2 dBm less the fibre's loss.
-    world = world_of([2, 2], {"r3": fibre})
+@pytest.mark.parametrize(("fiber", "moved"), [(1.0, True), (2.5, False)])
+def test_a_dark_leaf_moves_only_to_a_leg_that_does_for_it(fiber, moved):
+    # A tree of 1:2 over 1:2 has its open leg on the second level: -12.2 dBm less the fiber's loss.
+    world = world_of([2, 2], {"r3": fiber})
     world.granted(multicast("k", "r1h1", to(2, 3, 4)))
     (reservation,) = world.core.reservations
     tree = reservation.layout.tree

@@ -146,7 +146,7 @@ def without_rack_3(fabric):
     return replace(fabric, racks={n: r for n, r in fabric.racks.items() if n != "r3"}, hosts=hosts)
 
 
-def other_fibre(fabric):
+def other_fiber(fabric):
     rack = fabric.racks["r3"]
     port = replace(rack.optical_ports[0], input=99)
     return replace(fabric, racks={**fabric.racks, "r3": replace(rack, optical_ports=(port,))})
@@ -164,7 +164,7 @@ def other_datapath(fabric):
     return replace(fabric, racks={**fabric.racks, "r3": replace(fabric.racks["r3"], datapath=77)})
 
 
-@pytest.mark.parametrize("other", [without_rack_3, other_fibre, other_legs, without_splitters, other_datapath])
+@pytest.mark.parametrize("other", [without_rack_3, other_fiber, other_legs, without_splitters, other_datapath])
 @pytest.mark.parametrize("state", ["lit", "configuring", "releasing"])
 def test_light_on_hardware_that_the_configuration_has_not_stops_the_start(world, other, state):
     world.submit(multicast("a", "r1h1", GROUP))

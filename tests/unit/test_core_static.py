@@ -65,12 +65,12 @@ def test_what_a_static_tree_serves_when_a_tor_comes_takes_nothing_of_the_switch_
         (AT_HOST, "r1h2", ["r3h1"], False),
     ],
 )
-def test_a_tree_covers_what_its_fibres_reach_from_its_root(tree, sender, receivers, covered):
+def test_a_tree_covers_what_its_fibers_reach_from_its_root(tree, sender, receivers, covered):
     hosts = make_fabric(5).hosts
     assert covers(tree, hosts[sender], [hosts[name] for name in receivers]) == covered
 
 
-def test_without_a_way_back_to_its_rack_a_host_does_not_reach_its_neighbours():
+def test_without_a_way_back_to_its_rack_a_host_does_not_reach_its_neighbors():
     """The light of a root host goes past its own ToR."""
     hosts = make_fabric(5).hosts
     tree = replace(AT_HOST, leaf_ports={"r2": 62})
@@ -212,7 +212,7 @@ def test_a_leaf_that_loses_its_link_is_named_in_the_status_and_only_that_one():
     world.handle(PortChanged(2, 60, up=False))
     world.now += 1.0
     world.handle(Tick())
-    assert world.reason() == "no light at port:r2/60, and the fibres of the static tree t1 are fixed"
+    assert world.reason() == "no light at port:r2/60, and the fibers of the static tree t1 are fixed"
     assert world.core.view.quarantined == {}
     assert world.commands == []
     world.handle(PortChanged(2, 60, up=True))

@@ -233,7 +233,7 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "says"),
+    ("behavior", "says"),
     [
         ({"error": "the trace cannot be written"}, "^the trace cannot be written$"),
         ({"status": 101, "says": "thread 'main' panicked"}, "ended with status 101: thread 'main' panicked$"),
@@ -243,9 +243,9 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
         ({"answers": "[]"}, "wrote no results"),
     ],
 )
-def test_a_run_that_fails_is_one_sentence(fake: Path, behaviour: dict[str, object], says: str) -> None:
+def test_a_run_that_fails_is_one_sentence(fake: Path, behavior: dict[str, object], says: str) -> None:
     with pytest.raises(RunFailed, match=says):
-        Simulator(fake).run({"duration_ns": 1, "flows": [], "fake": behaviour})
+        Simulator(fake).run({"duration_ns": 1, "flows": [], "fake": behavior})
 
 
 def test_a_check_that_fails_is_one_sentence(fake: Path) -> None:

@@ -54,9 +54,9 @@ def found_for(wanted: list[Trial]) -> dict[Run, dict]:
     }
 
 
-@pytest.mark.parametrize(("way", "fibres"), [(FABRIC, 0), (LIGHT, 640), (BOTH, 16)])
-def test_light_ends_at_every_server_or_at_every_rack(way: str, fibres: int) -> None:
-    assert Trial(way, 10.0, 16).fibres == fibres
+@pytest.mark.parametrize(("way", "fibers"), [(FABRIC, 0), (LIGHT, 640), (BOTH, 16)])
+def test_light_ends_at_every_server_or_at_every_rack(way: str, fibers: int) -> None:
+    assert Trial(way, 10.0, 16).fibers == fibers
 
 
 def test_where_light_ends_at_racks_each_has_a_fabric_and_dice_of_its_own() -> None:
@@ -99,7 +99,7 @@ def test_light_alone_takes_its_switching_and_its_bytes_at_its_rate() -> None:
     assert fast["completion_s"] == pytest.approx(0.02 + 0.01)
     assert slow["buffer_alone_kb"] == 0.0 and slow["buffer_kb"] == 1.0
     assert slow["unicast_delay_us"] == slow["unicast_delay_alone_us"] == pytest.approx(2.0)
-    assert (slow["servers"], slow["fibres"]) == (80, 80)
+    assert (slow["servers"], slow["fibers"]) == (80, 80)
 
 
 def test_the_fabric_takes_its_bytes_at_the_slowest_servers_rate_and_a_frames_delay() -> None:
@@ -124,7 +124,7 @@ def test_light_to_racks_takes_both_and_waits_for_the_slowest_rack() -> None:
     assert row["unicast_share"] == pytest.approx(250 / 300)
     assert row["unicast_delay_us"] == pytest.approx((100 * 10 + 100 * 2 + 50 * 30) / 250)
     assert row["unicast_delay_worst_us"] == pytest.approx(30.0)
-    assert (row["servers"], row["fibres"]) == (80, 2)
+    assert (row["servers"], row["fibers"]) == (80, 2)
 
 
 def test_what_buffers_hold_before_the_end_of_the_warm_up_does_not_count() -> None:
@@ -148,8 +148,8 @@ def drawn(rows: list[dict]) -> Figure:
 def test_every_way_has_a_line_for_each_rate_of_light() -> None:
     wanted = list(trials((1, 2)))
     figure = drawn(rows_of(wanted, found_for(wanted), DATA))
-    completion, fibres, buffer, delay = figure.axes
-    assert [len(axes.lines) for axes in (completion, fibres, buffer, delay)] == [10, 4, 10, 11]
+    completion, fibers, buffer, delay = figure.axes
+    assert [len(axes.lines) for axes in (completion, fibers, buffer, delay)] == [10, 4, 10, 11]
     assert completion.get_yscale() == "log"
     said = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert len(said) == len(set(said)) == 6

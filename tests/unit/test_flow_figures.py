@@ -159,7 +159,7 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         "run": runs,
     }
 
-    def labelled(cells, **labels):
+    def labeled(cells, **labels):
         return [replace(cell, labels={**cell.labels, **labels}) for cell in cells]
 
     def sized(quick: bool):
@@ -168,7 +168,7 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         return [
             cell
             for size in (1.0, 30.0)
-            for cell in labelled(packet, megabytes=size) + labelled(lit, megabytes=size, switching_ms=25.0)
+            for cell in labeled(packet, megabytes=size) + labeled(lit, megabytes=size, switching_ms=25.0)
         ]
 
     numbered = {**base, "background.racks_each_way": {"0": 0, "1": 1}}
@@ -176,20 +176,20 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     packets = {"run": [{"methods": ["ip-multicast"], "networks": ["10:1"], "backgrounds": ["none"]}]}
     lit = {"run": [{"methods": ["blast"], "networks": ["10:1"], "backgrounds": ["none"]}]}
     source = {
-        "blast-ip-multicast": lambda quick: labelled(small_cells(**base | lit), megabytes=30.0) + [
+        "blast-ip-multicast": lambda quick: labeled(small_cells(**base | lit), megabytes=30.0) + [
             cell
             for set_up in (0.0, 1.0, 100.0)
-            for cell in labelled(
+            for cell in labeled(
                 small_cells(**base | packets, **{"packet_multicast.set_up_ms": set_up}),
                 megabytes=30.0, set_up_ms=set_up, rate_gbps=10.0,
             )
         ],
         "blast-figure-4": lambda quick: small_cells(**base),
         "blast-load": lambda quick: small_cells(**numbered),
-        "blast-splitters": lambda quick: labelled(
+        "blast-splitters": lambda quick: labeled(
             [c for c in small_cells(**base) if c.method == "blast"], splitters=2, policy="paper"
         ),
-        "blast-racks": lambda quick: labelled(
+        "blast-racks": lambda quick: labeled(
             small_cells(**base), racks=6, groups=2, optical_switches=1, switch_ports=16
         ),
         "blast-sizes": sized,

@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.fibres.fibre_judge import FibreFault
+from blast_controller.core.fiber_check import FiberReport
+from blast_controller.core.fibers.fiber_judge import FiberFault
 from blast_controller.core.model.events import DeviceDown, DeviceUp, ElementQuarantined, SettingsChanged
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.first_check import check_fibres, report_lines
+from blast_controller.first_check import check_fibers, report_lines
 from blast_controller.rpc import convert
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate
@@ -526,8 +526,8 @@ def test_the_call_is_answered_with_the_report():
 
 
 def test_faults_keep_their_words():
-    report = FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), ("port:r1/50: broken",), 4)
-    told = convert.fibre_report(report)
+    report = FiberReport((FiberFault("leg:s1/7", "the leg is dead"),), ("port:r1/50: broken",), 4)
+    told = convert.fiber_report(report)
     assert [(fault.element, fault.sentence) for fault in told.faults] == [("leg:s1/7", "the leg is dead")]
     assert (told.skipped, told.probed) == (["port:r1/50: broken"], 4)
 
@@ -536,21 +536,21 @@ def test_at_the_first_start_the_log_gets_the_report(caplog):
     caplog.set_level(logging.INFO)
     with running(make_fabric(1)) as lab:
         lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
-        check_fibres(lab.runtime)
+        check_fibers(lab.runtime)
         lab.settle()
     assert "not probed: port:r1/50: broken" in caplog.text
-    assert "the fibres were not checked: nothing could be probed" in caplog.text
+    assert "the fibers were not checked: nothing could be probed" in caplog.text
     assert "wired as configured" not in caplog.text
 
 
 def test_what_was_probed_is_counted():
-    (*_, line) = report_lines(FibreReport((), ("port:r1/50: broken",), 5))
-    assert line.message == "the fibres were checked: what was probed is wired as configured (5 probed, 1 not)"
+    (*_, line) = report_lines(FiberReport((), ("port:r1/50: broken",), 5))
+    assert line.message == "the fibers were checked: what was probed is wired as configured (5 probed, 1 not)"
 
 
 def test_faults_are_warnings():
-    lines = list(report_lines(FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), (), 3)))
+    lines = list(report_lines(FiberReport((FiberFault("leg:s1/7", "the leg is dead"),), (), 3)))
     assert [(line.level, line.event, line.message) for line in lines] == [
-        (logging.WARNING, "fibre_fault", "leg:s1/7: the leg is dead"),
-        (logging.INFO, "fibres", "the fibres were checked: 1 differ from the configuration (3 probed, 0 not)"),
+        (logging.WARNING, "fiber_fault", "leg:s1/7: the leg is dead"),
+        (logging.INFO, "fibers", "the fibers were checked: 1 differ from the configuration (3 probed, 0 not)"),
     ]

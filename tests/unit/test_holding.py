@@ -1,4 +1,4 @@
-"""When a controller has to hold: a pure judgement of how earlier runs ended, and the record on disk."""
+"""When a controller has to hold: a pure judgment of how earlier runs ended, and the record on disk."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from mininet_topos.fault_words import (
     is_partition,
     read_decibels,
     read_denied,
-    read_fibre,
+    read_fiber,
     read_partition,
     read_rebooted,
     read_seconds,
 )
-from mininet_topos.faults import FaultDesk, fibre
+from mininet_topos.faults import FaultDesk, fiber
 from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
 from mininet_topos.power import PowerModel
@@ -27,17 +27,17 @@ from tl1_driver.emulator.agent import EmulatedSwitch
 PLAN = LabPlan(racks=4, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 2})
 
 
-def test_every_fibre_that_may_be_typed_is_one_of_the_lab():
+def test_every_fiber_that_may_be_typed_is_one_of_the_lab():
     legs = [f"{splitter.name}/{leg}" for splitter in PLAN.splitter_plans for leg in splitter.outputs]
     typed = [["r3", "rx"], ["r3", "rx1"], ["r3", "rx2"], ["s1"], ["s2"], *([leg] for leg in legs)]
-    ports = [fibre(PLAN, read_fibre(PLAN, words)) for words in typed]
+    ports = [fiber(PLAN, read_fiber(PLAN, words)) for words in typed]
     assert ports[0] == ports[1] and len(set(ports)) == len(typed) - 1
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["r3"], "say which fibre"),
+        (["r3"], "say which fiber"),
         (["r3", "rx3"], "2 optical port"),
         (["r3", "rx٣"], "2 optical port"),
         (["r33", "rx"], "did you mean r3?"),
@@ -45,9 +45,9 @@ def test_every_fibre_that_may_be_typed_is_one_of_the_lab():
         (["s9"], "there is no 's9'"),
     ],
 )
-def test_what_is_no_fibre_is_told_in_a_sentence(words, sentence):
+def test_what_is_no_fiber_is_told_in_a_sentence(words, sentence):
     with pytest.raises(PlanError, match=sentence.replace("?", r"\?")):
-        read_fibre(PLAN, words)
+        read_fiber(PLAN, words)
 
 
 def test_what_the_switch_is_to_deny():

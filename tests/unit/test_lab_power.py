@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mininet_topos.errors import HostError, PlanError, ProcessFault
-from mininet_topos.faults import FaultDesk, FaultInjector, fibre
+from mininet_topos.faults import FaultDesk, FaultInjector, fiber
 from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
 from mininet_topos.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
@@ -48,15 +48,15 @@ def test_a_splitter_loses_at_least_what_arithmetic_demands():
     assert splitter_loss(64) > 18
 
 
-def test_fibres_have_the_controllers_names():
-    assert fibre(PLAN, "leg:s1/10") == Port("in", 10)
-    assert fibre(PLAN, "splitter:s2") == Port("out", 11)
-    assert fibre(PLAN, "port:r3/91") == Port("out", 3)
-    with pytest.raises(PlanError, match="no fibre 'leg:s1/11'"):
-        fibre(PLAN, "leg:s1/11")
+def test_fibers_have_the_controllers_names():
+    assert fiber(PLAN, "leg:s1/10") == Port("in", 10)
+    assert fiber(PLAN, "splitter:s2") == Port("out", 11)
+    assert fiber(PLAN, "port:r3/91") == Port("out", 3)
+    with pytest.raises(PlanError, match="no fiber 'leg:s1/11'"):
+        fiber(PLAN, "leg:s1/11")
 
 
-def test_a_dim_fibre_costs_all_that_lies_behind_it(model):
+def test_a_dim_fiber_costs_all_that_lies_behind_it(model):
     circuits = [ROOT, FIRST, SECOND, DEEP]
     before = dict(model(circuits))
     model.dimmed[Port("in", 10)] = 6.0
@@ -119,15 +119,15 @@ async def test_below_its_sensitivity_a_leaf_loses_its_packets_and_its_light_come
     leaf = Names("b0f1").ocs_port(3)
     desk.follow([ROOT, FIRST, SECOND, DEEP])
     assert packets.closed == set()
-    await asyncio.to_thread(lab.dim_fibre, "splitter:s2", 20.0)
+    await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 20.0)
     assert packets.closed == {leaf} and len(alarms.heard) == 2 and ":CR,LOS" in alarms.heard[1]
-    await asyncio.to_thread(lab.dim_fibre, "splitter:s2", 0.0)
+    await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 0.0)
     assert packets.closed == set() and ":CL,LOS" in alarms.heard[-1]
 
 
-async def test_a_new_circuit_to_a_dim_fibre_is_dark_at_once(desk):
+async def test_a_new_circuit_to_a_dim_fiber_is_dark_at_once(desk):
     desk, lab, packets, _ = desk
-    await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 30.0)
+    await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 30.0)
     assert packets.closed == set(), "no receiver is connected to it"
     desk.follow([ROOT, FIRST])
     assert packets.closed == {Names("b0f1").ocs_port(2)}
@@ -135,15 +135,15 @@ async def test_a_new_circuit_to_a_dim_fibre_is_dark_at_once(desk):
     assert packets.closed == set(), "over another leg there is light"
 
 
-async def test_a_break_and_a_dim_fibre_end_one_by_one(desk):
+async def test_a_break_and_a_dim_fiber_end_one_by_one(desk):
     desk, lab, packets, _ = desk
     desk.follow([ROOT, FIRST])
-    await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 30.0)
-    await asyncio.to_thread(lab.break_fibre, "leg:s1/7")
+    await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 30.0)
+    await asyncio.to_thread(lab.break_fiber, "leg:s1/7")
     assert packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
-    await asyncio.to_thread(lab.mend_fibre, "leg:s1/7")
+    await asyncio.to_thread(lab.mend_fiber, "leg:s1/7")
     assert packets.closed == {Names("b0f1").ocs_port(2)}
-    await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 0.0)
+    await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 0.0)
     assert packets.closed == set()
 
 
@@ -152,9 +152,9 @@ async def test_what_the_kernel_refuses_or_makes_no_sense_changes_nothing(desk, m
     desk.follow([ROOT, FIRST])
     packets.refuse = True
     with pytest.raises(ProcessFault, match="refused a fault"):
-        await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 30.0)
+        await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 30.0)
     assert model.dimmed == {}
     for decibels in (-1.0, float("inf"), float("nan")):
         with pytest.raises(ProcessFault, match="refused a fault"):
-            await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", decibels)
+            await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", decibels)
     assert model.dimmed == {}

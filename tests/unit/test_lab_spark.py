@@ -170,21 +170,21 @@ def numbers(line: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([float(word) for word in line.rstrip("\n").split(" ")])
 
 
-def test_points_are_one_file_for_each_executor_and_no_compression_makes_centres_small(tmp_path: Path) -> None:
+def test_points_are_one_file_for_each_executor_and_no_compression_makes_centers_small(tmp_path: Path) -> None:
     EXAMPLES["kmeans"].prepare(tmp_path, Size(MB, 1, 3))
     files = sorted((tmp_path / "points").iterdir())
     points = [numbers(line) for file in files for line in file.read_text().splitlines()]
     assert len(files) == 3 and len(points) >= 32
     assert all(8 * len(point) * 8 >= MB for point in points)
-    centre = np.mean(points[:3], axis=0)
+    center = np.mean(points[:3], axis=0)
     # Spark's LZ4 has no entropy coding, which is what zlib makes exponents smaller by.
-    assert len(zlib.compress(centre.tobytes())) > 0.85 * centre.nbytes
+    assert len(zlib.compress(center.tobytes())) > 0.85 * center.nbytes
 
 
 def test_a_regression_has_something_to_do_in_every_iteration(tmp_path: Path) -> None:
     """The first two rows contradict each other, and do not cancel out all there is."""
     EXAMPLES["logistic_regression"].prepare(tmp_path, Size(80_000, 1, 2))
-    rows = [numbers(file.read_text()) for file in sorted((tmp_path / "labelled").iterdir())]
+    rows = [numbers(file.read_text()) for file in sorted((tmp_path / "labeled").iterdir())]
     assert [row[0] for row in rows] == [-1, 1, -1]
     assert all(len(row) == 10_001 for row in rows)
     assert (rows[0][1:] == rows[1][1:]).all() and (rows[1][1:] != rows[2][1:]).any()

@@ -55,7 +55,7 @@ def test_no_port_is_given_twice_and_the_controller_reads_what_the_plan_says(plan
 def test_kernel_names_fit_differ_and_lead_back_to_their_lab(plan):
     names, found = Names("bfff"), []
     for tree in plan.static_tree_plans:
-        found += [names.static_fibre(tree.number, end.fibre) for end in tree.ends]
+        found += [names.static_fiber(tree.number, end.fiber) for end in tree.ends]
         for end in tree.ends:
             at_tor = names.static_at_tor(end.rack, tree.number)
             found.append(at_tor if end.host is None else names.static_at_host(end.rack, end.host))

@@ -52,9 +52,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "algorithms",
         "tl1_driver",
     },
-    "blast_controller.optimiser": {"blast_controller.core", "algorithms"},
+    "blast_controller.optimizer": {"blast_controller.core", "algorithms"},
     # A process of its own, which only computes.
-    "blast_controller.optimiser.worker": {"algorithms", "blast_controller.optimiser.frames"},
+    "blast_controller.optimizer.worker": {"algorithms", "blast_controller.optimizer.frames"},
     # Floors of the core: each knows those above it in this list. What is in its root gives them to each other.
     "blast_controller.core.model": {"algorithms"},
     "blast_controller.core.inventory": {"blast_controller.core.model", "algorithms"},
@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.core.rollout": _floors("model", "inventory", "light"),
     "blast_controller.core.journal": _floors("model", "light", "rollout"),
     "blast_controller.core.requests": {*_floors("model", "journal", "rollout"), "algorithms"},
-    "blast_controller.core.fibres": _floors("model", "inventory", "light", "rollout"),
+    "blast_controller.core.fibers": _floors("model", "inventory", "light", "rollout"),
     "blast_controller.core.snapshot": _floors("model", "inventory", "light", "policy", "requests", "rollout"),
     "blast_controller.core.policy": {*_floors("model", "inventory", "light", "rollout"), "algorithms"},
     "blast_controller.core.lifecycle": _floors("model", "inventory", "light", "rollout", "requests", "policy"),

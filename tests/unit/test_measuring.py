@@ -14,7 +14,7 @@ import pytest
 from blast_transport.agent.settings import ClientSection, LimitsSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
-from blast_transport.credentials.roles import NEIGHBOUR
+from blast_transport.credentials.roles import NEIGHBOR
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import Address, Dialer, dial
 from blast_transport.measuring import flows as flows_module
@@ -139,8 +139,8 @@ def test_by_secret_and_by_certificate(authority, credentials):
     if credentials == "certificates":
         ours = files(authority, "/CN=sender")
         theirs = [files(authority, f"/CN=agent{name}/OU=hosts", f"DNS:h{name},IP:127.0.0.1") for name in range(2)]
-        # Agents are neighbours to each other: they may bring probes, and have nothing measured.
-        clients = [ClientSection(common_name="sender"), ClientSection(organizational_unit="hosts", role=NEIGHBOUR)]
+        # Agents are neighbors to each other: they may bring probes, and have nothing measured.
+        clients = [ClientSection(common_name="sender"), ClientSection(organizational_unit="hosts", role=NEIGHBOR)]
     with host("h0", theirs[0], clients) as one, host("h1", theirs[1], clients) as other:
         for size in (SMALL, Size(1 << 20, 2.0, 3)):
             assert measure_link(one.address, other.address, dialer(ours), size) > 0
@@ -152,13 +152,13 @@ def test_by_secret_and_by_certificate(authority, credentials):
 # ------------------------------------------------------------------------------------------------------ who may not
 
 
-def test_a_neighbour_has_nothing_measured(authority):
+def test_a_neighbor_has_nothing_measured(authority):
     agent = files(authority, "/CN=h0", "DNS:h0,IP:127.0.0.1")
-    clients = [ClientSection(common_name="sender"), ClientSection(common_name="other", role=NEIGHBOUR)]
+    clients = [ClientSection(common_name="sender"), ClientSection(common_name="other", role=NEIGHBOR)]
     with host("h0", agent, clients) as one:
-        neighbour = dialer(files(authority, "/CN=other"))
+        neighbor = dialer(files(authority, "/CN=other"))
         with pytest.raises(LinkFailed, match="you may hand on data here, but have nothing measured"):
-            measure_link(HERE, one.address, neighbour)
+            measure_link(HERE, one.address, neighbor)
         eventually(lambda: one.refused() == 1, "it to be counted")
 
 

@@ -44,7 +44,7 @@ def serving() -> Iterator[LiveServer]:
 
 
 def told() -> set[str]:
-    """Every name that a scrape may bring; those of labelled metrics without a value yet, too."""
+    """Every name that a scrape may bring; those of labeled metrics without a value yet, too."""
     with serving() as served:
         found: set[str] = set()
         for line in served.client.get("/metrics").text.splitlines():

@@ -81,7 +81,7 @@ def test_verify_with_the_switch_away(lab, blast):
     assert (status, out.splitlines()) == (
         1,
         [
-            "nothing was probed: whether the fibres are wired as the configuration says is not known",
+            "nothing was probed: whether the fibers are wired as the configuration says is not known",
             "not probed (3):",
             "  port:r1/50: ocs1 is disconnected",
             "  port:r2/50: ocs1 is disconnected",

@@ -10,8 +10,8 @@ from blast_api.ttypes import (
     Denied,
     DrainStatus,
     ElementStatus,
-    FibreFault,
-    FibreReport,
+    FiberFault,
+    FiberReport,
     NotCompared,
     ReconcileReport,
 )
@@ -26,7 +26,7 @@ class OperatedController(MemoryController):
     active = 2
     pending = 0
     report = ReconcileReport(True, [], [], ["switch:ocs1", "tor:0000000000000001"], [])
-    fibres = FibreReport([], [], 12)
+    fibers = FiberReport([], [], 12)
 
     def drain(self, connection, on):
         self.calls.append(f"drain {on}")
@@ -39,7 +39,7 @@ class OperatedController(MemoryController):
         return ReconcileReport(dryRun, report.commands, report.foreign, report.compared, report.notCompared)
 
     def verifyFabric(self, connection):  # noqa: N802 - the interface's name
-        return self.fibres
+        return self.fibers
 
     def elements(self, connection):
         return [
@@ -148,15 +148,15 @@ def test_reconcile_by_a_controller_that_does_not_say_what_it_compared(controller
     assert status == 3 and "which devices were compared this controller does not say" in out
 
 
-# ---------------------------------------------------------------------- fibres
+# ---------------------------------------------------------------------- fibers
 
 
 def test_verify_of_a_fabric_that_is_right(controller, blast):
-    assert blast("fabric", "verify") == (0, "every fibre is wired as the configuration says\n", "")
+    assert blast("fabric", "verify") == (0, "every fiber is wired as the configuration says\n", "")
 
 
 def test_verify_of_a_fabric_in_use(controller, blast):
-    controller.fibres = FibreReport([], ["port:r1/49: held by reservation 7"], 3)
+    controller.fibers = FiberReport([], ["port:r1/49: held by reservation 7"], 3)
     status, out, _ = blast("fabric", "verify")
     assert status == 3
     assert out.splitlines() == [
@@ -167,14 +167,14 @@ def test_verify_of_a_fabric_in_use(controller, blast):
 
 
 def test_verify_that_could_probe_nothing_says_so_and_fails(controller, blast):
-    controller.fibres = FibreReport([], [f"port:r{rack}/49: ocs1 is away" for rack in range(1, 10)], 0)
+    controller.fibers = FiberReport([], [f"port:r{rack}/49: ocs1 is away" for rack in range(1, 10)], 0)
     status, out, _ = blast("fabric", "verify")
     assert status == 1 and "as the configuration says is not known" in out.splitlines()[0]
     assert all(f"  port:r{rack}/49: ocs1 is away" in out.splitlines() for rack in range(1, 10)), "each is named"
 
 
 def test_verify_names_each_difference_and_fails(controller, blast):
-    controller.fibres = FibreReport([FibreFault("port:r1/49", "its light arrives at port:r2/49")], [], 12)
+    controller.fibers = FiberReport([FiberFault("port:r1/49", "its light arrives at port:r2/49")], [], 12)
     status, out, err = blast("fabric", "verify")
     assert (status, err) == (1, "")
     assert out.splitlines()[0] == "1 difference from the configuration:"

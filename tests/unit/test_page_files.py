@@ -79,13 +79,13 @@ def test_the_picture_has_all_of_the_layout(racks: int, switches: int):
     told = json.loads(json.dumps(picture(layout)))
     assert [rack["name"] for rack in told["racks"]] == list(world.fabric.racks)
     assert {splitter["name"] for splitter in told["splitters"]} == set(world.fabric.splitters)
-    for name, fibres in (("intoSwitch", layout.into_switch), ("outOfSwitch", layout.out_of_switch)):
+    for name, fibers in (("intoSwitch", layout.into_switch), ("outOfSwitch", layout.out_of_switch)):
         found = {(one["opticalSwitch"], one["port"]): one for one in told[name]}
-        assert found.keys() == fibres.keys()
-        for key, fibre in fibres.items():
-            assert found[key]["near"] == [fibre.near.x, fibre.near.y] and found[key]["far"] == [
-                fibre.far.x,
-                fibre.far.y,
+        assert found.keys() == fibers.keys()
+        for key, fiber in fibers.items():
+            assert found[key]["near"] == [fiber.near.x, fiber.near.y] and found[key]["far"] == [
+                fiber.far.x,
+                fiber.far.y,
             ]
-            assert found[key].get("bends", []) == [[bend.x, bend.y] for bend in fibre.bends]
+            assert found[key].get("bends", []) == [[bend.x, bend.y] for bend in fiber.bends]
     assert any("bends" in one for one in told["intoSwitch"]) == (racks > 16)

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from algorithms.b_matching.exact import exact
-from algorithms.b_matching.optimised import total
+from algorithms.b_matching.optimized import total
 from algorithms.b_matching.scores import FLOOR, by_score
 from blast_sim.allocation.papers_mixture import apart, sharing
 from blast_sim.allocation.workloads import Instance
@@ -33,7 +33,7 @@ def test_groups_apart_share_no_rack_and_weigh_what_their_receivers_get(place: st
     assert all(len(pair.racks) == 2 for pair in made.edges[made.multicasts :]) and len(made.edges) == len(groups) + 800
 
 
-def test_neighbours_are_neighbours_and_others_are_not() -> None:
+def test_neighbors_are_neighbors_and_others_are_not() -> None:
     contig, scattered = (apart(place, 1000, 0, "racks").edges[0].racks for place in PLACES)
     assert contig == tuple(range(25)) and scattered != contig
 

@@ -203,13 +203,13 @@ def test_against_brute_force(seed):
     best = heaviest(instance)
     assert check(instance, Method(exact=10.0)) == best
     assert plan(instance, Method(exact=10.0)).allocation.certified
-    for method in (Method(optimise=0.02), *(Method(policy) for policy in ONE_SHOT)):
+    for method in (Method(optimize=0.02), *(Method(policy) for policy in ONE_SHOT)):
         assert check(instance, method) <= best
-    found = plan(instance, Method(optimise=0.02))
+    found = plan(instance, Method(optimize=0.02))
     assert not found.allocation.certified or found.allocation.value == best
 
 
-@pytest.mark.parametrize("method", [Method(), Method(optimise=0.02), Method(exact=10.0)])
+@pytest.mark.parametrize("method", [Method(), Method(optimize=0.02), Method(exact=10.0)])
 def test_optimal_is_only_what_weighs_as_much_as_the_bound(method):
     """One unit of ten million lies between the two requests."""
     big, rival = Request("big", 0, (1, 2), 10_000_001.0), Request("rival", 0, (3,), 10_000_000.0)
@@ -238,8 +238,8 @@ def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
     assert [name for name, _ in found.selected] == ["five"]
 
 
-def test_smith_optimises_what_it_values_and_reports_volume():
-    found = plan(RIVALS, Method("smith", optimise=0.02))
+def test_smith_optimizes_what_it_values_and_reports_volume():
+    found = plan(RIVALS, Method("smith", optimize=0.02))
     assert [name for name, _ in found.selected] == ["short"]
     found = found.allocation
     assert (found.value, found.bound, found.certified) == (10.0, 3000.0, False)
@@ -252,7 +252,7 @@ def reasons(instance: Instance) -> dict[str, str]:
 
 @pytest.mark.parametrize("method", [Method("paper"), Method("paper", exact=10.0)], ids=["greedy", "exact"])
 def test_names_that_a_solver_would_write_alike_are_different_requests(method):
-    """A model file allows few characters, so that a modeller replaces others."""
+    """A model file allows few characters, so that a modeler replaces others."""
     names = ["a b", "a_b", "a-b", "A_b", "a_b ", "ä_b", "x1", "x[1]"]
     requests = [{"id": name, "sender": n, "receivers": [n + 8], "weight": n + 1} for n, name in enumerate(names)]
     found = plan(parsed(document(racks=16, requests=requests)), method)

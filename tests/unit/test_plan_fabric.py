@@ -15,7 +15,7 @@ from blast_sim.base.wrong_input import WrongInput
 from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
 from blast_sim.planning.fabric_plan import Planner, Question
 from blast_sim.planning.hardware import Hardware, bill
-from blast_sim.planning.pool_programme import PoolProgramme, Size
+from blast_sim.planning.pool_program import PoolProgram, Size
 from blast_sim.planning.prices import example_text, parse_prices
 from blast_sim.planning.samples import from_family
 from tests.support.results import results_of
@@ -180,30 +180,30 @@ def test_proposals_stay_within_the_largest_switch():
     assert dict(found[-1].hardware.pool) == {4: 2}
 
 
-def programme(instance: Instance, sizes: list[Size], most_ports: int = 1000) -> PoolProgramme:
-    return PoolProgramme([options(instance.groups(), instance.feasibility())], sizes, most_ports)
+def program(instance: Instance, sizes: list[Size], most_ports: int = 1000) -> PoolProgram:
+    return PoolProgram([options(instance.groups(), instance.feasibility())], sizes, most_ports)
 
 
-def test_the_programme_buys_only_for_whom_the_ports_let_in():
+def test_the_program_buys_only_for_whom_the_ports_let_in():
     (rivals,) = worlds(((0, 1, 2), 3.0), ((2, 3, 4), 2.0))
-    found = programme(replace(rivals, pool={4: 9}), [Size(4, 1.0, 5)])
+    found = program(replace(rivals, pool={4: 9}), [Size(4, 1.0, 5)])
     assert found.solve(0.01) == {4: 1}
     assert found.solve(0.59) == {4: 1}
     # The heavier group is 3/5 of the volume: a splitter is not worth more.
     assert found.solve(0.61) == {4: 0}
 
 
-def test_the_programme_serves_nobody_twice():
+def test_the_program_serves_nobody_twice():
     (one,) = worlds(((0, 1, 2), 1.0))
     plenty = replace(one, ports=(2,) * 12, pool={4: 9, 8: 9})
-    assert programme(plenty, [Size(4, 1.0, 5), Size(8, 2.0, 9)]).solve(0.01) == {4: 1, 8: 0}
+    assert program(plenty, [Size(4, 1.0, 5), Size(8, 2.0, 9)]).solve(0.01) == {4: 1, 8: 0}
 
 
-def test_the_programme_rounds_to_what_the_switch_has_ports_for():
+def test_the_program_rounds_to_what_the_switch_has_ports_for():
     # Ports would do for one and a half of the splitters that all three groups want.
     (three,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
-    assert programme(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 8).solve(0.01) == {4: 1}
-    assert programme(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 10).solve(0.01) == {4: 2}
+    assert program(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 8).solve(0.01) == {4: 1}
+    assert program(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 10).solve(0.01) == {4: 2}
 
 
 # ---------------------------------------------------------------------------------------------------- light budget

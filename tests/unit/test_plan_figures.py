@@ -44,7 +44,7 @@ QUALITY = {
     ],
     "mixture": [
         {"racks": racks, "place": place, "counted": counted, "amount": amount, "greedy": greedy, "worst": greedy - 0.05,
-         "best": greedy + 0.01, "optimiser": 0.999, "seeds": 3, "proven": proven}
+         "best": greedy + 0.01, "optimizer": 0.999, "seeds": 3, "proven": proven}
         for racks, amount, greedy, proven in (
             ("apart", 100, 0.99, 3), ("apart", 1000, 0.99, 3), ("shared", 1, 0.98, 3), ("shared", 60, 0.7, 2)
         )

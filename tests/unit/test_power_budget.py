@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from algorithms.cascade import Budget, Catalogue
+from algorithms.cascade import Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
 from algorithms.power_budget import (
     Amplifier,
@@ -34,14 +34,14 @@ def splitter(ways, name=None, price=0.0, amplifier=None):
     return Piece(name or f"splitter:1x{ways}", ways, Loss(ideal, PLC[ways] - 0.5, PLC[ways]), amplifier, price)
 
 
-def port(name, kind="ER", **fibres):
+def port(name, kind="ER", **fibers):
     launch, sensitivity, overload = {
         "LR": (Light(-8.2, -4, 0.5), -14.4, 0.5),
         "ER": (Light(-4.7, 0, 4.0), -15.8, -1.0),
         "ZR": (Light(0, 2, 4.0), -24.0, -7.0),
         "DWDM": (Light(0, 1.5, 3.0), -28.0, -5.0),
     }[kind]
-    return Transceiver(name, launch, sensitivity, overload, **fibres)
+    return Transceiver(name, launch, sensitivity, overload, **fibers)
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_trees_of_up_to_1000_ways_are_realizable_with_amplifiers():
 
     window = port("r").needed
     amplified = {root.kind: 1, leaves[0].kind: 16}
-    catalogue = Catalogue(amplified, Budget(port("a").entering, OCS, window), 1000)
-    assert catalogue.choose(1000, {16: 1, 64: 16}) == (64,) * 16 + (16,)
-    assert catalogue.choose(1000, {16: 1, 64: 15}) is None
+    catalog = Catalog(amplified, Budget(port("a").entering, OCS, window), 1000)
+    assert catalog.choose(1000, {16: 1, 64: 16}) == (64,) * 16 + (16,)
+    assert catalog.choose(1000, {16: 1, 64: 15}) is None
 
 
 def weak(name):
@@ -178,18 +178,18 @@ def test_many_sorts_are_taken_at_their_worst():
     assert isinstance(tree, FittedTree) and len({p.name for p in tree.pieces}) == len(tree.pieces) == 7
 
 
-def test_the_catalogue_refuses_what_it_cannot_know():
+def test_the_catalog_refuses_what_it_cannot_know():
     budget = Budget(Light(0, 0, 0), OCS, port("b", "ZR").needed)
     with pytest.raises(InvalidOptics, match="same number of legs"):
-        Catalogue({Piece("", 4, exactly(7)): 1, Piece("", 4, exactly(8)): 1}, budget)
+        Catalog({Piece("", 4, exactly(7)): 1, Piece("", 4, exactly(8)): 1}, budget)
     with pytest.raises(InvalidOptics, match="1 to 10 leaves"):
-        Catalogue({splitter(4): 1}, budget, 10).cheapest(11, {4: 1})
+        Catalog({splitter(4): 1}, budget, 10).cheapest(11, {4: 1})
 
 
-def test_beyond_its_table_the_catalogue_still_finds_the_cheapest():
+def test_beyond_its_table_the_catalog_still_finds_the_cheapest():
     supply = {splitter(4, price=40.0).kind: 40, splitter(16, price=80.0).kind: 10, splitter(64, price=250.0).kind: 3}
     budget = Budget(Light(0, 0, 0), Passive("switch", exactly(1.5)), Window(-40.0, 0.0))
-    table, beyond = Catalogue(supply, budget, 60), Catalogue(supply, budget, 20)
+    table, beyond = Catalog(supply, budget, 60), Catalog(supply, budget, 20)
     prices = {4: 40, 16: 80, 64: 250}
     for leaves in range(21, 61, 3):
         found, other = (c.choose(leaves, {4: 9, 16: 3, 64: 1}) for c in (table, beyond))
@@ -199,7 +199,7 @@ def test_beyond_its_table_the_catalogue_still_finds_the_cheapest():
 
 def test_a_pool_too_large_for_a_table_has_a_smaller_one():
     supply = {splitter(4, price=1).kind: 333, splitter(16, price=2).kind: 67, splitter(64, price=3).kind: 16}
-    catalogue = Catalogue(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, 0.0)), 1000)
-    assert 50 < catalogue.most_leaves < 1000
-    bright = Catalogue(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, -6.0)), 1000)
+    catalog = Catalog(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, 0.0)), 1000)
+    assert 50 < catalog.most_leaves < 1000
+    bright = Catalog(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, -6.0)), 1000)
     assert bright.most_leaves == 0 and bright.choose(1, {4: 1, 16: 1}) == (4,)

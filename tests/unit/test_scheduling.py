@@ -10,7 +10,7 @@ import pytest
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.scheduling import DEFAULT, POLICIES
 from algorithms.scheduling.job import Job, racks_of
-from algorithms.scheduling.policy import AGEING, Policy, State, chunk
+from algorithms.scheduling.policy import AGING, Policy, State, chunk
 from algorithms.scheduling.scheduler import Scheduler
 from algorithms.scheduling.selection import WrongPart
 from algorithms.scheduling.tenants import Tenants
@@ -180,7 +180,7 @@ def test_events_of_parts_that_are_not_there_are_the_callers_mistake() -> None:
 
 def test_ports_are_kept_free_for_the_job_that_is_overdue() -> None:
     scheduler = clock(racks=4).scheduler
-    due = AGEING * 0.5
+    due = AGING * 0.5
     wide = job("wide", [0, 1, 2], 0.5, parts=1)
     scheduler.arrive(job("a", [0, 1], 20.0, priority=1), 0.0)
     scheduler.arrive(wide, 0.0)
@@ -210,7 +210,7 @@ def test_what_could_not_start_is_held_for_once_it_can() -> None:
 def test_a_job_that_becomes_overdue_while_it_runs_is_not_paused_any_more() -> None:
     scheduler = clock(racks=2).scheduler
     long = job("long", [0, 1], 1.2)
-    due = AGEING * long.size
+    due = AGING * long.size
     scheduler.arrive(long, 0.0)
     scheduler.arrive(job("short", [0, 1], 0.1, due + 1), due + 1)
     selection = scheduler.lease_end(("long", 0), due + 2)
@@ -226,7 +226,7 @@ def test_splitters_are_kept_for_the_job_that_is_overdue() -> None:
     virtual.arrive(job("a", [0, 1, 2], 2.0))
     virtual.arrive(job("b", [3, 4, 5], 2.0))
     virtual.arrive(job("wide", [6, 7, 8, 9, 10, 11], 0.5, parts=1))
-    soon = AGEING * 0.5
+    soon = AGING * 0.5
     scheduler = virtual.scheduler
     assert not scheduler.complete(("a", 0), soon + 0.1).starts
     assert not scheduler.arrive(job("c", [0, 1, 2], 0.1, soon + 0.2), soon + 0.2).starts

@@ -42,7 +42,7 @@ def test_what_does_not_come_again_gets_no_static_tree():
     (other,) = worlds(((0, 1, 2), 5.0), ((3, 4, 6), 5.0))
     (step,) = static_trees([once, other], EXAMPLE)
     assert (step.trees[0].root, step.trees[0].leaves, step.served) == (0, (1, 2), 0.5)
-    assert not list(static_trees(worlds(((0, 1), 5.0)), EXAMPLE)), "a fibre is no tree"
+    assert not list(static_trees(worlds(((0, 1), 5.0)), EXAMPLE)), "a fiber is no tree"
 
 
 def test_a_tree_of_the_next_moment_may_be_within_one_of_this():

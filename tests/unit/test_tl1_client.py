@@ -170,7 +170,7 @@ async def test_silence_is_a_timeout() -> None:
             await client.connect([Circuit(1, 1)])
 
 
-async def test_acknowledgement_then_silence_is_a_timeout_after_the_extension() -> None:
+async def test_acknowledgment_then_silence_is_a_timeout_after_the_extension() -> None:
     async with emulated() as lab:
         client = lab.client(timeout=0.2)
         await client.open()
@@ -257,7 +257,7 @@ async def test_list_that_cannot_be_read(row: str) -> None:
         await client.close()
 
 
-async def test_acknowledgement_is_no_list() -> None:
+async def test_acknowledgment_is_no_list() -> None:
     async def acknowledge(reader, writer) -> None:
         await reader.readuntil(b";")
         writer.write(b"OK 1\r\n<")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tl1_driver.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
 from tl1_driver.errors import InvalidCommand, MessageTooLong, NotTl1, Truncated
-from tl1_driver.messages import Acknowledgement, Autonomous, Command, Message, Response, Unparsed
+from tl1_driver.messages import Acknowledgment, Autonomous, Command, Message, Response, Unparsed
 from tl1_driver.payload import parameters, quote, split_blocks, unquote
 
 HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
@@ -72,15 +72,15 @@ def test_greater_than_is_a_continuation_only_alone_at_the_start_of_a_line() -> N
     assert responses(answer("1", "a > b", ">c", "d>"))[0].lines == ("a > b", ">c", "d>")
 
 
-def test_prompt_after_an_acknowledgement_is_not_needed_and_does_not_matter() -> None:
+def test_prompt_after_an_acknowledgment_is_not_needed_and_does_not_matter() -> None:
     prompted = decode(b"<ent-crs-fiber::1,2:5;\r\nIP 5\r\n<")
     bare = decode(b"IP 5\r\n")
-    assert prompted == bare == [Acknowledgement("IP", "5")]
+    assert prompted == bare == [Acknowledgment("IP", "5")]
 
 
-def test_every_acknowledgement_and_completion_code() -> None:
+def test_every_acknowledgment_and_completion_code() -> None:
     for code in ("IP", "PF", "OK", "NA", "NG", "RL"):
-        assert decode(f"{code} 5\r\n<".encode()) == [Acknowledgement(code, "5")]
+        assert decode(f"{code} 5\r\n<".encode()) == [Acknowledgment(code, "5")]
     for code in ("COMPLD", "DENY", "PRTL", "DELAY", "RTRV", "compld"):
         assert responses(HEADER + f"M  1 {code}\r\n;".encode())[0].code == code.upper()
 
@@ -205,7 +205,7 @@ def test_what_is_unfinished_at_the_end_is_reported(data: bytes, texts: list[str]
 def test_last_line_needs_no_end() -> None:
     decoder = Decoder()
     assert decoder.feed(b"<IP 5") == []
-    assert decoder.finish() == [Acknowledgement("IP", "5")]
+    assert decoder.finish() == [Acknowledgment("IP", "5")]
 
 
 def test_end_of_a_quoted_text_over_the_limit_does_not_open_another() -> None:

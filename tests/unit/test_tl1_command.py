@@ -27,10 +27,10 @@ TEXT = (
     + HEADER
     + b"M  4 COMPLD\r\n   half an ans"
 )
-NO_TL1 = "text between messages is neither prompt nor echo nor acknowledgement"
+NO_TL1 = "text between messages is neither prompt nor echo nor acknowledgment"
 ALARM = '"10001:CR,LOS,SA"'
 LINES = [
-    {"kind": "acknowledgement", "ctag": "2", "code": "IP"},
+    {"kind": "acknowledgment", "ctag": "2", "code": "IP"},
     {"kind": "autonomous", "sid": "sw1", "ctag": "104", "code": "*C", "verb": "REPT ALM EQPT", "lines": [ALARM]},
     {"kind": "response", "sid": "sw1", "ctag": "2", "code": "COMPLD", "lines": ['"a;b"', '"c"']},
     {

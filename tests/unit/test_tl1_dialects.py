@@ -238,7 +238,7 @@ def test_calient_rows_that_promise_nothing_are_refused(listed: list[str], ports:
 
 
 @pytest.mark.parametrize(("direction", "side"), [("RCV", "in"), ("TRMT", "out"), ("", "in")])
-def test_calient_alarms_say_which_fibre(direction: str, side: str) -> None:
+def test_calient_alarms_say_which_fiber(direction: str, side: str) -> None:
     row = f'"1.1.3,PORT:MJ,LOS,SA,11-20,10-00-00,,{direction}"'
     [alarm] = CALIENT.alarms(Autonomous("sw1", Severity.MAJOR, "1", "REPT ALM PORT", (row, '"no colon"', '"x:y"')))
     assert alarm.port == Port(side, 3)
@@ -308,7 +308,7 @@ def test_polatis_powers_leave_out_what_is_no_reading() -> None:
     ("name", "settings"),
     [
         ("siemens", {}),
-        ("calient", {"colour": "red"}),
+        ("calient", {"color": "red"}),
         ("calient", {"group": 1}),
         ("calient", {"names": [1]}),
         ("calient", {"polls": True}),

@@ -124,7 +124,7 @@ def test_refusal_under_ctag_0_belongs_to_nobody_while_an_earlier_command_owes_it
     assert isinstance(event, Failed)
 
 
-def test_acknowledgement_extends_the_deadline_up_to_a_limit(session: Session) -> None:
+def test_acknowledgment_extends_the_deadline_up_to_a_limit(session: Session) -> None:
     ctag = sent(session)
     for now in (1.9, 11.0, 20.0, 29.0):
         assert session.receive(f"IP {ctag}\r\n<".encode(), now) == []
@@ -133,7 +133,7 @@ def test_acknowledgement_extends_the_deadline_up_to_a_limit(session: Session) ->
     assert isinstance(event, Answered)
 
 
-def test_acknowledgement_then_silence(session: Session) -> None:
+def test_acknowledgment_then_silence(session: Session) -> None:
     ctag = sent(session)
     session.receive(f"PF {ctag}\r\n".encode(), 1.0)
     assert session.next_timer() == 11.0

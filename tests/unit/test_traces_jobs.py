@@ -103,7 +103,7 @@ def test_malformed_tables_are_refused_with_file_and_line(rows: list[str], place:
     assert words in str(caught.value)
 
 
-def test_neighbours_by_name_share_a_rack() -> None:
+def test_neighbors_by_name_share_a_rack() -> None:
     place = racks_of([f"m{number}" for number in range(100)], 40, "sorted")
     assert [place[f"m{number}"] for number in (0, 9, 10, 39, 40, 79, 80, 99)] == [0, 0, 0, 0, 1, 1, 2, 2]
 

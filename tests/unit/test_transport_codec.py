@@ -171,7 +171,7 @@ def test_safe_reason_is_printable_and_safe_again(text: str) -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    (quit_,) = Decoder().feed(said(12, session=1, reason="over", colour="red"))
+    (quit_,) = Decoder().feed(said(12, session=1, reason="over", color="red"))
     assert quit_ == Quit(1, "over")
 
 

@@ -163,7 +163,7 @@ from pathlib import Path
 import pulp
 from blast_client.command import main
 
-def solve(self, programme):
+def solve(self, program):
     Path(sys.argv[1]).touch()
     # As a solver's C++: it never looks up, and lets other threads run.
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"

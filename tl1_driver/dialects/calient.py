@@ -1,6 +1,6 @@
 """Calient DiamondWave, S160, S320 and Edge640 over raw TL1 (port 3082; 3083 is the same with a prompt).
 
-A port has an input and an output fibre under one name, `1.2.3`. A connection is called `a>b`, or `a-b` if it goes
+A port has an input and an output fiber under one name, `1.2.3`. A connection is called `a>b`, or `a-b` if it goes
 both ways; it is entered (ENT) and switched on (ACT), switched off (CANC) and removed (DLT). Many at once go by a bulk
 command, which is confirmed when it begins; its outcome is polled. A bulk is quick only if its ports are free, and a
 switch would free them by itself: so the list is read first, and nothing is sent that would hit another connection.

@@ -240,7 +240,7 @@ class EmulatedSwitch:
             raise
         finally:
             self._changing.release()
-        if self._light.is_modelled:
+        if self._light.is_modeled:
             self.light_changed()
 
 

@@ -1,4 +1,4 @@
-"""The light that the emulated switch measures: a model of the fibres, and the faults upon it."""
+"""The light that the emulated switch measures: a model of the fibers, and the faults upon it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Light:
         self._dark: set[Port] = set()
 
     @property
-    def is_modelled(self) -> bool:
+    def is_modeled(self) -> bool:
         """Whether there is any light that could change."""
         return self._model is not no_light
 

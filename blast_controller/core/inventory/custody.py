@@ -7,7 +7,7 @@
 | kept lit | – | – | held | – | – |
 | leaving | – | – | – | – | free |
 
-A fibre check takes elements and frees them. What a reservation takes while it is leaving is leaving at once: it has
+A fiber check takes elements and frees them. What a reservation takes while it is leaving is leaving at once: it has
 come back to it, because its circuits could not be taken away.
 """
 

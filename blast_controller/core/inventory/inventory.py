@@ -340,7 +340,7 @@ class Inventory:
         return [port for port in ports if (port.end, port.switch) == (end, switch)]
 
     def untouched(self, switch: SwitchId) -> list[Piece]:
-        """The ports (with both fibres) and splitters on `switch` that nobody has, kept lit or not, and can be used."""
+        """The ports (with both fibers) and splitters on `switch` that nobody has, kept lit or not, and can be used."""
         accounts = (
             (element, self._accounts[element]) for element in self._needing[switch] if element not in self.holders
         )

@@ -79,7 +79,7 @@ class Appointments:
     # ----------------------------------------------------------------------------------------------- probes
 
     def devices(self, serial: int, until: float) -> None:
-        """Begin a check of fibres at this moment, whichever devices are there."""
+        """Begin a check of fibers at this moment, whichever devices are there."""
         self._timers.add(until, ProbeDue(serial))
 
     def probes(self, serial: int, times: int, now: float) -> None:

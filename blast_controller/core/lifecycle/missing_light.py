@@ -50,7 +50,7 @@ class MissingLight:
 
     def explain_fixed(self, reservation: Reservation, tree: StaticLight, leaf: Leaf) -> None:
         """Say in the status that a leaf is dark which cannot be moved."""
-        reason = f"no light at {leaf.port.element}, and the fibres of the static tree {tree.name} are fixed"
+        reason = f"no light at {leaf.port.element}, and the fibers of the static tree {tree.name} are fixed"
         self._table.explain(*self._table.part_of(reservation), reason)
 
     def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:

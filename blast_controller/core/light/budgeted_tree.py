@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from algorithms.cascade import MOST_LEAVES, Budget, Catalogue
+from algorithms.cascade import MOST_LEAVES, Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
 from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
 from algorithms.splitter_tree import Leg, Shape
@@ -37,7 +37,7 @@ def fit(
 ) -> BudgetedTree | Refusal:
     """A tree out of `splitters` that serves everybody with both margins, or which receiver and element bind.
 
-    Pass the splitters that the matching took, with the catalogue's tree or `shallowest(…)` as `first`; where that is
+    Pass the splitters that the matching took, with the catalog's tree or `shallowest(…)` as `first`; where that is
     refused, pass all that are free: weak racks may need another size. Only for switches that are `budgeted`.
     """
     by_name: dict[str, Splitter] = {splitter.element: splitter for splitter in splitters}
@@ -91,9 +91,9 @@ def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
 # --------------------------------------------------------------------------------------- what the matching asks
 
 
-def catalogue(
+def catalog(
     optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], most_leaves: int = MOST_LEAVES
-) -> Catalogue:
+) -> Catalog:
     """The trees of one switch (that of `ports`) between ordinary ports: its `choose` is what `Feasibility` asks.
 
     Ordinary is the median sender and the median receiver; groups with weaker ones are what `fit` is for. Splitters of
@@ -104,7 +104,7 @@ def catalogue(
     windows = sorted(port.needed for port in known)
     middle = len(known) // 2
     budget = Budget(launches[(len(known) - 1) // 2], optics.passes[ports[0].switch], windows[middle])
-    return Catalogue(_kinds(optics, splitters), budget, most_leaves)
+    return Catalog(_kinds(optics, splitters), budget, most_leaves)
 
 
 def _kinds(optics: Optics, splitters: Iterable[Splitter]) -> dict[Piece, int]:

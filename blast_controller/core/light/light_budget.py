@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from algorithms.b_matching.feasibility import Choose, Pieces, by_count
-from algorithms.cascade import Catalogue
+from algorithms.cascade import Catalog
 from algorithms.leaf_assignment import Refusal
 from algorithms.power_budget import Amplifier, Certificate, Light, Passive, Piece, Transceiver, exactly
 from algorithms.splitter_tree import Shape, shallowest
-from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit, piece_of
+from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalog, certify_tree, fit, piece_of
 from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import SwitchId
@@ -31,14 +31,14 @@ NO_OVERLOAD = 1000.0
 
 
 class LightBudget:
-    """Trees for ports and splitters with optics. Computing the catalogues takes a tenth of a second for each switch."""
+    """Trees for ports and splitters with optics. Computing the catalogs takes a tenth of a second for each switch."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._optics = fabric.optics
         self._ports = {s: fabric.ports_on(s) for s in fabric.switches if self._optics.budgeted(s)}
         self._whole = {s: [piece for piece in fabric.splitters.values() if piece.switch == s] for s in self._ports}
         self._sizes: dict[SwitchId, Counter[int]] = {}
-        self._catalogues: dict[SwitchId, tuple[Catalogue, ...]] = {}
+        self._catalogs: dict[SwitchId, tuple[Catalog, ...]] = {}
         for switch in self._ports:
             self._compute(switch, self._whole[switch])
         self._fit = lru_cache(REMEMBERED)(self._find_fit)
@@ -60,7 +60,7 @@ class LightBudget:
     # --------------------------------------------------------------------------------------- what matching asks
 
     def knows(self, switch: SwitchId, sizes: Mapping[int, int]) -> bool:
-        """Whether the catalogue reckons with so many splitters of these sizes."""
+        """Whether the catalog reckons with so many splitters of these sizes."""
         return not self.covers(switch) or all(self._sizes[switch][ways] >= count for ways, count in sizes.items())
 
     def learn(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
@@ -72,8 +72,8 @@ class LightBudget:
         self._sizes[switch] = Counter(splitter.ways for splitter in splitters)
         ports = self._ports[switch]
         best = _at_their_best(self._optics, ports, splitters)
-        of_best = (catalogue(best, ports, splitters),) if best != self._optics else ()
-        self._catalogues[switch] = (catalogue(self._optics, ports, splitters), *of_best) if ports else ()
+        of_best = (catalog(best, ports, splitters),) if best != self._optics else ()
+        self._catalogs[switch] = (catalog(self._optics, ports, splitters), *of_best) if ports else ()
 
     def choose(self, switch: SwitchId, most: int | None) -> Choose:
         """How the splitters of a tree on this switch are chosen, at most `most` of them."""
@@ -82,10 +82,10 @@ class LightBudget:
         return lambda leaves, pool: self._chosen(switch, leaves, pool, most)
 
     def _chosen(self, switch: SwitchId, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
-        found = (self._out_of(trees, leaves, pool, most) for trees in self._catalogues[switch])
+        found = (self._out_of(trees, leaves, pool, most) for trees in self._catalogs[switch])
         return next((pieces for pieces in found if pieces is not None), None)
 
-    def _out_of(self, trees: Catalogue, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
+    def _out_of(self, trees: Catalog, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
         if leaves > trees.most_leaves:
             pieces = self._solved(trees, leaves, tuple(sorted((ways, n) for ways, n in pool.items() if n > 0)))
             return pieces if pieces is None or most is None or len(pieces) <= most else None
@@ -116,7 +116,7 @@ class LightBudget:
     def _shape(self, ends: TreeEnds, ways: Sequence[int]) -> Shape | None:
         """How to hang splitters of these sizes, as far as light between ordinary ports goes."""
         leaves = len(ends.receivers) + (1 if ends.loop_leaf else 0)
-        for trees in self._catalogues[ends.root.switch]:
+        for trees in self._catalogs[ends.root.switch]:
             entry = trees.cheapest(leaves, Counter(ways)) if leaves <= trees.most_leaves and ways else None
             if entry is not None:
                 return trees.tree(entry)
@@ -174,7 +174,7 @@ def _margin(rack: str, found: Certificate) -> LeafMargin:
     )
 
 
-def _solve(trees: Catalogue, leaves: int, pool: tuple[tuple[int, int], ...]) -> Pieces | None:
+def _solve(trees: Catalog, leaves: int, pool: tuple[tuple[int, int], ...]) -> Pieces | None:
     return trees.choose(leaves, dict(pool))
 
 

@@ -25,7 +25,7 @@ class StaticLight(LightTree):
 
     @property
     def circuits(self) -> tuple[CrossConnect, ...]:
-        """None: the fibres are fixed."""
+        """None: the fibers are fixed."""
         return ()
 
     @property
@@ -35,7 +35,7 @@ class StaticLight(LightTree):
 
     @property
     def open_legs(self) -> tuple[int, ...]:
-        """None: the fibres are fixed."""
+        """None: the fibers are fixed."""
         return ()
 
 

@@ -106,17 +106,17 @@ class SendProbe:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tell whoever waits for this topic (an audit's number, a fibre check's name)."""
+    """Tell whoever waits for this topic (an audit's number, a fiber check's name)."""
 
     topic: Hashable
     content: object
 
 
 @dataclass(frozen=True, slots=True)
-class Optimise:
+class Optimize:
     """Find out, within `seconds`, whom of those in contention to serve first.
 
-    Each revision is answered once by Optimised, with nobody where no answer was found.
+    Each revision is answered once by Optimized, with nobody where no answer was found.
     """
 
     revision: int
@@ -124,4 +124,4 @@ class Optimise:
     seconds: float
 
 
-Command = Record | SetCircuits | SetForwarding | ReadDevice | SendProbe | Publish | Announce | Optimise
+Command = Record | SetCircuits | SetForwarding | ReadDevice | SendProbe | Publish | Announce | Optimize

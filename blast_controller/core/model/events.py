@@ -217,7 +217,7 @@ class AuditAsked:
 
 @dataclass(frozen=True, slots=True)
 class VerifyAsked:
-    """An operator wants the free fibres checked with probe frames.
+    """An operator wants the free fibers checked with probe frames.
 
     `nonce` is what makes the probes unguessable: 16 to 64 random bytes. Devices that are away are waited for, for at
     most `patience` seconds.
@@ -236,8 +236,8 @@ class OperatorActed:
 
 
 @dataclass(frozen=True, slots=True)
-class Optimised:
-    """The optimiser's answer to the question of this revision: whom to serve first (nobody: as without)."""
+class Optimized:
+    """The optimizer's answer to the question of this revision: whom to serve first (nobody: as without)."""
 
     revision: int
     chosen: tuple[Chosen, ...] = ()
@@ -266,4 +266,4 @@ DeviceEvent = (
     | PortChanged
     | ProbeSeen
 )
-Event = ApplicationEvent | OperatorEvent | DeviceEvent | Optimised | DecisionTimed | Tick
+Event = ApplicationEvent | OperatorEvent | DeviceEvent | Optimized | DecisionTimed | Tick

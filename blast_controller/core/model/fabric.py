@@ -1,6 +1,6 @@
-"""The fabric as the operator wired it: racks, hosts, optical switches, splitters, and the fibres between them.
+"""The fabric as the operator wired it: racks, hosts, optical switches, splitters, and the fibers between them.
 
-`onward` holds what is fixed (fibres and splitters); cross-connects are what the controller adds. Light travels one way
+`onward` holds what is fixed (fibers and splitters); cross-connects are what the controller adds. Light travels one way
 only, so `reached_ports` answers "where would light entering here come out?" for any set of cross-connects, whoever made
 them.
 """
@@ -41,9 +41,9 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class OpticalPort:
-    """A ToR's optical port: one transmit fibre into `switch` input `input`, one receive fibre from output `output`.
+    """A ToR's optical port: one transmit fiber into `switch` input `input`, one receive fiber from output `output`.
 
-    `port` is the OpenFlow port number on the rack's datapath. Where the two fibres may serve different groups
+    `port` is the OpenFlow port number on the rack's datapath. Where the two fibers may serve different groups
     (`sides`) each is an OpticalPort of its own, whose number for the other one is 0.
     """
 
@@ -75,7 +75,7 @@ class OpticalPort:
         return "/tx" if self.input else "/rx"
 
     def sides(self) -> tuple[OpticalPort, OpticalPort]:
-        """The transmitting and the receiving fibre as ports of their own."""
+        """The transmitting and the receiving fiber as ports of their own."""
         return replace(self, output=0), replace(self, input=0)
 
 
@@ -165,7 +165,7 @@ class Fabric:
 
     @cached_property
     def onward(self) -> Mapping[Node, Sequence[Node]]:
-        """Where fibres and splitters lead light on to. A ToR never passes light on from its receiver.
+        """Where fibers and splitters lead light on to. A ToR never passes light on from its receiver.
 
         Nodes: ("tor", rack, port), ("in", switch, n), ("out", switch, n), ("splitter", name).
         """
@@ -190,7 +190,7 @@ class Fabric:
 
     @cached_property
     def directional(self) -> bool:
-        """Whether a rack can send to one group and receive from another by the two fibres of one port."""
+        """Whether a rack can send to one group and receive from another by the two fibers of one port."""
         return any(p.end != rack.name for rack in self.racks.values() for p in rack.optical_ports)
 
     def datapath_of(self, rack: str) -> DatapathId:
@@ -206,7 +206,7 @@ class Fabric:
         return f"{rack}/rx" if self.directional else rack
 
     def whole_ports_on(self, switch: SwitchId) -> list[OpticalPort]:
-        """Every ToR optical port attached to `switch`, both fibres together."""
+        """Every ToR optical port attached to `switch`, both fibers together."""
         joined: dict[tuple[str, int], OpticalPort] = {}
         for port in self.ports_on(switch):
             other = joined.get((port.rack, port.port), port)

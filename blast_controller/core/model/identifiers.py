@@ -29,7 +29,7 @@ ElementId = NewType("ElementId", str)
 
 
 def port_element(rack: str, port: int, side: str = "") -> ElementId:
-    """A rack's optical port, or (`side` /tx or /rx) one of its fibres."""
+    """A rack's optical port, or (`side` /tx or /rx) one of its fibers."""
     return ElementId(f"port:{rack}/{port}{side}")
 
 

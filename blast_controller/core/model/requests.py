@@ -165,7 +165,7 @@ class Part:
 
 @dataclass(slots=True)
 class Request:
-    """A request and all that became of it. `content` is what the client first asked, to recognise a repetition.
+    """A request and all that became of it. `content` is what the client first asked, to recognize a repetition.
 
     `told` counts the events so far, of which `events` are the latest few; `arrival` numbers the requests that this
     process knows.

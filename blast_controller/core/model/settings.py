@@ -32,9 +32,9 @@ class CoreSettings:
     less than `least_rate` bit/s (None: a thousandth of the line's); `reconcile_every` is how often devices are read
     again (None: never); a grant waits `link_wait` for the ports of its leaves, and a link may be lost for
     `flap_tolerance`;
-    a fibre is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
+    a fiber is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
     `keep_warm` if nobody needs a piece of it (0: is taken down at once), and of each kind of pieces that no transfer
-    uses the share `warm_reserve` is kept dark (0: none is); `optimise` is how long the optimiser may think about a
+    uses the share `warm_reserve` is kept dark (0: none is); `optimize` is how long the optimizer may think about a
     decision (0: it is not asked); of a request the latest `most_events` events are kept, and of ended requests
     `most_ended` are known; a tenant of which nothing else is said may have `most_pending` parts that wait."""
 
@@ -60,7 +60,7 @@ class CoreSettings:
     probe_wait: float = 1.0
     keep_warm: float = 0.0
     warm_reserve: float = 0.0
-    optimise: float = 0.0
+    optimize: float = 0.0
     most_pending: int = 4096
     tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
 

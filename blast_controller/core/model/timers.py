@@ -82,7 +82,7 @@ class ProbeDue:
 
 @dataclass(frozen=True, slots=True)
 class ClearAgain:
-    """A switch would not take away the circuits of a fibre check."""
+    """A switch would not take away the circuits of a fiber check."""
 
     switch: SwitchId
 
@@ -96,7 +96,7 @@ class Cool:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimiserLate:
+class OptimizerLate:
     """A decision has been postponed for long enough."""
 
 
@@ -113,7 +113,7 @@ Deadline = (
     | ProbeDue
     | ClearAgain
     | Cool
-    | OptimiserLate
+    | OptimizerLate
 )
 
 

@@ -31,7 +31,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, Part, Request
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.light_plan import LightPlan
-from blast_controller.core.policy.optimising import Optimising
+from blast_controller.core.policy.optimizing import Optimizing
 from blast_controller.core.rollout.reservation import Reservation
 
 SET_UP = 0.025
@@ -81,13 +81,13 @@ class Dispatcher:
     """The scheduling policy at work on one fabric."""
 
     def __init__(
-        self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, optimising: Optimising, light: Light
+        self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, optimizing: Optimizing, light: Light
     ) -> None:
         self._fabric = fabric
         self._inventory = inventory
         self._orders = orders
         self._light = light
-        self._optimising = optimising
+        self._optimizing = optimizing
         self._numbers = {rack: number for number, rack in enumerate(fabric.racks)}
         self._vertices = directional_ports(len(fabric.racks)) if fabric.directional else shared_ports
         self._racks = list(fabric.racks)
@@ -174,9 +174,9 @@ class Dispatcher:
         return self._decided(now)
 
     def _decided(self, now: float) -> Decision:
-        if not self._optimising.on:
+        if not self._optimizing.on:
             return Decision(*self._scheduler.decide(now))
-        chosen = self._optimising.advice(self._scheduler.contention(now), now)
+        chosen = self._optimizing.advice(self._scheduler.contention(now), now)
         if chosen is None:
             return Decision(*self._scheduler.postpone(now))
         return Decision(*self._scheduler.decide(now, chosen))

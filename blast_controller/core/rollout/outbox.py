@@ -15,7 +15,7 @@ from blast_controller.core.model.commands import (
     CircuitChange,
     Command,
     ForwardingChange,
-    Optimise,
+    Optimize,
     Publish,
     ReadDevice,
     SendProbe,
@@ -52,7 +52,7 @@ class Outbox:
         self._forwarding: defaultdict[DatapathId, _Rounds[ForwardingChange]] = defaultdict(_Rounds)
         self._publish: list[Publish] = []
         self._records: list[Record] = []
-        self._others: list[ReadDevice | SendProbe | Announce | Optimise] = []
+        self._others: list[ReadDevice | SendProbe | Announce | Optimize] = []
 
     def step(
         self,
@@ -89,7 +89,7 @@ class Outbox:
         """Keep this before any device hears of anything."""
         self._records.append(record)
 
-    def say(self, command: ReadDevice | SendProbe | Announce | Optimise) -> None:
+    def say(self, command: ReadDevice | SendProbe | Announce | Optimize) -> None:
         """Hand out any other command."""
         self._others.append(command)
 

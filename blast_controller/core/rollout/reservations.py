@@ -100,7 +100,7 @@ class Reservations:
             self.touched[reservation.id] = "dark" if unlit else "lit"
 
     def hand_over(self, reservation: Reservation, elements: Collection[ElementId]) -> None:
-        """Release an idle reservation in favour of one that is opened in the same decision and takes `elements`.
+        """Release an idle reservation in favor of one that is opened in the same decision and takes `elements`.
 
         Devices undo before they do, so one round does for both. What cannot be undone comes back to this one.
         """

@@ -80,7 +80,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 class _Of:
-    """A registry as a tenant may see it: nothing that is labelled with another."""
+    """A registry as a tenant may see it: nothing that is labeled with another."""
 
     def __init__(self, registry: CollectorRegistry, tenant: str | None) -> None:
         self._registry = registry

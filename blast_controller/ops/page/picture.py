@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_client.fabric_geometry import Box, Fibre, Point
+from blast_client.fabric_geometry import Box, Fiber, Point
 from blast_client.fabric_layout import Layout
 
 Value = dict[str, object]
@@ -22,8 +22,8 @@ def picture(layout: Layout) -> Value:
             for splitter, box in layout.splitters
         ],
         "racks": [{"name": rack.name, **_box(box)} for rack, box in layout.racks],
-        "intoSwitch": _fibres(layout.into_switch),
-        "outOfSwitch": _fibres(layout.out_of_switch),
+        "intoSwitch": _fibers(layout.into_switch),
+        "outOfSwitch": _fibers(layout.out_of_switch),
     }
 
 
@@ -31,16 +31,16 @@ def _box(box: Box) -> Value:
     return {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
 
 
-def _fibres(fibres: Mapping[tuple[str, int], Fibre]) -> list[Value]:
+def _fibers(fibers: Mapping[tuple[str, int], Fiber]) -> list[Value]:
     return [
         {
             "opticalSwitch": switch,
             "port": port,
-            "near": _point(fibre.near),
-            "far": _point(fibre.far),
-            **({"bends": [_point(bend) for bend in fibre.bends]} if fibre.bends else {}),
+            "near": _point(fiber.near),
+            "far": _point(fiber.far),
+            **({"bends": [_point(bend) for bend in fiber.bends]} if fiber.bends else {}),
         }
-        for (switch, port), fibre in fibres.items()
+        for (switch, port), fiber in fibers.items()
     ]
 
 

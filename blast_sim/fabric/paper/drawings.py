@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
 from blast_sim.fabric.paper.panel import Mark, Panel
-from blast_sim.figures.drawings import COLOURS, MARKERS
+from blast_sim.figures.drawings import COLORS, MARKERS
 
 MOST_MARKERS = 24
 """With more points a line needs none."""
@@ -61,7 +61,7 @@ def _line(axes: Axes, number: int, lines: int, label: str, points: Sequence[tupl
         [x for x, _ in points],
         [y for _, y in points],
         STYLES[number % len(STYLES)] if few else STYLES[number % 2],
-        color=COLOURS[number % len(COLOURS)],
+        color=COLORS[number % len(COLORS)],
         marker=MARKERS[number % len(MARKERS)] if few else "",
         markersize=4 + 1.3 * below,
         markerfacecolor="none" if below else None,

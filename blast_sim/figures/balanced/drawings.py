@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 from algorithms.balanced.fpfr import DEFAULT_ORDER, ORDERS
 from blast_sim.base.report import Row
 from blast_sim.figures.balanced.random_networks import PAPERS_GAIN, SHARES, gain
-from blast_sim.figures.drawings import COLOURS, GREY, MARKERS, PAPERS_MARKERS
+from blast_sim.figures.drawings import COLORS, GRAY, MARKERS, PAPERS_MARKERS
 
 MEGABIT = 1e6
 
@@ -73,8 +73,8 @@ def _roots(axes: Axes, rows: Sequence[Row]) -> None:
         own = [row for row in rows if row["method"] == method]
         places = [roots.index(row["root"]) - 0.42 + width * (number + 0.5) for row in own]
         heights = [row["planned"] / MEGABIT for row in own]
-        axes.bar(places, heights, width * 0.92, color=COLOURS[number], label=_LABELS[method])
-        _ranges(axes, places, own, "planned", "draws", color=GREY, linestyle="")
+        axes.bar(places, heights, width * 0.92, color=COLORS[number], label=_LABELS[method])
+        _ranges(axes, places, own, "planned", "draws", color=GRAY, linestyle="")
         _measured(axes, places, own, color="black", marker="o")
     axes.set_xticks(range(len(roots)), roots)
     axes.tick_params(axis="x", length=0)
@@ -90,7 +90,7 @@ def _explain_lines(axes: Axes, rows: Sequence[Row]) -> None:
         axes.plot([], [], "o", color="black", markeredgecolor="white", label=f"measured (order: {DEFAULT_ORDER})")
     draws = [row["draws"] for row in rows if "draws" in row]
     if draws:
-        axes.plot([], [], "-", color=GREY, label=f"order random: median and range of {draws[0]} draws")
+        axes.plot([], [], "-", color=GRAY, label=f"order random: median and range of {draws[0]} draws")
 
 
 # ---------------------------------------------------------------------------------------------------- clusters
@@ -106,7 +106,7 @@ def with_clusters(figure: Figure, rows: Sequence[Row]) -> None:
     own = [row for row in rows if "from" not in row]
     for number, clusters in enumerate(dict.fromkeys(row["clusters"] for row in own)):
         line = sorted((row for row in own if row["clusters"] == clusters), key=lambda row: row["nodes"])
-        nodes, color = [row["nodes"] for row in line], COLOURS[number]
+        nodes, color = [row["nodes"] for row in line], COLORS[number]
         rates = [row["planned"] / MEGABIT for row in line]
         # The first line is wide: a later one on top of it leaves its edges visible.
         width = 3.0 if number == 0 else 1.5
@@ -170,9 +170,9 @@ def gains(figure: Figure, rows: Sequence[Row]) -> None:
     for number, order in enumerate(ORDERS):
         values = sorted(gain(row, order) for row in rows)
         axes.step(
-            values, cumulative, _LINES[number], where="post", color=COLOURS[number], label=f"FPFR's order: {order}"
+            values, cumulative, _LINES[number], where="post", color=COLORS[number], label=f"FPFR's order: {order}"
         )
-    axes.axvline(PAPERS_GAIN, color=GREY, linewidth=1, label="the paper: up to 50 %")
+    axes.axvline(PAPERS_GAIN, color=GRAY, linewidth=1, label="the paper: up to 50 %")
     axes.set(xlabel="throughput of balanced trees above FPFR with the same trees", ylim=(0, 1))
     axes.set_ylabel(f"share of {len(rows)} cases ({_networks(rows)} networks, each root)")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
@@ -191,7 +191,7 @@ def shares(figure: Figure, rows: Sequence[Row]) -> None:
     for number, row in enumerate(rows):
         places = [place - 0.4 + width * (number + 0.5) for place in range(len(SHARES))]
         heights = [row[name] for name in SHARES]
-        bars = axes.barh(places, heights, width * 0.92, color=COLOURS[number], label=f"FPFR's order: {row['order']}")
+        bars = axes.barh(places, heights, width * 0.92, color=COLORS[number], label=f"FPFR's order: {row['order']}")
         axes.bar_label(bars, [_percent(height) for height in heights], fontsize="x-small", padding=2)
     axes.set_yticks(range(len(SHARES)), [_SHARE_LABELS[name] for name in SHARES])
     axes.tick_params(axis="y", length=0)

@@ -14,7 +14,7 @@ from blast_sim.figures.drawings import MARKERS
 def line(  # noqa: PLR0913, PLR0917
     axes: Axes,
     points: Sequence[tuple[float, float]],
-    colour: str,
+    color: str,
     marker: int | None,
     label: str,
     dashes: str = "-",
@@ -24,7 +24,7 @@ def line(  # noqa: PLR0913, PLR0917
     axes.plot(
         [x for x, _ in points],
         [y for _, y in points],
-        color=colour,
+        color=color,
         linestyle=dashes,
         marker="" if marker is None else MARKERS[marker % len(MARKERS)],
         markersize=4,
@@ -43,13 +43,13 @@ def log_axes(axes: Axes, x: str, y: str, log_x: bool = True) -> None:
         if logarithmic:
             least, most = axis.get_view_interval()
             # A label for each decade is enough where there are many.
-            axis.set_major_locator(LogLocator(subs=_labelled(most / least), numticks=20))
+            axis.set_major_locator(LogLocator(subs=_labeled(most / least), numticks=20))
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(which="major", alpha=0.3)
 
 
-def _labelled(ratio: float) -> tuple[float, ...]:
+def _labeled(ratio: float) -> tuple[float, ...]:
     """Which parts of a decade have a label, where the axis goes over so much."""
     if ratio < 30:
         return (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend, line, log_axes
 from blast_sim.figures.blast.paper_claims import BLAST_SECONDS, LOADS, NON_BLOCKING, OVERSUBSCRIBED, ratios
-from blast_sim.figures.drawings import COLOURS, GREY, pale
+from blast_sim.figures.drawings import COLORS, GRAY, pale
 
 NAMES = {
     "naive": "naive unicast",
@@ -26,7 +26,7 @@ NAMES = {
     "rack-fabric": "rack fabric",
     "blast": "Blast",
 }
-METHOD_COLOURS = dict(zip(("naive", "hdfs", "overlay", "blast", "pipeline", "torrent"), COLOURS, strict=False))
+METHOD_COLORS = dict(zip(("naive", "hdfs", "overlay", "blast", "pipeline", "torrent"), COLORS, strict=False))
 STATED_AT = {0: BLAST_SECONDS["none"], 3: BLAST_SECONDS["light"], 40: BLAST_SECONDS["heavy"]}
 """The paper's loads, as racks on either side, and what its text says of Blast there."""
 IN_THE_PAPER = "stated in the paper"
@@ -52,8 +52,8 @@ def figure_four(figure: Figure, rows: Sequence[Row]) -> None:
         places = [place - 0.42 + width * (number + 0.5) for place in range(len(loads))]
         own = [found[method, network, load] for load in loads]
         label = f"{NAMES[method]}, {network}" if method != "blast" else _blast_and_computation(own)
-        colour = pale(METHOD_COLOURS[method], 0.55) if network == NON_BLOCKING else METHOD_COLOURS[method]
-        bars = axes.bar(places, [row["seconds"] for row in own], width * 0.94, color=colour, label=label)
+        color = pale(METHOD_COLORS[method], 0.55) if network == NON_BLOCKING else METHOD_COLORS[method]
+        bars = axes.bar(places, [row["seconds"] for row in own], width * 0.94, color=color, label=label)
         turned = 90 if figure.get_figwidth() < NARROW else 0
         axes.bar_label(bars, [_short(row["seconds"]) for row in own], fontsize="x-small", padding=1, rotation=turned)
         if method == "blast":
@@ -104,7 +104,7 @@ def against_load(figure: Figure, rows: Sequence[Row]) -> None:
         own = sorted((int(row["background"]), row["seconds"]) for row in mine)
         dashes = "--" if network == NON_BLOCKING else "-"
         label = NAMES[method] if method == "blast" else f"{NAMES[method]}, {network}"
-        line(axes, own, METHOD_COLOURS[method], number, label, dashes)
+        line(axes, own, METHOD_COLORS[method], number, label, dashes)
     loads = sorted({int(row["background"]) for row in rows})
     for load, stated in STATED_AT.items():
         if load in loads:
@@ -129,11 +129,11 @@ def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
             own = [row for row in rows if row["policy"] == policy]
             counts = sorted({row["splitters"] for row in own})
             points = [(count, statistics.fmean(r[column] for r in own if r["splitters"] == count)) for count in counts]
-            line(axes, points, COLOURS[number], number, f"policy {policy}" if column == "seconds" else "")
+            line(axes, points, COLORS[number], number, f"policy {policy}" if column == "seconds" else "")
         log_axes(axes, "splitters 1:4", f"completion time, s: {name}")
         axes.set_xticks(sorted({row["splitters"] for row in rows}))
         axes.minorticks_off()
-        axes.axvline(20, color=GREY, linestyle=":", label="20 splitters: the shipped scenario")
+        axes.axvline(20, color=GRAY, linestyle=":", label="20 splitters: the shipped scenario")
     _apart(figure)
     figure.suptitle(
         "Contended light: 24 multicasts a second, median 300 MB, on 3 to 5 of 120 racks with two ports each\n"
@@ -150,13 +150,13 @@ def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
         own = sorted((row for row in rows if row["method"] == method), key=lambda row: row["racks"])
         if own:
             points = [(row["racks"], row["seconds"]) for row in own]
-            line(axes, points, METHOD_COLOURS[method], number, f"{NAMES[method]}, non-blocking{_sample(own, lit)}")
-    blue = METHOD_COLOURS["blast"]
+            line(axes, points, METHOD_COLORS[method], number, f"{NAMES[method]}, non-blocking{_sample(own, lit)}")
+    blue = METHOD_COLORS["blast"]
     line(axes, [(r["racks"], r["seconds"]) for r in lit], blue, 3, "Blast, all requests at once, with the computation")
     bare = [(r["racks"], r["seconds_without_computation"]) for r in lit]
     line(axes, bare, blue, 4, "Blast without the computation", "--")
     compute = [(r["racks"], r["compute_seconds"]) for r in lit]
-    line(axes, compute, GREY, 5, "computation: the controller's decision about all groups", ":")
+    line(axes, compute, GRAY, 5, "computation: the controller's decision about all groups", ":")
     largest = max(row["racks"] for row in rows)
     for racks, seconds, marker, what in ((1000, 0.166, "X", "computation, 1000 racks"), (120, 0.295, "P", UNDER_LOAD)):
         if racks <= largest:

@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend
-from blast_sim.figures.blast.drawings import IN_THE_PAPER, METHOD_COLOURS, NAMES
+from blast_sim.figures.blast.drawings import IN_THE_PAPER, METHOD_COLORS, NAMES
 from blast_sim.figures.drawings import pale
 
 
@@ -26,8 +26,8 @@ def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
         for number, method in enumerate(methods):
             places = [place - 0.4 + width * (number + 0.5) for place in range(len(jobs))]
             heights = [found[method, job][column] for job in jobs]
-            label, colour = NAMES[method] if share == 1.0 else "", pale(METHOD_COLOURS[method], share)
-            drawn = axes.bar(places, heights, width * 0.92, color=colour, label=label, zorder=1 + share)
+            label, color = NAMES[method] if share == 1.0 else "", pale(METHOD_COLORS[method], share)
+            drawn = axes.bar(places, heights, width * 0.92, color=color, label=label, zorder=1 + share)
             if share == 1.0:
                 axes.bar_label(drawn, [shown(height) for height in heights], fontsize="x-small", padding=1)
 

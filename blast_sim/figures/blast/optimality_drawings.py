@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend
-from blast_sim.figures.drawings import COLOURS, GREY, MARKERS, shares_of_optimum
+from blast_sim.figures.drawings import COLORS, GRAY, MARKERS, shares_of_optimum
 
 PAPERS_SHARE = 0.99
 PANELS = (
@@ -19,7 +19,7 @@ PANELS = (
     ("shared", "servers", "Racks may be shared: volume x servers"),
 )
 """(whether groups share racks, what volumes count, title); where they share none, both ways to count in one panel."""
-PLACES = {"contig": "neighbouring racks", "random": "any racks"}
+PLACES = {"contig": "neighboring racks", "random": "any racks"}
 
 
 def optimality(figure: Figure, rows: Sequence[Row]) -> None:
@@ -64,18 +64,18 @@ def _greedy(axes: Axes, rows: Sequence[Row]) -> None:
     series = list(dict.fromkeys((row["place"], row["counted"]) for row in rows))
     for number, (place, counted) in enumerate(series):
         own = sorted((row for row in rows if (row["place"], row["counted"]) == (place, counted)), key=_amount)
-        amounts, colour = [row["amount"] for row in own], COLOURS[list(PLACES).index(place)]
+        amounts, color = [row["amount"] for row in own], COLORS[list(PLACES).index(place)]
         axes.fill_between(
-            amounts, [row["worst"] for row in own], [row["best"] for row in own], color=colour, alpha=0.15, linewidth=0
+            amounts, [row["worst"] for row in own], [row["best"] for row in own], color=color, alpha=0.15, linewidth=0
         )
         label = f"greedy, {PLACES[place]} (band: all seeds)"
         axes.plot(
-            amounts, [row["greedy"] for row in own], color=colour, marker=MARKERS[number], markersize=4, label=label
+            amounts, [row["greedy"] for row in own], color=color, marker=MARKERS[number], markersize=4, label=label
         )
-        axes.plot(amounts, [row["optimiser"] for row in own], color=GREY, marker=".", markersize=3, linewidth=1,
-                  linestyle="--", label="optimiser, 50 ms")  # fmt: skip
+        axes.plot(amounts, [row["optimizer"] for row in own], color=GRAY, marker=".", markersize=3, linewidth=1,
+                  linestyle="--", label="optimizer, 50 ms")  # fmt: skip
         left = [row for row in own if row["proven"] < row["seeds"]]
-        axes.plot([row["amount"] for row in left], [row["greedy"] for row in left], color=colour, linestyle="",
+        axes.plot([row["amount"] for row in left], [row["greedy"] for row in left], color=color, linestyle="",
                   marker=MARKERS[number], markersize=4, markerfacecolor="white",
                   label="hollow: of the best known, as some optima are not proven" if left else "")  # fmt: skip
 

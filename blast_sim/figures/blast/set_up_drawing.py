@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend, line, log_axes
 from blast_sim.figures.blast.set_up_cells import DEFAULT_MS, LINE_GBPS, Equal, equals
-from blast_sim.figures.drawings import COLOURS, GREY
+from blast_sim.figures.drawings import COLORS, GRAY
 
 SET_UPS = (
     (DEFAULT_MS, "default set-up: Blast's Table II without the optical switch", ":"),
@@ -27,10 +27,10 @@ def against_set_up(figure: Figure, rows: Sequence[Row]) -> None:
     by_set_up, by_rate = figure.subplots(1, 2, width_ratios=(3, 2))
     found = equals(rows)
     sizes = sorted({row["megabytes"] for row in rows})
-    for size, colour in zip(sizes, COLOURS, strict=False):
-        _by_set_up(by_set_up, size, [row for row in rows if row["megabytes"] == size], colour)
+    for size, color in zip(sizes, COLORS, strict=False):
+        _by_set_up(by_set_up, size, [row for row in rows if row["megabytes"] == size], color)
         own = [(one.rate_gbps / LINE_GBPS, one.set_up_ms) for one in found if one.megabytes == size]
-        line(by_rate, own, colour, None, "")
+        line(by_rate, own, color, None, "")
     _mark(by_set_up, rows, found)
     _finish_left(by_set_up)
     _finish_right(by_rate, found)
@@ -48,23 +48,23 @@ def _mark(axes: Axes, rows: Sequence[Row], found: Sequence[Equal]) -> None:
             axes.plot(one.set_up_ms, lit[one.megabytes], "X", color="black", markersize=7, zorder=5, label=label)
 
 
-def _by_set_up(axes: Axes, size: float, rows: Sequence[Row], colour: str) -> None:
+def _by_set_up(axes: Axes, size: float, rows: Sequence[Row], color: str) -> None:
     (lit,) = (row["seconds"] for row in rows if row["method"] == "blast")
     at_line_rate = [row for row in rows if row["method"] == "ip-multicast" and row["rate_gbps"] == LINE_GBPS]
     packet = sorted((row["set_up_ms"], row["seconds"]) for row in at_line_rate if row["set_up_ms"])
-    line(axes, packet, colour, None, f"IP multicast, {size:g} MB")
-    line(axes, [(packet[0][0], lit), (packet[-1][0], lit)], colour, None, f"Blast, {size:g} MB", "--")
+    line(axes, packet, color, None, f"IP multicast, {size:g} MB")
+    line(axes, [(packet[0][0], lit), (packet[-1][0], lit)], color, None, f"Blast, {size:g} MB", "--")
 
 
 def _finish_left(axes: Axes) -> None:
     log_axes(axes, "set-up of IP multicast, ms", "mean completion time, s")
     axes.set_title("At the rate of the line: right of X Blast is faster", loc="left", fontsize="medium")
     for set_up, name, dashes in SET_UPS:
-        axes.axvline(set_up, color=GREY, linestyle=dashes, linewidth=1, label=name)
+        axes.axvline(set_up, color=GRAY, linestyle=dashes, linewidth=1, label=name)
 
 
 def _finish_right(axes: Axes, found: Sequence[Equal]) -> None:
-    axes.axhline(DEFAULT_MS, color=GREY, linestyle=":", linewidth=1)
+    axes.axhline(DEFAULT_MS, color=GRAY, linestyle=":", linewidth=1)
     axes.set(xlabel="share of the line's rate that IP multicast keeps", ylabel="set-up of IP multicast, ms")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

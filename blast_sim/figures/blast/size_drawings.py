@@ -10,8 +10,8 @@ from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
 from blast_sim.figures.blast.axes import legend, line, log_axes
-from blast_sim.figures.blast.drawings import IN_THE_PAPER, METHOD_COLOURS, NAMES, traffic
-from blast_sim.figures.drawings import GREY
+from blast_sim.figures.blast.drawings import IN_THE_PAPER, METHOD_COLORS, NAMES, traffic
+from blast_sim.figures.drawings import GRAY
 from blast_sim.flow.optics import OPENFLOW_SECONDS
 
 STYLES = ("-", "--", ":", "-.")
@@ -30,7 +30,7 @@ def against_size(figure: Figure, rows: Sequence[Row]) -> None:
         here = [row for row in rows if row["background"] == background]
         for number, method in enumerate(("naive", "overlay", "pipeline")):
             own = sorted((row["megabytes"], row["seconds"]) for row in here if row["method"] == method)
-            line(axes, own, METHOD_COLOURS[method], number, NAMES[method])
+            line(axes, own, METHOD_COLORS[method], number, NAMES[method])
         _blast_by_delay(axes, [row for row in here if row["method"] == "blast"])
         if background == "none":
             axes.plot(300, 0.265, "X", color="black", markersize=8, zorder=5, label=f"25 ms, 300 MB, {IN_THE_PAPER}")
@@ -49,7 +49,7 @@ def _blast_by_delay(axes: Axes, rows: Sequence[Row]) -> None:
         own = sorted((row["megabytes"], row["seconds"]) for row in rows if row["switching_ms"] == delay)
         shade = 0.35 + 0.65 * (number + 1) / len(delays)
         label = f"Blast, switch of {delay:.3g} ms"
-        line(axes, own, METHOD_COLOURS["blast"], None, label, STYLES[number % len(STYLES)], shade)
+        line(axes, own, METHOD_COLORS["blast"], None, label, STYLES[number % len(STYLES)], shade)
 
 
 def break_even(figure: Figure, rows: Sequence[Row]) -> None:
@@ -65,9 +65,9 @@ def break_even(figure: Figure, rows: Sequence[Row]) -> None:
         dashes = "-" if background == "none" else "--"
         if own:
             label = f"against {NAMES[method]}, {traffic(background)} unicast traffic"
-            line(axes, own, METHOD_COLOURS[method], number, label, dashes)
+            line(axes, own, METHOD_COLORS[method], number, label, dashes)
     for (delay, name), dashes in zip(DELAYS, STYLES, strict=True):
-        axes.axvline(delay, color=GREY, linestyle=dashes, linewidth=1, label=f"{delay:.3g} ms: {name}")
+        axes.axvline(delay, color=GRAY, linestyle=dashes, linewidth=1, label=f"{delay:.3g} ms: {name}")
     log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
     axes.set_xticks(sorted({row["switching_ms"] for row in rows}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))

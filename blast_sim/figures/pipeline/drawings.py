@@ -11,11 +11,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from blast_sim.base.report import Row
-from blast_sim.figures.drawings import COLOURS, GREY, MARKERS
+from blast_sim.figures.drawings import COLORS, GRAY, MARKERS
 from blast_sim.figures.pipeline.rows import notes
 
 TOOLS = ("pipeline", "udpcast", "taktuk-chain", "taktuk-tree", "mpi", "naive")
-"""A tool has the same colour in every picture."""
+"""A tool has the same color in every picture."""
 _ORDERED = "ordered"
 _ASIDE_INCHES = 0.035
 
@@ -32,7 +32,7 @@ def of_shares(title: str) -> Callable[[Figure, Sequence[Row]], None]:
         _bounds(panels[0], own)
         for row in rows:
             if "from" in row:
-                panels[0].axhline(row["share"], color=GREY, linestyle="--", label=row["from"])
+                panels[0].axhline(row["share"], color=GRAY, linestyle="--", label=row["from"])
         panels[0].yaxis.set_major_formatter(PercentFormatter(1.0, 0))
         panels[0].set(ylabel="size ÷ time from the first byte on, share of a host's link", ylim=(0, 1.05))
         _lines(panels[1], own, "start_seconds")
@@ -77,7 +77,7 @@ def _lines(axes: Axes, rows: Sequence[Row], column: str) -> None:
             [row["receivers"] for row in line],
             [row[column] for row in line],
             [row[f"{column}_half"] for row in line],
-            color=colour(tool),
+            color=color(tool),
             marker=marker(tool),
             linestyle="--" if beside else "-",
             markersize=4,
@@ -116,16 +116,16 @@ def _bounds(axes: Axes, rows: Sequence[Row]) -> None:
                 row["receivers"],
                 row["bound"],
                 "v",
-                color=colour(row["tool"]),
+                color=color(row["tool"]),
                 markerfacecolor="none",
                 markersize=8,
                 label=label,
             )
 
 
-def colour(tool: str) -> str:
+def color(tool: str) -> str:
     """Of a tool, in every picture."""
-    return COLOURS[_place(tool) % len(COLOURS)]
+    return COLORS[_place(tool) % len(COLORS)]
 
 
 def marker(tool: str) -> str:

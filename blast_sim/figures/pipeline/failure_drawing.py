@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.figures.drawings import COLOURS, GREY
+from blast_sim.figures.drawings import COLORS, GRAY
 
 _GROUP = 0.84
 """Of the distance between two scenarios, what its bars take."""
@@ -36,7 +36,7 @@ def of_failures(figure: Figure, rows: Sequence[Row]) -> None:
             [row["share"] for row in some],
             yerr=[row["share_half"] for row in some],
             width=widths,
-            color=COLOURS[number % len(COLOURS)],
+            color=COLORS[number % len(COLORS)],
             edgecolor="white",
             capsize=3,
             label=_WORDS.get(way, way),
@@ -46,7 +46,7 @@ def of_failures(figure: Figure, rows: Sequence[Row]) -> None:
             axes.annotate(rate, (place, 0.02), ha="center", color="white", fontsize="x-small", rotation="vertical")
     for row in rows:
         if "from" in row:
-            axes.axhline(row["share"], color=GREY, linestyle="--", label=row["from"])
+            axes.axhline(row["share"], color=GRAY, linestyle="--", label=row["from"])
     axes.set_xticks(range(len(scenarios)), [_in_lines(scenario) for scenario in scenarios], fontsize="small")
     axes.set(ylabel="size ÷ time of the others, share of a host's link", ylim=(0, 1.05))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))

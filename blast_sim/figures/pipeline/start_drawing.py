@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from blast_sim.base.report import Row
-from blast_sim.figures.drawings import GREY
-from blast_sim.figures.pipeline.drawings import colour, finish
+from blast_sim.figures.drawings import GRAY
+from blast_sim.figures.pipeline.drawings import color, finish
 
 _GROUP = 0.86
 """Of the distance between two numbers of receivers, what their bars take."""
@@ -27,15 +27,15 @@ def of_start(figure: Figure, rows: Sequence[Row]) -> None:
         own = [row for row in rows if row["tool"] == tool and row["runs"]]
         places = [numbers.index(row["receivers"]) - _GROUP / 2 + width * (place + 0.5) for row in own]
         starts, carried = [row["start_seconds"] for row in own], [row["transfer_seconds"] for row in own]
-        axes.bar(places, starts, width, color="white", edgecolor=colour(tool), hatch=_HATCH)
+        axes.bar(places, starts, width, color="white", edgecolor=color(tool), hatch=_HATCH)
         halves = [row["seconds_half"] for row in own]
         axes.bar(
             places,
             carried,
             width,
             starts,
-            color=colour(tool),
-            edgecolor=colour(tool),
+            color=color(tool),
+            edgecolor=color(tool),
             yerr=halves,
             error_kw=_THIN,
             label=title,
@@ -51,7 +51,7 @@ def of_start(figure: Figure, rows: Sequence[Row]) -> None:
         [0],
         [0],
         color="white",
-        edgecolor=GREY,
+        edgecolor=GRAY,
         hatch=_HATCH,
         label="of it start-up: until the first byte is anywhere",
     )

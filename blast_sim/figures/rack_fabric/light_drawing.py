@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from blast_sim.base.report import Row
 from blast_sim.fabric.paper.models import LINE_GBPS
-from blast_sim.figures.drawings import COLOURS
+from blast_sim.figures.drawings import COLORS
 from blast_sim.figures.rack_fabric.with_light import BOTH, FABRIC, LIGHT, LIGHT_GBPS, SERVERS_PER_RACK, UNICAST_GBPS
 
 PALE = 0.35
@@ -21,7 +21,7 @@ PALE = 0.35
 class Look:
     """How a way is drawn and called. Hollow markers leave those of another way visible that lie at the same place."""
 
-    colour: str
+    color: str
     marker: str
     size: float
     filled: bool
@@ -29,27 +29,27 @@ class Look:
 
 
 LOOKS = {
-    FABRIC: Look(COLOURS[1], "D", 4.5, True, f"one fabric for all racks, {LINE_GBPS:g} Gb/s: simulated"),
-    LIGHT: Look(COLOURS[0], "s", 9.0, False, "a fibre for every server, {gbps:g} Gb/s: computed"),
+    FABRIC: Look(COLORS[1], "D", 4.5, True, f"one fabric for all racks, {LINE_GBPS:g} Gb/s: simulated"),
+    LIGHT: Look(COLORS[0], "s", 9.0, False, "a fiber for every server, {gbps:g} Gb/s: computed"),
     BOTH: Look(
-        COLOURS[2], "o", 4.5, True, "a fibre for every rack, {gbps:g} Gb/s: computed; from there its fabric: simulated"
+        COLORS[2], "o", 4.5, True, "a fiber for every rack, {gbps:g} Gb/s: computed; from there its fabric: simulated"
     ),
 }
 
 
 def with_light(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time, fibres, fullest buffer and delay of unicast against racks, a line for each way and rate."""
+    """Completion time, fibers, fullest buffer and delay of unicast against racks, a line for each way and rate."""
     figure.set_size_inches(9.5, 8.0)
-    (completion, fibres), (buffer, delay) = figure.subplots(2, 2, sharex=True)
+    (completion, fibers), (buffer, delay) = figure.subplots(2, 2, sharex=True)
     _lines(completion, rows, "completion_s")
     _lines(completion, rows, "completion_alone_s", PALE)
     _logarithmic(completion, "300 MB at the last server after, s")
     completion.margins(y=0.1)
     completion.set_title("Completion (pale: without the unicast)", loc="left")
 
-    _lines(fibres, [row for row in rows if row["fibres"]], "fibres")
-    _logarithmic(fibres, "fibres in which light ends")
-    fibres.set_title("Fibres (the fabric alone needs none)", loc="left")
+    _lines(fibers, [row for row in rows if row["fibers"]], "fibers")
+    _logarithmic(fibers, "fibers in which light ends")
+    fibers.set_title("Fibers (the fabric alone needs none)", loc="left")
 
     _lines(buffer, rows, "buffer_kb")
     _lines(buffer, rows, "buffer_alone_kb", PALE)
@@ -84,10 +84,10 @@ def _lines(axes: Axes, rows: Sequence[Row], column: str, alpha: float = 1.0) -> 
             [racks for racks, _ in own],
             [value for _, value in own],
             "--" if gbps == min(LIGHT_GBPS) else "-",
-            color=look.colour,
+            color=look.color,
             marker=look.marker,
             markersize=look.size,
-            markerfacecolor=look.colour if look.filled else "none",
+            markerfacecolor=look.color if look.filled else "none",
             alpha=alpha,
             zorder=2 + alpha,
             label=look.words.format(gbps=gbps) if alpha == 1.0 else "",

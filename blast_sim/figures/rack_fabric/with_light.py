@@ -86,7 +86,7 @@ class Trial:
     racks: int
 
     @property
-    def fibres(self) -> int:
+    def fibers(self) -> int:
         """Those in which light ends: one for every server, or one for every rack."""
         return {FABRIC: 0, LIGHT: SERVERS_PER_RACK, BOTH: 1}[self.way] * self.racks
 
@@ -199,7 +199,7 @@ def _row(trial: Trial, found: Results, light: Light) -> Row:
         "light_gbps": trial.light_gbps,
         "racks": trial.racks,
         "servers": trial.racks * SERVERS_PER_RACK,
-        "fibres": trial.fibres,
+        "fibers": trial.fibers,
         "completion_s": _completion(trial, beside, light),
         "completion_alone_s": _completion(trial, alone, light),
         "buffer_kb": fullest_kb(beside),

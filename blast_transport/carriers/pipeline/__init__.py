@@ -6,7 +6,7 @@ It is Kascade's protocol (Martin et al., HPDIC at IPDPS 2014, section III), chan
 - Alive, both ways. Kascade pings over a second connection when a write hangs, which is when the buffers of both
   kernels are full; who has nothing to write sees nothing. Signs of life are missed within a second, whatever is
   written. Alive also carries how far a node is, which its predecessor waits for as for a credit.
-- Who stands behind a silent node is probed before that one is given up, so that neighbours fail together.
+- Who stands behind a silent node is probed before that one is given up, so that neighbors fail together.
 - The last node does not connect to the first one. The report comes back along the chain in the body of PASSED, and
   QUIT (done) goes down after it, for nodes whose predecessor died in between.
 - The first node connects when all have answered the leg, and data passes only then: who refuses before that is tried

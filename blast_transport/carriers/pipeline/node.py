@@ -48,7 +48,7 @@ _LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
 deaths. A file: so far that a chain goes in step, for who falls behind finds data that no cache holds any more, and ends
 alone."""
 _DEATHS = 4
-"""With all that a node and its neighbours' kernels hold."""
+"""With all that a node and its neighbors' kernels hold."""
 _SOURCE = 0
 
 

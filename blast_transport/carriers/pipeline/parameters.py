@@ -20,7 +20,7 @@ from blast_transport.wire.pipeline_bounds import (
 @dataclass(frozen=True, slots=True)
 class PipelineParameters:
     """The data goes along `chain`, the (name, host, port) of every node in order, the sender first; we are at
-    `position`. A node that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is. A neighbour is dead after
+    `position`. A node that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is. A neighbor is dead after
     `node_timeout` seconds of silence. Of what cannot be read again a node keeps `buffer` bytes; 0: as many as it likes.
     """
 

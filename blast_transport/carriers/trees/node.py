@@ -41,7 +41,7 @@ _STORE_BYTES = 8 << 20
 _BLOCKS_AT_ONCE = 16
 """In one write: about what a processor's cache holds."""
 _TURN_SECONDS = 0.015
-"""How long what came may wait to go on, and neighbours to hear that we live."""
+"""How long what came may wait to go on, and neighbors to hear that we live."""
 _SETTLED_SECONDS = 0.1
 """Between two words to the session, which tells the sender: each goes all the way."""
 

@@ -18,7 +18,7 @@ NOWHERE = -1
 class Timings:
     """Seconds that a host waits.
 
-    `heartbeat`: between two signs of life. `silence`: without one before a neighbour is dead. `assembly`: after the
+    `heartbeat`: between two signs of life. `silence`: without one before a neighbor is dead. `assembly`: after the
     leg's begin, in which a child that refuses may just not be there yet, and is tried again every `retry`. `reach`:
     the same for one to which there is no connection. `answer`: for a connection, and for what is first said on it.
     `word`: between two words to the sender. `slow`: for which a store may take nothing, or too little.

@@ -9,7 +9,7 @@ from blast_transport.carriers.trees.protocol.messages import MOST_STREAMS
 
 _LEAST_GAIN = 1.1
 _RESIGNED = 15
-"""Judgements after which it is tried again: a path changes."""
+"""Judgments after which it is tried again: a path changes."""
 
 
 class Widening:

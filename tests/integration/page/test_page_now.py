@@ -86,10 +86,10 @@ def test_the_picture_is_that_of_the_command_line(open_page, serve, fabric: Fabri
     number_of(page.locator("[data-tree]"), len(wanted))
     drawn = page.locator("[data-tree] .light").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
     assert drawn == wanted
-    (group,) = re.findall(r'<g class="fibre".*?</g>', svg)
-    fibres = re.findall(r' d="([^"]*)"', group)
-    paths = page.locator(".ground .fibre").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
-    assert fibres and sorted(re.findall("M[^M]*", "".join(paths))) == sorted(fibres)
+    (group,) = re.findall(r'<g class="fiber".*?</g>', svg)
+    fibers = re.findall(r' d="([^"]*)"', group)
+    paths = page.locator(".ground .fiber").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
+    assert fibers and sorted(re.findall("M[^M]*", "".join(paths))) == sorted(fibers)
 
 
 def test_choosing_an_object_anywhere_chooses_it_everywhere(open_page, served):

@@ -12,7 +12,7 @@ from blast_client.address import Address
 from blast_client.freshness import Freshness, Outdated
 from blast_controller.core.model.errors import NotLeader as CoreNotLeader
 from tests.support.linearizability import Operation
-from tests.support.modelled_etcd import Unanswered
+from tests.support.modeled_etcd import Unanswered
 from tests.support.succession.history import Asked, Call, Finished, Heard, Looked, Reading, RefusedToFinish
 from tests.support.succession.network import between
 from tests.support.succession.room import Controller, Room

@@ -47,17 +47,17 @@ class Role(Enum):
 
 
 @dataclass(eq=False)
-class ModelledTor:
+class ModeledTor:
     """`wrong` are writes that it accepted from an older leader, or from a controller without a role."""
 
     datapath: int
     rules: dict[tuple[int, int, rules.Match], rules.Rule] = field(default_factory=dict)
-    sessions: list[ModelledSession] = field(default_factory=list)
+    sessions: list[ModeledSession] = field(default_factory=list)
     generation: int | None = None
     newest: int = 0
     wrong: list[str] = field(default_factory=list)
 
-    def receive(self, session: ModelledSession, numbered: Numbered) -> None:
+    def receive(self, session: ModeledSession, numbered: Numbered) -> None:
         xid, message = numbered
         match message:
             case openflow.Claim(generation):
@@ -80,7 +80,7 @@ class ModelledTor:
         found = ((rule.reservation, rules.forward_of(rule)) for rule in self.rules.values())
         return frozenset((number, forward) for number, forward in found if forward is not None)
 
-    def _role(self, session: ModelledSession, xid: int, role: Role, generation: int) -> None:
+    def _role(self, session: ModeledSession, xid: int, role: Role, generation: int) -> None:
         # Generations are compared as signed differences of 64 bits.
         if self.generation is not None and (generation - self.generation) % _TURN >= _TURN // 2:
             session.answer(openflow.Refusal(session, xid, STALE, fenced=True))
@@ -95,7 +95,7 @@ class ModelledTor:
         session.role = role
         session.answer(openflow.RoleAnswered(session, xid, role is Role.MASTER))
 
-    def _write(self, session: ModelledSession, xid: int, message: openflow.Message) -> None:
+    def _write(self, session: ModeledSession, xid: int, message: openflow.Message) -> None:
         if session.role is Role.SLAVE:
             session.answer(openflow.Refusal(session, xid, IS_SLAVE, fenced=True))
             return
@@ -112,7 +112,7 @@ class ModelledTor:
                     del self.rules[rule.place]
 
 
-class ModelledServer:
+class ModeledServer:
     """In place of `openflow.server.Server`: one thread that works on what ToRs send, in turn."""
 
     def __init__(self, scheduler: Scheduler, process: Process, modules: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ class ModelledServer:
         self.loop = self
         self.process = process
         self.deliver: Callable[[Input], None] | None = None
-        self.sessions: list[ModelledSession] = []
+        self.sessions: list[ModeledSession] = []
         self._scheduler = scheduler
         self._queue = modules["queue"].SimpleQueue()
 
@@ -154,7 +154,7 @@ class ModelledServer:
         self.soon(lambda: deliver(happened))
 
 
-class ModelledSession:
+class ModeledSession:
     """A ToR's connection to a controller: `is_open` at the controller, `is_alive` at the ToR, where it has a role.
 
     `claimed` is the generation with which the controller became the master.
@@ -162,7 +162,7 @@ class ModelledSession:
 
     _numbers = itertools.count(1)
 
-    def __init__(self, controller: Controller, server: ModelledServer, tor: ModelledTor) -> None:
+    def __init__(self, controller: Controller, server: ModeledServer, tor: ModeledTor) -> None:
         scheduler, link, latency = controller.room.scheduler, controller.to_devices, controller.room.soon
         self.address = (f"tor{tor.datapath}", next(self._numbers))
         self.names: frozenset[tuple[str, str]] = frozenset()
@@ -230,7 +230,7 @@ class Written:
 
 
 @dataclass(eq=False)
-class ModelledSwitch:
+class ModeledSwitch:
     """Connects an input to one output only. It refuses a command whole."""
 
     name: SwitchId
@@ -254,12 +254,12 @@ class ModelledSwitch:
             del self.circuits[circuit.input]
 
 
-class ModelledClient:
+class ModeledClient:
     """In place of `SwitchClient`; made by the thread of the controller's optical executor."""
 
     flooded = False
 
-    def __init__(self, controller: Controller, switch: ModelledSwitch) -> None:
+    def __init__(self, controller: Controller, switch: ModeledSwitch) -> None:
         self._controller, self._switch, self._room = controller, switch, controller.room
         self._process = self._room.scheduler.process
         self._loop = asyncio.get_running_loop()

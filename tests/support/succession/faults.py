@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from blast_api.ttypes import Rejected
 from tests.support.core_faults import phase_of
-from tests.support.modelled_etcd import Unanswered
+from tests.support.modeled_etcd import Unanswered
 from tests.support.succession.clients import NOT_LEADING, Client, Histories
 from tests.support.succession.room import Controller, Room
 

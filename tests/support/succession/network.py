@@ -9,7 +9,7 @@ from typing import Any
 
 from blast_controller.store.errors import StoreFault
 from tests.support.dice import Dice
-from tests.support.modelled_etcd import InstantNetwork, ModelledEtcd, Unanswered
+from tests.support.modeled_etcd import InstantNetwork, ModeledEtcd, Unanswered
 from tests.support.succession.scheduler import Process, Scheduler, Wake
 
 Act = Callable[[], Any]
@@ -61,7 +61,7 @@ class Wire:
 class Members:
     """The state of etcd's members: all away, without a leader, slow, or well."""
 
-    etcd: ModelledEtcd
+    etcd: ModeledEtcd
     is_away: bool = False
     has_no_leader: bool = False
     is_slow: bool = False

@@ -1,6 +1,6 @@
 """Controllers, etcd, ToRs that reconnect again and again, optical switches, and calls of clients.
 
-A controller is the real daemon with its threads; its etcd, its devices, its clock and its threads are modelled.
+A controller is the real daemon with its threads; its etcd, its devices, its clock and its threads are modeled.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from blast_controller.succession import following as following_module
 from blast_controller.succession.by_etcd import EtcdSuccession, LeaderTerms
 from tests.support.core import make_fabric
 from tests.support.dice import SeededDice
-from tests.support.modelled_etcd import ModelledConnection, ModelledEtcd, Unanswered
+from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd, Unanswered
 from tests.support.succession.devices import (
-    ModelledClient,
-    ModelledServer,
-    ModelledSession,
-    ModelledSwitch,
-    ModelledTor,
+    ModeledClient,
+    ModeledServer,
+    ModeledSession,
+    ModeledSwitch,
+    ModeledTor,
     Written,
 )
 from tests.support.succession.network import EtcdNetwork, Link, Members, between, outcome
@@ -108,11 +108,11 @@ class Room:
         self.settings = CoreSettings(
             reconcile_every=AUDIT, lease_minimum=dice.pick([20.0, 60.0, 3.0]), keep_warm=dice.pick([0.0, 0.0, 3.0])
         )
-        self.etcd = ModelledEtcd(lambda: self.scheduler.now, lambda: dice.number(0, 500) / 1000)
+        self.etcd = ModeledEtcd(lambda: self.scheduler.now, lambda: dice.number(0, 500) / 1000)
         self.members = Members(self.etcd)
         self.etcd.on_change = self._etcd_changed
-        self.switches = {str(name): ModelledSwitch(name) for name in self.fabric.switches}
-        self.tors = {rack.datapath: ModelledTor(rack.datapath) for rack in self.fabric.racks.values()}
+        self.switches = {str(name): ModeledSwitch(name) for name in self.fabric.switches}
+        self.tors = {rack.datapath: ModeledTor(rack.datapath) for rack in self.fabric.racks.values()}
         self.of_process: dict[Process, Controller] = {}
         self.controllers = [Controller(self, number) for number in range(dice.pick([2, 3]))]
         self.leaders: list[int] = []
@@ -142,7 +142,7 @@ class Room:
             if one.daemon is not None and one.daemon.runtime.standby is None and one.daemon._may_write()
         ]
 
-    def note_write(self, written: Written, switch: ModelledSwitch) -> None:
+    def note_write(self, written: Written, switch: ModeledSwitch) -> None:
         """Remember unwanted circuits that a switch has made by a command of an older leader."""
         leading = self.leading
         if len(leading) != 1 or leading[0].led <= written.generation or leading[0].daemon is None:
@@ -170,11 +170,11 @@ class Room:
             for controller in self.controllers:
                 self._keep_connecting(tor, controller)
 
-    def _keep_connecting(self, tor: ModelledTor, controller: Controller) -> None:
+    def _keep_connecting(self, tor: ModeledTor, controller: Controller) -> None:
         server, is_cut = controller.server, controller.to_devices.is_cut
         sessions = [one for one in server.sessions if one.tor is tor] if server else []
         if server and server.deliver and not sessions and controller.is_up and not is_cut:
-            ModelledSession(controller, server, tor)
+            ModeledSession(controller, server, tor)
         for session in sessions:
             if is_cut:
                 self.scheduler.after(
@@ -182,7 +182,7 @@ class Room:
                 )
         self.scheduler.after(BACKOFF * between(self.dice, 0.5, 1.0), lambda: self._keep_connecting(tor, controller))
 
-    def _find_dead(self, controller: Controller, session: ModelledSession) -> None:
+    def _find_dead(self, controller: Controller, session: ModeledSession) -> None:
         if controller.to_devices.is_cut and session.is_open:
             session.lose()
 
@@ -248,7 +248,7 @@ class Controller:
     process: Process | None = None
     daemon: SimulatedDaemon | None = None
     network: EtcdNetwork | None = None
-    server: ModelledServer | None = None
+    server: ModeledServer | None = None
     died: list[str] = field(default_factory=list)
 
     @property
@@ -299,13 +299,13 @@ class Controller:
 
 
 class SimulatedDaemon(Daemon):
-    """The daemon's own code, on modelled parts."""
+    """The daemon's own code, on modeled parts."""
 
     def __init__(self, controller: Controller) -> None:
         room, scheduler = controller.room, controller.room.scheduler
         self._controller = controller
         self.is_up = False
-        self._config = SimpleNamespace(policy=SimpleNamespace(optimise_ms=0), room=room)
+        self._config = SimpleNamespace(policy=SimpleNamespace(optimize_ms=0), room=room)
         self._began = scheduler.now
         terms = LeaderTerms(LEASE, Retention(entries=400))
         access = Access((f"of {controller.address}",))
@@ -323,7 +323,7 @@ class SimulatedDaemon(Daemon):
         self.handler = BlastHandler(self.runtime, "simulated", self._history, self.gate, self)
         self._deposed = daemon_module.threading.Lock()
         self.on_epoch = self._leads
-        self._optimiser = self._recorder = None
+        self._optimizer = self._recorder = None
         self._openflow = None
 
     def begin(self) -> None:
@@ -357,14 +357,14 @@ def simulated(room: Room) -> Iterator[None]:
     def controller() -> Controller:
         return room.of_process[scheduler.process]
 
-    def connection(_: Access) -> ModelledConnection:
+    def connection(_: Access) -> ModeledConnection:
         network = controller().network
         assert network is not None
-        return ModelledConnection(room.etcd, network)
+        return ModeledConnection(room.etcd, network)
 
-    def server(_: tuple[str, int], *__: Any) -> ModelledServer:
+    def server(_: tuple[str, int], *__: Any) -> ModeledServer:
         here = controller()
-        here.server = ModelledServer(scheduler, scheduler.process, overlays)
+        here.server = ModeledServer(scheduler, scheduler.process, overlays)
         return here.server
 
     names: list[tuple[Any, str, Any]] = [
@@ -375,7 +375,7 @@ def simulated(room: Room) -> Iterator[None]:
         (by_etcd_module, "Connection", connection),
         (driver_module, "Server", server),
         (driver_module, "encode", lambda _, messages: messages),
-        (executor_module, "SwitchClient", lambda host, *_, **__: ModelledClient(controller(), room.switches[host])),
+        (executor_module, "SwitchClient", lambda host, *_, **__: ModeledClient(controller(), room.switches[host])),
         (daemon_module, "_core", lambda config: config.room.core()),
         (daemon_module, "begin_anew", lambda: controller().replace()),
         (daemon_module, "os", overlay(os, _exit=lambda status: controller().replace(status))),

@@ -16,7 +16,7 @@ from tests.support.core_checks import check_desired
 from tests.support.core_invariants import Invariants
 from tests.support.core_light import LightWorld
 from tests.support.fake_devices import FakeSwitch, FakeTor
-from tests.support.modelled_etcd import InstantNetwork, ModelledConnection
+from tests.support.modeled_etcd import InstantNetwork, ModeledConnection
 from tests.support.succession.clients import Histories, Job, Reader
 from tests.support.succession.faults import ANEW, FAULTS, Fault, phases
 from tests.support.succession.history import verdict
@@ -204,7 +204,7 @@ class AfterFaults(Invariants):
         self.world = LightWorld(room.fabric, room.settings, measures=False, sees_links=False)
         self.world.core, self.world.now = core, room.scheduler.now
         self.contents = {key: request.content for key, request in core.requests.items()}
-        journal = FollowedJournal(ModelledConnection(room.etcd, InstantNetwork()), Keys("/simulated/")).state()
+        journal = FollowedJournal(ModeledConnection(room.etcd, InstantNetwork()), Keys("/simulated/")).state()
         self.world.store.close()
         self.world.store._state = {(record.kind, record.key): encode(record.body) for record in journal.records()}
         holders = {e: str(r.id) for r in core.reservations for e in r.elements}

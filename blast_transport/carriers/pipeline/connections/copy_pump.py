@@ -17,7 +17,7 @@ from blast_transport.store.store_writer import StoreWriter
 
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20
-"""What is kept: enough that a node which dies with all that its own and its neighbours' kernels buffer is survived."""
+"""What is kept: enough that a node which dies with all that its own and its neighbors' kernels buffer is survived."""
 _MOST_WAITING = 8 << 20
 _MOST_EARLY = 64 << 20
 

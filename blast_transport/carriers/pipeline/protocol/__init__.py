@@ -1,1 +1,1 @@
-"""What a node of a chain decides, and what it says to its neighbours: no sockets, no files, no clock."""
+"""What a node of a chain decides, and what it says to its neighbors: no sockets, no files, no clock."""

@@ -61,7 +61,7 @@ class NodeCore:
     def handle(self, event: Event, now: float) -> list[Command]:
         """What to do about this event. Raises LocalProtocolError for one that cannot be now.
 
-        A neighbour that says what it may not say is treated like one that is lost.
+        A neighbor that says what it may not say is treated like one that is lost.
         """
         if self.node.over:
             return []

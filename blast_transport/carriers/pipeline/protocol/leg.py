@@ -26,7 +26,7 @@ _BEATS = 5
 class PipelineTimings:
     """Seconds that a node waits.
 
-    `heartbeat`: between two signs of life to its neighbours. `silence`: without one from its successor before that is
+    `heartbeat`: between two signs of life to its neighbors. `silence`: without one from its successor before that is
     dead. `answer`: for a new successor's GET. `retry`: before it tries one again that refuses, and may just not have
     heard of the leg yet. `orphan`: without a word from any predecessor before it gives up. `fetch`: without a byte from
     the source that was asked for some. `linger`: after the report has passed it, for a predecessor whose own
@@ -50,7 +50,7 @@ class PipelineTimings:
 
     @classmethod
     def of(cls, silence: float) -> PipelineTimings:
-        """Those of nodes that take a neighbour for dead after so many seconds of silence."""
+        """Those of nodes that take a neighbor for dead after so many seconds of silence."""
         return cls(min(cls().heartbeat, silence / _BEATS), silence, silence)
 
 
@@ -98,7 +98,7 @@ class Outcome(Enum):
     STOPPED = auto()
     """Its own session stopped it."""
     FAILED = auto()
-    """It could go on no more: its store, its source, or every neighbour failed."""
+    """It could go on no more: its store, its source, or every neighbor failed."""
 
 
 @dataclass(frozen=True, slots=True)

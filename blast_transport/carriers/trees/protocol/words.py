@@ -10,7 +10,7 @@ from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.reasons import safe_reason
 
 MOST_TOLD = 100
-"""Of flows, and of lost neighbours, in one word; a plan with wider hosts is measured in part."""
+"""Of flows, and of lost neighbors, in one word; a plan with wider hosts is measured in part."""
 _TEXT = 80
 
 

@@ -19,12 +19,12 @@ export function rackDetails(rack, look) {
       ["trees", trees],
     ]),
     elementsBlock("Optical ports", rack.name, names, look),
-    block("Fibres", table(["port", "switch", "#input", "#output"], rack.opticalPorts.map(fibres))),
+    block("Fibers", table(["port", "switch", "#input", "#output"], rack.opticalPorts.map(fibers))),
     ...(margins.length ? [block("Margins of its light", table(["tree", "#dBm", "#faint, dB", "#bright, dB"], margins))] : []),
   ];
 }
 
-function fibres(port) {
+function fibers(port) {
   return [String(port.port), link("switch", port.opticalSwitch), `${port.switchInput ?? "–"}`, `${port.switchOutput ?? "–"}`];
 }
 

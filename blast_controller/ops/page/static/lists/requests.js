@@ -27,7 +27,7 @@ export function nameOf(row) {
   return `${row.tenant}/${row.key}`;
 }
 
-export function requestsTable(shown, selection, colours) {
+export function requestsTable(shown, selection, colors) {
   const table = new Table("requests", {
     shown,
     orders: ORDERS,
@@ -37,7 +37,7 @@ export function requestsTable(shown, selection, colours) {
     words: (row) => [row.key, row.tenant, row.state, row.sender, ...row.receivers].join("\n"),
     concerns: (name) => ["request", "tree"].includes(parted(name)[0]),
     keyOf: nameOf,
-    makeRow: () => requestRow(shown, colours),
+    makeRow: () => requestRow(shown, colors),
     choose: (row) => selection.choose("request", nameOf(row)),
     isEmpty: "No requests. `blast request --from HOST --to HOST,… --bytes 300MB` asks for light.",
   });
@@ -47,7 +47,7 @@ export function requestsTable(shown, selection, colours) {
   return table;
 }
 
-function requestRow(shown, colours) {
+function requestRow(shown, colors) {
   const number = make("span", { class: "swatch", "aria-hidden": "true" });
   const state = make("span", { role: "gridcell", class: "state" });
   const key = make("span", { class: "ellipsis" });
@@ -60,8 +60,8 @@ function requestRow(shown, colours) {
   const told = make("span", { role: "gridcell", class: "progress" }, make("span", { class: "bar-room" }, bar), share);
   const node = make("div", { role: "row", class: "row" }, state, names, way, told, age);
   const fill = (row) => {
-    const colour = colours.seen(nameOf(row));
-    setAttribute(number, "class", colour === null ? "swatch none" : `swatch colour-${colour}`);
+    const color = colors.seen(nameOf(row));
+    setAttribute(number, "class", color === null ? "swatch none" : `swatch color-${color}`);
     setText(state, `${sign(row.state)} ${row.state}`);
     setAttribute(state, "data-state", row.state);
     setText(key, row.key);

@@ -1,4 +1,4 @@
-/** States in a word and a sign, so that no colour has to be told apart. */
+/** States in a word and a sign, so that no color has to be told apart. */
 
 const SIGNS = {
   pending: "◔", configuring: "◌", active: "●", done: "✓", withdrawn: "⊘", expired: "⧖", failed: "✕",

@@ -1,9 +1,9 @@
 /** The picture's layout, looked up by what the rows name. */
 
-import { arrowPath, circuitPath, combPath, fibrePath } from "./paths.js";
+import { arrowPath, circuitPath, combPath, fiberPath } from "./paths.js";
 
 const EDGE = 8;
-const NEIGHBOURS = 40;
+const NEIGHBORS = 40;
 
 export class Geometry {
   constructor(picture, wiring) {
@@ -35,7 +35,7 @@ export class Geometry {
       used.add(`${name}/${input}`);
       if (source === undefined || target === undefined) continue;
       const circuit = circuitPath(source.far, target.far, this.switches.get(name));
-      light.push(fibrePath(source), circuit, fibrePath(target));
+      light.push(fiberPath(source), circuit, fiberPath(target));
       crossings.push(circuit);
       heads.push(arrowPath(source, 1, this.arrowSize), arrowPath(target, -1, this.arrowSize));
       start ??= source.far;
@@ -60,10 +60,10 @@ export class Geometry {
     return { x: 0, y: top - EDGE, width: this.width, height: this.height - top + 2 * EDGE };
   }
 
-  /** Paths of all fibres, some neighbours each: the browser passes over those that are not where it draws. */
-  *fibres() {
+  /** Paths of all fibers, some neighbors each: the browser passes over those that are not where it draws. */
+  *fibers() {
     const all = [...this.intoSwitch.values(), ...this.outOfSwitch.values()].sort((one, other) => one.far[0] - other.far[0]);
-    for (const some of chunks(all)) yield some.map(fibrePath).join("");
+    for (const some of chunks(all)) yield some.map(fiberPath).join("");
   }
 
   /** The box at a point of the picture: {kind, name} or null. */
@@ -107,13 +107,13 @@ export class Geometry {
 }
 
 export function* chunks(all) {
-  for (let start = 0; start < all.length; start += NEIGHBOURS) yield all.slice(start, start + NEIGHBOURS);
+  for (let start = 0; start < all.length; start += NEIGHBORS) yield all.slice(start, start + NEIGHBORS);
 }
 
 function named(boxes) {
   return new Map(boxes.map((box) => [box.name, box]));
 }
 
-function byPort(fibres) {
-  return new Map(fibres.map((fibre) => [`${fibre.opticalSwitch}/${fibre.port}`, fibre]));
+function byPort(fibers) {
+  return new Map(fibers.map((fiber) => [`${fiber.opticalSwitch}/${fiber.port}`, fiber]));
 }

@@ -1,4 +1,4 @@
-/** What stands: fibres, switches, splitters and racks, drawn once. Neighbours of a kind are one path. */
+/** What stands: fibers, switches, splitters and racks, drawn once. Neighbors of a kind are one path. */
 
 import { draw } from "../base/dom.js";
 import { chunks } from "./geometry.js";
@@ -27,7 +27,7 @@ export function groundPainter(group, geometry) {
 function* allPieces(geometry) {
   const { racks, splitters, switches } = geometry;
   for (const box of switches.values()) yield draw("path", { class: "switch", d: boxPath(box) });
-  for (const d of geometry.fibres()) yield draw("path", { class: "fibre", d });
+  for (const d of geometry.fibers()) yield draw("path", { class: "fiber", d });
   for (const some of chunks([...splitters.values(), ...racks.values()])) {
     yield draw("path", { class: "box", d: some.map(boxPath).join("") });
   }

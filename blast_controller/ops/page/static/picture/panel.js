@@ -5,7 +5,7 @@ import { wantFrame } from "../base/frames.js";
 import { parted } from "../base/rows.js";
 import { count } from "../base/units.js";
 import { Camera } from "./camera.js";
-import { requestOf } from "./colours.js";
+import { requestOf } from "./colors.js";
 import { Geometry } from "./geometry.js";
 import { groundPainter } from "./ground.js";
 import { MarksLayer } from "./marks.js";
@@ -14,17 +14,17 @@ import { TreesLayer } from "./trees.js";
 const CLICK_PIXELS = 4;
 
 export class PicturePanel {
-  constructor(shown, selection, colours) {
+  constructor(shown, selection, colors) {
     this.shown = shown;
     this.selection = selection;
-    this.colours = colours;
+    this.colors = colors;
     this.panel = byId("picture");
     this.svg = draw("svg", { class: "world", "aria-hidden": "true" });
     this.ground = draw("g", { class: "ground" });
     const [trees, marks] = [draw("g", { class: "trees" }), draw("g", { class: "marks" })];
     this.svg.append(this.ground, trees, marks);
     this.panel.append(this.svg);
-    this.trees = new TreesLayer(trees, shown, colours);
+    this.trees = new TreesLayer(trees, shown, colors);
     this.marks = new MarksLayer(marks, shown);
     this.camera = new Camera(this.panel, this.svg);
     this.geometry = null;

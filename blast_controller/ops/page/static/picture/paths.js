@@ -1,5 +1,5 @@
-/** Paths of fibres, cross-connects and splitters, character by character as `blast fabric svg` writes them. Points are
- * [x, y]; a fibre is {near, far} and maybe {bends}, corners on its way. */
+/** Paths of fibers, cross-connects and splitters, character by character as `blast fabric svg` writes them. Points are
+ * [x, y]; a fiber is {near, far} and maybe {bends}, corners on its way. */
 
 const CORNER = 3;
 
@@ -15,10 +15,10 @@ function at(x, y) {
   return `${decimal(x)} ${decimal(y)}`;
 }
 
-export function fibrePath(fibre) {
-  const { near, far } = fibre;
-  const last = lastCorner(fibre);
-  const path = `M${at(...near)}${corners(fibre)}`;
+export function fiberPath(fiber) {
+  const { near, far } = fiber;
+  const last = lastCorner(fiber);
+  const path = `M${at(...near)}${corners(fiber)}`;
   if (last[0] === far[0]) return `${path}V${decimal(far[1])}`;
   const middle = (last[1] + far[1]) / 2;
   return `${path}C${at(last[0], middle)} ${at(far[0], middle)} ${at(...far)}`;
@@ -29,9 +29,9 @@ function lastCorner({ near, bends }) {
   return bends?.length ? bends[bends.length - 1] : near;
 }
 
-function corners(fibre) {
-  if (!fibre.bends?.length) return "";
-  const points = [fibre.near, ...fibre.bends, [lastCorner(fibre)[0], fibre.far[1]]];
+function corners(fiber) {
+  if (!fiber.bends?.length) return "";
+  const points = [fiber.near, ...fiber.bends, [lastCorner(fiber)[0], fiber.far[1]]];
   let path = "";
   for (let place = 1; place + 1 < points.length; place += 1) {
     const start = towards(points[place], points[place - 1]);
@@ -66,17 +66,17 @@ export function combPath(box, trunk, legs) {
   return `M${at(...trunk)}V${decimal(bar)}H${decimal(right)}${teeth}`;
 }
 
-/** A head on a fibre, into the switch (1) or out of it (-1). */
-export function arrowPath(fibre, toSwitch, size) {
-  const [x, y] = nearTheSwitch(fibre);
-  const tip = (fibre.far[1] > fibre.near[1] ? size : -size) * toSwitch;
+/** A head on a fiber, into the switch (1) or out of it (-1). */
+export function arrowPath(fiber, toSwitch, size) {
+  const [x, y] = nearTheSwitch(fiber);
+  const tip = (fiber.far[1] > fiber.near[1] ? size : -size) * toSwitch;
   const wide = 0.9 * size;
   return `M${at(x - wide, y - tip)}H${decimal(x + wide)}L${at(x, y + tip)}Z`;
 }
 
-function nearTheSwitch(fibre) {
-  const last = lastCorner(fibre);
-  const { far } = fibre;
+function nearTheSwitch(fiber) {
+  const last = lastCorner(fiber);
+  const { far } = fiber;
   if (last[0] !== far[0]) return [(last[0] + far[0]) / 2, (last[1] + far[1]) / 2];
   const way = far[1] > last[1] ? 1 : -1;
   return [far[0], far[1] - way * Math.min(Math.abs(far[1] - last[1]) / 2, 23)];

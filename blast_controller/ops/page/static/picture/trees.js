@@ -1,15 +1,15 @@
 /** The light: one group a tree, drawn again only when its row differs. */
 
 import { draw, setAttribute, setText } from "../base/dom.js";
-import { requestOf } from "./colours.js";
+import { requestOf } from "./colors.js";
 import { label } from "./labels.js";
 import { boxPath } from "./paths.js";
 
 export class TreesLayer {
-  constructor(group, shown, colours) {
+  constructor(group, shown, colors) {
     this.group = group;
     this.shown = shown;
-    this.colours = colours;
+    this.colors = colors;
     this.geometry = null;
     this.drawn = new Map();
     this.stale = new Set();
@@ -50,7 +50,7 @@ export class TreesLayer {
       this.drawn.set(number, tree);
       this.group.append(tree.group);
     }
-    tree.show(row, this.geometry, this.colours.of(requestOf(row)));
+    tree.show(row, this.geometry, this.colors.of(requestOf(row)));
     tree.choose(this.chosen);
   }
 
@@ -77,10 +77,10 @@ class DrawnTree {
     this.group = draw("g", { "data-tree": number }, ...parts);
   }
 
-  show(row, geometry, colour) {
+  show(row, geometry, color) {
     const before = this.row;
     this.row = row;
-    setAttribute(this.group, "class", `tree colour-${colour}`);
+    setAttribute(this.group, "class", `tree color-${color}`);
     setAttribute(this.group, "data-state", row.state);
     const way = `from ${row.rootRack} to ${row.leafRacks.join(", ")}`;
     setText(this.title, `tree ${row.reservation} (${row.state}): ${row.key}, ${way}`);

@@ -19,7 +19,7 @@ export class Sparkline {
 }
 
 function options(node, read) {
-  const colour = () => getComputedStyle(node).getPropertyValue("--accent");
+  const color = () => getComputedStyle(node).getPropertyValue("--accent");
   return {
     width: node.clientWidth || 60,
     height: HEIGHT,
@@ -29,7 +29,7 @@ function options(node, read) {
     axes: [{ show: false }, { show: false }],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (plot, least, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
-    series: [{}, { stroke: colour, width: 1.5, points: { show: false } }],
+    series: [{}, { stroke: color, width: 1.5, points: { show: false } }],
     hooks: { setCursor: [(plot) => read(plot.cursor.idx ?? null)] },
   };
 }

@@ -15,7 +15,7 @@ import org.blast.Event;
 import org.blast.Explanation;
 import org.blast.Extension;
 import org.blast.FabricStatus;
-import org.blast.FibreReport;
+import org.blast.FiberReport;
 import org.blast.Grant;
 import org.blast.JournalEntry;
 import org.blast.MulticastRequest;
@@ -240,11 +240,11 @@ public final class BlastAsyncClient {
   }
 
   /**
-   * Checks the fibres against the config with probe frames.
+   * Checks the fibers against the config with probe frames.
    *
    * @return a future of the differences
    */
-  public CompletableFuture<FibreReport> verifyFabric() {
+  public CompletableFuture<FiberReport> verifyFabric() {
     return calls.make("verifyFabric", c -> c.send_verifyFabric(), Codec::recv_verifyFabric);
   }
 

@@ -10,7 +10,7 @@ import org.blast.Event;
 import org.blast.Explanation;
 import org.blast.Extension;
 import org.blast.FabricStatus;
-import org.blast.FibreReport;
+import org.blast.FiberReport;
 import org.blast.Grant;
 import org.blast.JournalEntry;
 import org.blast.KeyReused;
@@ -315,14 +315,14 @@ public final class BlastClient implements AutoCloseable {
   }
 
   /**
-   * Checks the fibres against the config with probe frames.
+   * Checks the fibers against the config with probe frames.
    *
    * @return the differences
    * @throws Denied where the caller is not who may do this
    * @throws Unsupported where it takes a feature that this controller does not serve
    * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
-  public FibreReport verifyFabric() throws Denied, Unsupported, Rejected {
+  public FiberReport verifyFabric() throws Denied, Unsupported, Rejected {
     return Waiting.answer(() -> async.verifyFabric());
   }
 

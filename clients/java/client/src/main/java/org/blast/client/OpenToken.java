@@ -2,7 +2,7 @@ package org.blast.client;
 
 import java.util.List;
 
-/** Keeps tokens from travelling to other machines without TLS. */
+/** Keeps tokens from traveling to other machines without TLS. */
 record OpenToken(List<Address> addresses, boolean tls) {
   /** Throws BadCredentials unless what is sent stays on this machine or is encrypted. */
   void refuse() {

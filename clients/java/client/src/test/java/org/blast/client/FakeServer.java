@@ -25,17 +25,17 @@ import org.blast.Blast;
 final class FakeServer implements AutoCloseable {
   /** What it does with a connection, which is closed afterwards. */
   @FunctionalInterface
-  interface Behaviour {
+  interface Behavior {
     void serve(Peer peer) throws Exception;
   }
 
   final AtomicInteger connections = new AtomicInteger();
   private final ServerSocket listener;
-  private final Behaviour behaviour;
+  private final Behavior behavior;
   private final Set<Socket> open = ConcurrentHashMap.newKeySet();
 
-  FakeServer(Behaviour behaviour) throws IOException {
-    this.behaviour = behaviour;
+  FakeServer(Behavior behavior) throws IOException {
+    this.behavior = behavior;
     this.listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     daemon(this::accept);
   }
@@ -74,7 +74,7 @@ final class FakeServer implements AutoCloseable {
 
   private void serve(Socket socket) {
     try (socket) {
-      behaviour.serve(new Peer(socket));
+      behavior.serve(new Peer(socket));
     } catch (Exception ended) {
       // The client has gone, or the test has.
     }

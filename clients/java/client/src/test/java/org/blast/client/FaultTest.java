@@ -24,7 +24,7 @@ import org.apache.thrift.protocol.TMessageType;
 import org.blast.Blast;
 import org.blast.BlastOperator;
 import org.blast.Explanation;
-import org.blast.FibreReport;
+import org.blast.FiberReport;
 import org.blast.MulticastRequest;
 import org.blast.NotLeader;
 import org.blast.PartState;
@@ -75,8 +75,8 @@ class FaultTest {
     check(peer -> peer.answer(peer.next(), -1, new Blast.ping_result()));
   }
 
-  private static void check(FakeServer.Behaviour wrong) throws Exception {
-    FakeServer.Behaviour thenListens =
+  private static void check(FakeServer.Behavior wrong) throws Exception {
+    FakeServer.Behavior thenListens =
         peer -> {
           wrong.serve(peer);
           peer.listen();
@@ -92,7 +92,7 @@ class FaultTest {
 
   @Test
   void halfAFrameIsABrokenConnection() throws Exception {
-    FakeServer.Behaviour half =
+    FakeServer.Behavior half =
         peer -> {
           peer.next();
           peer.out.write(new byte[] {0, 0, 1, 0, 1, 2, 3});
@@ -106,7 +106,7 @@ class FaultTest {
 
   @Test
   void anAnswerThatCannotBeReadEndsItsCallOnly() throws Exception {
-    FakeServer.Behaviour confused =
+    FakeServer.Behavior confused =
         peer -> {
           TMessage call = peer.next();
           byte[] whole =
@@ -126,7 +126,7 @@ class FaultTest {
 
   @Test
   void aFailureOfTheControllerIsItsOwn() throws Exception {
-    FakeServer.Behaviour failing =
+    FakeServer.Behavior failing =
         peer -> {
           TMessage call = peer.next();
           TApplicationException failure = new TApplicationException(TApplicationException.INTERNAL_ERROR, "a bug");
@@ -144,7 +144,7 @@ class FaultTest {
   @Test
   void whatTakesDevicesIsAskedFor() throws Exception {
     List<String> asked = Collections.synchronizedList(new ArrayList<>());
-    FakeServer.Behaviour willing =
+    FakeServer.Behavior willing =
         peer -> {
           while (true) {
             TMessage call = peer.next();
@@ -155,7 +155,7 @@ class FaultTest {
                   case "reconcile" -> new BlastOperator.reconcile_result()
                       .setSuccess(new ReconcileReport(true, List.of("a command"), List.of()));
                   case "verifyFabric" -> new BlastOperator.verifyFabric_result()
-                      .setSuccess(new FibreReport(List.of(), List.of("port:r1/1: away")));
+                      .setSuccess(new FiberReport(List.of(), List.of("port:r1/1: away")));
                   case "explain" -> new Blast.explain_result().setSuccess(new Explanation("k", "it waits"));
                   default -> new BlastOperator.resume_result();
                 });
@@ -175,7 +175,7 @@ class FaultTest {
 
   @Test
   void answersMayComeInAnyOrder() throws Exception {
-    FakeServer.Behaviour backwards =
+    FakeServer.Behavior backwards =
         peer -> {
           List<TMessage> calls = new ArrayList<>(List.of(peer.next(), peer.next(), peer.next()));
           Collections.reverse(calls);
@@ -197,7 +197,7 @@ class FaultTest {
   @Test
   void whoSaysNothingIsLeft() throws Exception {
     CountDownLatch left = new CountDownLatch(1);
-    FakeServer.Behaviour silent =
+    FakeServer.Behavior silent =
         peer -> {
           peer.listen();
           left.countDown();
@@ -225,7 +225,7 @@ class FaultTest {
 
   @Test
   void aLateAnswerIsDropped() throws Exception {
-    FakeServer.Behaviour late =
+    FakeServer.Behavior late =
         peer -> {
           TMessage forgotten = peer.next();
           TMessage second = peer.next();
@@ -288,7 +288,7 @@ class FaultTest {
   @Test
   void whoStandsByIsLeftForTheOneItNames() throws Exception {
     AtomicInteger asked = new AtomicInteger();
-    FakeServer.Behaviour leads =
+    FakeServer.Behavior leads =
         peer -> {
           while (true) {
             TMessage call = peer.next();
@@ -333,7 +333,7 @@ class FaultTest {
   @Test
   void onlyWhatIsSafeIsRepeated() throws Exception {
     AtomicInteger asked = new AtomicInteger();
-    FakeServer.Behaviour fragile =
+    FakeServer.Behavior fragile =
         peer -> {
           peer.ping(peer.next());
           if (peer.next().name.equals("withdraw")) {
@@ -390,7 +390,7 @@ class FaultTest {
 
   @Test
   void aCallThatIsCancelledIsForgotten() throws Exception {
-    FakeServer.Behaviour late =
+    FakeServer.Behavior late =
         peer -> {
           TMessage forgotten = peer.next();
           TMessage second = peer.next();
@@ -416,7 +416,7 @@ class FaultTest {
   @Test
   void aCallThatWouldWaitForItselfIsRefused() throws Exception {
     CountDownLatch ready = new CountDownLatch(1);
-    FakeServer.Behaviour waits =
+    FakeServer.Behavior waits =
         peer -> {
           TMessage first = peer.next();
           ready.await();

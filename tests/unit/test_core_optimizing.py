@@ -1,4 +1,4 @@
-"""Decisions that wait for the optimiser: its answer in time, late, stale, nonsense, or never."""
+"""Decisions that wait for the optimizer: its answer in time, late, stale, nonsense, or never."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import ElementQuarantined, FinishAsked, Optimised, ProgressTold, Tick
+from blast_controller.core.model.events import ElementQuarantined, FinishAsked, Optimized, ProgressTold, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 BUDGET = 0.05
-SETTINGS = CoreSettings(policy="paper", optimise=BUDGET, reconcile_every=None)
+SETTINGS = CoreSettings(policy="paper", optimize=BUDGET, reconcile_every=None)
 GB = 10**9
 
 
@@ -42,7 +42,7 @@ def finish_first(world):
 
 
 def work(world):
-    """Let everybody but the optimiser do their work."""
+    """Let everybody but the optimizer do their work."""
     world.deliver()
     while any(world.device(name).queue for name in world.devices):
         for name in world.devices:
@@ -95,7 +95,7 @@ def test_without_an_answer_greed_decides_after_two_budgets(world):
     assert active(world) == {"wide"}
 
 
-def test_a_late_optimiser_is_not_waited_for_again_until_it_has_answered(world):
+def test_a_late_optimizer_is_not_waited_for_again_until_it_has_answered(world):
     finish_first(world)
     question = world.questions[0]
     tick(world, 2 * BUDGET)
@@ -104,7 +104,7 @@ def test_a_late_optimiser_is_not_waited_for_again_until_it_has_answered(world):
     assert active(world) == {"left", "right"} and len(world.questions) == 1
     ask(world, "wide2", "r1h1", ["r3h1", "r4h1", "r5h1"], 2 * GB)
     ask(world, "left2", "r1h1", ["r2h1", "r3h1"], 2 * GB)
-    world.handle(Optimised(question.revision, (Chosen((key_of("left2"), 0), "ocs1", (4,)),)))
+    world.handle(Optimized(question.revision, (Chosen((key_of("left2"), 0), "ocs1", (4,)),)))
     assert active(world) == {"left", "right"}
     world.handle(FinishAsked(key_of("left"), 0))
     work(world)
@@ -121,7 +121,7 @@ def test_what_changes_meanwhile_makes_the_answer_stale(world):
     world.now += 0.5 * BUDGET
     world.handle(ElementQuarantined("splitter:s2", "dirty"))
     assert not world.questions, "one question is out at a time"
-    world.handle(Optimised(question.revision, (Chosen((key_of("right"), 0), "ocs1", (4,)),)))
+    world.handle(Optimized(question.revision, (Chosen((key_of("right"), 0), "ocs1", (4,)),)))
     work(world)
     assert active(world) == set()
     (again,) = world.questions
@@ -143,7 +143,7 @@ def test_what_changes_meanwhile_makes_the_answer_stale(world):
 )
 def test_a_useless_answer_leaves_greed(world, chosen):
     finish_first(world)
-    world.handle(Optimised(world.questions.popleft().revision, chosen))
+    world.handle(Optimized(world.questions.popleft().revision, chosen))
     work(world)
     assert active(world) == {"wide"}
 
@@ -151,7 +151,7 @@ def test_a_useless_answer_leaves_greed(world, chosen):
 def test_splitters_that_do_not_do_are_replaced(world):
     finish_first(world)
     wanted = Chosen((key_of("left"), 0), "ocs1", ())
-    world.handle(Optimised(world.questions.popleft().revision, (wanted,)))
+    world.handle(Optimized(world.questions.popleft().revision, (wanted,)))
     work(world)
     assert active(world) == {"left", "right"}
 
@@ -164,7 +164,7 @@ def test_a_higher_priority_goes_first_whatever_others_are_worth(world):
 
 
 def test_who_may_pause_keeps_its_light_until_the_answer():
-    world = ready_world(make_fabric(6, [4, 4]), replace(SETTINGS, policy="srpt-lease", optimise=BUDGET))
+    world = ready_world(make_fabric(6, [4, 4]), replace(SETTINGS, policy="srpt-lease", optimize=BUDGET))
     world.serve(replace(multicast("long", "r1h1", ["r2h1", "r3h1", "r4h1"], 10 * GB), may_pause=True))
     part = world.part("long")
     ask(world, "a", "r1h1", ["r2h1", "r5h1"], GB // 10)
@@ -181,7 +181,7 @@ def test_who_may_pause_keeps_its_light_until_the_answer():
 
 
 def test_an_answer_to_nothing_is_nothing(world):
-    world.handle(Optimised(17, (Chosen((key_of("left"), 0), "ocs1", (4,)),)))
+    world.handle(Optimized(17, (Chosen((key_of("left"), 0), "ocs1", (4,)),)))
     assert states(world) == {PartState.PENDING}
     finish_first(world)
     world.think()

@@ -1,4 +1,4 @@
-"""The cross-connects that are made only to probe fibres: held, journalled first, and always taken away again.
+"""The cross-connects that are made only to probe fibers: held, journalled first, and always taken away again.
 
 They belong to no reservation, so they and the elements that they need are held under a number that none has. What the
 journal names here may be on the switch after a crash; it is removed when the switch is there again, and only then are

@@ -1,4 +1,4 @@
-"""The answer of an optimiser: who is served, with which splitters, and how far that can be from the best."""
+"""The answer of an optimizer: who is served, with which splitters, and how far that can be from the best."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Selection = list[tuple[Group, Pieces]]
 
 
 @dataclass(frozen=True, slots=True)
-class Optimised:
+class Optimized:
     """A selection, its weight, and an upper bound on the weight of any (None: not everything was considered)."""
 
     selection: Selection
@@ -35,7 +35,7 @@ class Optimised:
         return self.bound is not None and self.bound <= self.value
 
 
-def bounded(selection: Selection, grid: Grid, units: float) -> Optimised:
+def bounded(selection: Selection, grid: Grid, units: float) -> Optimized:
     """Return a selection with a bound: its own weight exactly if that is proven.
 
     Parameters
@@ -49,7 +49,7 @@ def bounded(selection: Selection, grid: Grid, units: float) -> Optimised:
 
     Returns
     -------
-    Optimised
+    Optimized
         Certified only where the selection weighs no less than the bound, in whole units.
 
     Examples
@@ -62,8 +62,8 @@ def bounded(selection: Selection, grid: Grid, units: float) -> Optimised:
     """
     value = total(selection)
     if grid.round_down(group.weight for group, _ in selection) >= units:
-        return Optimised(selection, value, value)
-    return Optimised(selection, value, max(grid.weight(units), math.nextafter(value, math.inf)))
+        return Optimized(selection, value, value)
+    return Optimized(selection, value, max(grid.weight(units), math.nextafter(value, math.inf)))
 
 
 def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
@@ -72,7 +72,7 @@ def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
     Parameters
     ----------
     selection : iterable of (Group, splitters)
-        As `greedy`, `optimiser` and `exact` give it.
+        As `greedy`, `optimizer` and `exact` give it.
 
     Returns
     -------

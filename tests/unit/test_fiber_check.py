@@ -1,4 +1,4 @@
-"""The check of the fibres inside the core: what it holds and gives back, and what devices and crashes do to it."""
+"""The check of the fibers inside the core: what it holds and gives back, and what devices and crashes do to it."""
 
 from dataclasses import replace
 
@@ -10,13 +10,13 @@ from blast_controller.core.model.events import ElementQuarantined, ProbeSeen
 from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import make_fabric, multicast
-from tests.support.core_light import FibreWorld, ready_fibres, said
+from tests.support.core_light import FiberWorld, ready_fibers, said
 
 
 @pytest.fixture
 def world():
     """Six racks; splitters 1:4 and 1:3."""
-    return ready_fibres(make_fabric(6, (4, 3)))
+    return ready_fibers(make_fabric(6, (4, 3)))
 
 
 def test_a_right_fabric_is_checked_without_waiting_and_left_as_it_was(world):
@@ -32,8 +32,8 @@ def test_faults_are_named(world):
     world.wiring.at_input[8] = None
     report = world.verified()
     assert said(report) == {
-        "port:r2/50": "its transmit fibre is swapped with the transmit fibre of port:r5/50",
-        "port:r5/50": "its transmit fibre is swapped with the transmit fibre of port:r2/50",
+        "port:r2/50": "its transmit fiber is swapped with the transmit fiber of port:r5/50",
+        "port:r5/50": "its transmit fiber is swapped with the transmit fiber of port:r2/50",
         "leg:s1/8": "the leg is dead: none of its light comes in at input 8 of ocs1",
     }
     assert report.skipped == ()
@@ -41,9 +41,9 @@ def test_faults_are_named(world):
 
 
 def test_each_switch_is_checked():
-    world = ready_fibres(make_fabric(4, (3, 3), switches=2))
+    world = ready_fibers(make_fabric(4, (3, 3), switches=2))
     world.wirings["ocs2"].at_output[1] = None
-    assert said(world.verified()) == {"port:r1/51": "its receive fibre is dead: no light arrives from output 1 of ocs2"}
+    assert said(world.verified()) == {"port:r1/51": "its receive fiber is dead: no light arrives from output 1 of ocs2"}
     world.assert_nothing_left()
 
 
@@ -89,20 +89,20 @@ def test_what_cannot_be_used_is_listed_with_the_reason(world):
 
 
 def test_without_a_free_port_splitters_are_skipped():
-    world = ready_fibres(make_fabric(2, (3,)))
+    world = ready_fibers(make_fabric(2, (3,)))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     assert "splitter:s1: no free port to probe it through" in world.verified().skipped
 
 
-def test_fibres_that_are_fixed_are_not_said_to_have_been_probed():
+def test_fibers_that_are_fixed_are_not_said_to_have_been_probed():
     tree = StaticTree("t1", "r1", 60, None, {"r2": 60}, frozenset())
-    world = ready_fibres(replace(make_fabric(2), static_trees={tree.name: tree}))
+    world = ready_fibers(replace(make_fabric(2), static_trees={tree.name: tree}))
     report = world.verified()
-    assert report.skipped == ("static:t1: its fibres are fixed: there is no switch to probe them through",)
+    assert report.skipped == ("static:t1: its fibers are fixed: there is no switch to probe them through",)
 
 
 def test_where_no_port_passes_light_splitters_are_skipped():
-    world = ready_fibres(make_fabric(2, (3,)))
+    world = ready_fibers(make_fabric(2, (3,)))
     world.wiring.at_output = dict.fromkeys(world.wiring.at_output)
     report = world.verified()
     assert set(said(report)) == {"port:r1/50", "port:r2/50"} and report.probed == 2
@@ -111,7 +111,7 @@ def test_where_no_port_passes_light_splitters_are_skipped():
 
 
 def test_what_is_done_is_given_back_before_the_end():
-    world = ready_fibres(make_fabric(12, (3,)))
+    world = ready_fibers(make_fabric(12, (3,)))
     dead = world.wiring.splitters[0].outputs[0]
     world.wiring.at_input[dead] = None
     topic = world.ask()
@@ -167,13 +167,13 @@ def test_nobody_can_guess_a_probe(world):
     first = {probe.payload for probe in world.probes}
     assert len(first) == len(world.probes)
     assert all(len(payload) == 16 for payload in first)
-    other = ready_fibres(world.fabric)
+    other = ready_fibers(world.fabric)
     other.report(other.ask(nonce=b"another nonce"))
     assert not first & {probe.payload for probe in other.probes}
 
 
 def test_devices_are_waited_for_as_long_as_said():
-    world = FibreWorld(make_fabric(3))
+    world = FiberWorld(make_fabric(3))
     topic = world.ask(patience=30.0)
     world.come_back("ocs1")
     for tor in (1, 2):
@@ -183,7 +183,7 @@ def test_devices_are_waited_for_as_long_as_said():
     world.come_back(3)
     assert world.report(topic).skipped == ()
     assert world.now == 0
-    world = FibreWorld(make_fabric(3))
+    world = FiberWorld(make_fabric(3))
     topic = world.ask(patience=30.0)
     for device in ("ocs1", 1, 2):
         world.come_back(device)
@@ -192,7 +192,7 @@ def test_devices_are_waited_for_as_long_as_said():
 
 
 @pytest.mark.parametrize("probes", range(1, 20, 3))
-def test_a_tor_that_goes_away_is_no_dead_fibre(world, probes):
+def test_a_tor_that_goes_away_is_no_dead_fiber(world, probes):
     topic = world.ask()
     world.steps_until(probes)
     world.lose(6)
@@ -268,7 +268,7 @@ def connects(command: SetCircuits) -> bool:
 def test_a_crash_at_any_moment_leaves_nothing_behind(faulty):
     fabric = make_fabric(4, (3,))
     for deeds in range(200):
-        world = ready_fibres(fabric)
+        world = ready_fibers(fabric)
         world.handle(ElementQuarantined("port:r4/50", "broken"))
         if faulty:
             world.wiring.swap_inputs(1, 2)

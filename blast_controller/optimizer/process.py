@@ -1,4 +1,4 @@
-"""The optimiser at work beside the controller: one process of lower priority, started anew when it ends.
+"""The optimizer at work beside the controller: one process of lower priority, started anew when it ends.
 
 A process and not a thread: a busy thread would hold the interpreter from the controller for tens of milliseconds. Every
 question is answered exactly once: with nobody where the process has died, or is so late that it is ended.
@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from blast_controller.core.model.commands import Optimise
-from blast_controller.core.model.events import Optimised
-from blast_controller.optimiser.frames import LENGTH, frame
+from blast_controller.core.model.commands import Optimize
+from blast_controller.core.model.events import Optimized
+from blast_controller.optimizer.frames import LENGTH, frame
 
 T = TypeVar("T")
 
@@ -47,26 +47,26 @@ class Worker:
         try:
             # Without the working directory on its path: nobody else's modules.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "blast_controller.optimiser.worker"],
+                [sys.executable, "-P", "-m", "blast_controller.optimizer.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
             )
         except OSError as error:
-            raise WorkerGone(f"the optimiser cannot be started: {error.strerror}") from error
+            raise WorkerGone(f"the optimizer cannot be started: {error.strerror}") from error
         self.pid = self._process.pid
 
     def wait_ready(self, seconds: float) -> int:
         """Its memory in bytes, once it has loaded."""
         return self._read(int, seconds)
 
-    def ask(self, command: Optimise) -> Optimised:
+    def ask(self, command: Optimize) -> Optimized:
         """The answer to a question; takes as long as that may take."""
         try:
             self._write(frame((command.contention, command.seconds, command.revision)))
         except OSError as error:
-            raise WorkerGone("the optimiser has ended") from error
-        return Optimised(command.revision, self._read(tuple, command.seconds + GRACE))
+            raise WorkerGone("the optimizer has ended") from error
+        return Optimized(command.revision, self._read(tuple, command.seconds + GRACE))
 
     def kill(self) -> None:
         """End the process, from any thread; whoever waits for an answer gets WorkerGone."""
@@ -92,9 +92,9 @@ class Worker:
         try:
             found = pickle.loads(self._bytes(size, until))
         except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
-            raise WorkerGone(f"the optimiser answers nonsense: {error}") from error
+            raise WorkerGone(f"the optimizer answers nonsense: {error}") from error
         if not isinstance(found, kind):
-            raise WorkerGone(f"the optimiser answers nonsense: {type(found).__name__}")
+            raise WorkerGone(f"the optimizer answers nonsense: {type(found).__name__}")
         return found
 
     def _bytes(self, count: int, until: float) -> bytes:
@@ -103,26 +103,26 @@ class Worker:
         while len(read) < count:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))
             if not ready:
-                raise WorkerGone("the optimiser did not answer in time")
+                raise WorkerGone("the optimizer did not answer in time")
             more = os.read(self._process.stdout.fileno(), count - len(read))
             if not more:
-                raise WorkerGone("the optimiser has ended")
+                raise WorkerGone("the optimizer has ended")
             read += more
         return read
 
 
-class OptimiserProcess:
+class OptimizerProcess:
     """The process and a thread that talks to it. `post` gets the answers; `fatal` whatever was not expected."""
 
-    def __init__(self, post: Callable[[Optimised], None], fatal: Callable[[BaseException], None]) -> None:
+    def __init__(self, post: Callable[[Optimized], None], fatal: Callable[[BaseException], None]) -> None:
         self._post = post
         self._fatal = fatal
-        self._questions: queue.SimpleQueue[Optimise | None] = queue.SimpleQueue()
+        self._questions: queue.SimpleQueue[Optimize | None] = queue.SimpleQueue()
         self._worker: Worker | None = None
         self._start_at = 0.0
         self._pause = FIRST_PAUSE
         self._ending = False
-        self._thread = threading.Thread(target=self._run, name="optimiser", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="optimizer", daemon=True)
 
     @property
     def pid(self) -> int | None:
@@ -134,7 +134,7 @@ class OptimiserProcess:
         """Start the process; questions are taken from now on."""
         self._thread.start()
 
-    def ask(self, command: Optimise) -> None:
+    def ask(self, command: Optimize) -> None:
         """Have a question answered; never blocks."""
         self._questions.put(command)
 
@@ -157,14 +157,14 @@ class OptimiserProcess:
                     self._post(self._answer(command))
             while not self._questions.empty():
                 if (command := self._questions.get()) is not None:
-                    self._post(Optimised(command.revision))
+                    self._post(Optimized(command.revision))
         except BaseException as error:
-            log.exception("the optimiser's thread failed")
+            log.exception("the optimizer's thread failed")
             self._fatal(error)
         finally:
             self._drop()
 
-    def _next(self) -> Optimise | None:
+    def _next(self) -> Optimize | None:
         """The next question, or None when it is time to look whether to go on, or to try to start a process again."""
         pause = None if self._worker is not None else max(0.0, self._start_at - time.monotonic())
         try:
@@ -172,16 +172,16 @@ class OptimiserProcess:
         except queue.Empty:
             return None
 
-    def _answer(self, command: Optimise) -> Optimised:
+    def _answer(self, command: Optimize) -> Optimized:
         if self._worker is None:
-            return Optimised(command.revision)
+            return Optimized(command.revision)
         try:
             return self._worker.ask(command)
         except WorkerGone as gone:
             self._drop()
             if not self._ending:
                 log.warning("%s, and is started again", gone)
-            return Optimised(command.revision)
+            return Optimized(command.revision)
 
     def _make_ready(self) -> None:
         if self._worker is not None or self._ending or time.monotonic() < self._start_at:
@@ -197,7 +197,7 @@ class OptimiserProcess:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
         else:
             self._pause = FIRST_PAUSE
-            log.info("the optimiser is ready: process %d, %.0f MiB", self._worker.pid, memory / 2**20)
+            log.info("the optimizer is ready: process %d, %.0f MiB", self._worker.pid, memory / 2**20)
 
     def _drop(self) -> None:
         worker, self._worker = self._worker, None

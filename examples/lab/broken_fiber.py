@@ -1,8 +1,8 @@
-"""A fibre breaks under a transfer: the lab from Python, as root.
+"""A fiber breaks under a transfer: the lab from Python, as root.
 
-    .venv/bin/python examples/lab/broken_fibre.py [--size 20MB]
+    .venv/bin/python examples/lab/broken_fiber.py [--size 20MB]
 
-Sends a file from r1h1 to three racks by light, cuts the fibre into r3 while it is under way, and prints what the
+Sends a file from r1h1 to three racks by light, cuts the fiber into r3 while it is under way, and prints what the
 controller and the sender made of it, as JSON lines. Everything that `Lab` has, and every fault, can be used so.
 """
 
@@ -32,7 +32,7 @@ LONGEST = 60.0
 
 def main() -> None:
     """Build, send, break, tell."""
-    parser = argparse.ArgumentParser(description="Cut a fibre under a transfer.")
+    parser = argparse.ArgumentParser(description="Cut a fiber under a transfer.")
     parser.add_argument("--size", type=parse_bytes, default=parse_bytes("20MB"), help="of the file (20MB)")
     size = parser.parse_args().size
     with (
@@ -47,7 +47,7 @@ def main() -> None:
         sender = send(lab, file)
         tree = await_light(client)
         tell("lit", leaves=tree.leafRacks, splitters=tree.splitters)
-        lab.faults.break_fibre("port:r3/91")
+        lab.faults.break_fiber("port:r3/91")
         tell("cut", element="port:r3/91")
         said = sender.communicate()[0].splitlines()
         result = json.loads(said[-1])

@@ -1,4 +1,4 @@
-"""Which fibres end where: what is found out about the free hardware of one optical switch, round by round.
+"""Which fibers end where: what is found out about the free hardware of one optical switch, round by round.
 
 Theory of operation
 -------------------
@@ -50,10 +50,10 @@ class Round:
 
 
 @dataclass(slots=True)
-class FibreMap:
+class FiberMap:
     """What was found out about the ports and splitters that were probed.
 
-    `sources` are the ports whose transmit fibre ends at an input, `sinks` those whose receive fibre starts at an
+    `sources` are the ports whose transmit fiber ends at an input, `sinks` those whose receive fiber starts at an
     output, and `glass` the (output, input) that a splitter joins. `strays` are elements not probed here at which the
     light of a port was seen.
     """
@@ -67,7 +67,7 @@ class FibreMap:
     strays: defaultdict[OpticalPort, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def right(self, port: OpticalPort) -> bool:
-        """Whether both fibres of a port are where the config says."""
+        """Whether both fibers of a port are where the config says."""
         return self.sources.get(port.input) == port and self.sinks.get(port.output) == port
 
     def whole(self, splitter: Splitter) -> bool:
@@ -80,7 +80,7 @@ class FibreMap:
         return self.splitters if self.sources else ()
 
 
-Survey = Generator[Round, Set[Pair], FibreMap]
+Survey = Generator[Round, Set[Pair], FiberMap]
 """Yields rounds, is sent what was seen in each, and returns the map."""
 
 _Trial = Generator[Round, Set[Pair], bool]
@@ -89,7 +89,7 @@ _Rounds = Generator[Round, Set[Pair], None]
 
 def survey(switch: SwitchId, ports: Iterable[OpticalPort], splitters: Iterable[Splitter]) -> Survey:
     """Survey these ports and splitters of one switch; nothing but their inputs and outputs is connected."""
-    surveyor = _Surveyor(FibreMap(switch, tuple(ports), tuple(splitters)))
+    surveyor = _Surveyor(FiberMap(switch, tuple(ports), tuple(splitters)))
     if (yield from surveyor.find_light()):
         yield from surveyor.survey_ports()
         yield from surveyor.survey_legs()
@@ -98,7 +98,7 @@ def survey(switch: SwitchId, ports: Iterable[OpticalPort], splitters: Iterable[S
 
 
 class _Surveyor:
-    def __init__(self, found: FibreMap) -> None:
+    def __init__(self, found: FiberMap) -> None:
         self.map = found
         self._port_at_input = {port.input: port for port in found.ports}
         self._port_at_output = {port.output: port for port in found.ports}
@@ -150,7 +150,7 @@ class _Surveyor:
             self._finish(s.element for s in self.map.splitters if s not in pending and self.map.whole(s))
 
     def search_lost(self) -> _Rounds:
-        """Try what stayed dark against every splitter that misses a leg: fibres of one may sit at another."""
+        """Try what stayed dark against every splitter that misses a leg: fibers of one may sit at another."""
         broken = [splitter for splitter in self.map.splitters if not self.map.whole(splitter)]
         if not broken:
             return

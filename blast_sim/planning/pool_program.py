@@ -1,7 +1,7 @@
-"""Which pool of splitters to buy, as a linear programme over several samples of a workload.
+"""Which pool of splitters to buy, as a linear program over several samples of a workload.
 
 One variable for each option (a request of a sample with a set of splitters), and one for the number of splitters of
-each size, which all samples share. Maximise the mean share of the volume that is served, less the price of the
+each size, which all samples share. Maximize the mean share of the volume that is served, less the price of the
 splitters times an exchange rate. Every rate gives the pool that is best value at that rate, so that a row of rates
 gives a row of pools, from none at all to all that are of use (the upper hull of served volume against price).
 """
@@ -23,7 +23,7 @@ ROUNDING = 1e-6
 
 
 class SolverFault(RuntimeError):
-    """The solver found no optimum of a programme that has one, which is its fault."""
+    """The solver found no optimum of a program that has one, which is its fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Size:
     switch_ports: int
 
 
-class PoolProgramme:
-    """The programme in the solver; the rate can be changed between solutions, which then cost a few pivots."""
+class PoolProgram:
+    """The program in the solver; the rate can be changed between solutions, which then cost a few pivots."""
 
     def __init__(self, samples: Sequence[Options], sizes: Sequence[Size], most_ports: int) -> None:
         """`samples` know all the `sizes` and no other; at most `most_ports` switch ports go to splitters."""
@@ -81,7 +81,7 @@ def _whole(amounts: Mapping[Size, float], most_ports: int) -> dict[int, int]:
 
 @dataclass(slots=True)
 class _Rows:
-    """A programme being written down, row by row; `shared` are the rows of each size of splitter."""
+    """A program being written down, row by row; `shared` are the rows of each size of splitter."""
 
     costs: list[float] = field(default_factory=list)
     most: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The optimiser on instances whose answer is known."""
+"""The optimizer on instances whose answer is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import pulp
 import pytest
 
-from algorithms.b_matching import optimiser, oscillation
+from algorithms.b_matching import optimizer, oscillation
 from algorithms.b_matching.annealing import annealed
 from algorithms.b_matching.branching import branched
 from algorithms.b_matching.budget import Steps
@@ -16,7 +16,7 @@ from algorithms.b_matching.covers import covers
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.group import Group, bits
-from algorithms.b_matching.optimiser import optimise, warm_up
+from algorithms.b_matching.optimizer import optimize, warm_up
 from algorithms.b_matching.options import options
 from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.packing import Packing
@@ -48,14 +48,14 @@ def never():
 def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
     groups, feasibility = star()
     assert names(by_score(FLOOR[0], groups, feasibility)) == {"bait"}
-    found = optimise(groups, feasibility, Steps(200), random.Random(1))
+    found = optimize(groups, feasibility, Steps(200), random.Random(1))
     assert names(found.selection) == set(range(10))
     assert found.certified
 
 
 def test_a_wide_group_is_not_given_up_for_a_pair():
     groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
-    found = optimise(groups, Feasibility([1] * 50, {4: 50}), Steps(50), random.Random(1))
+    found = optimize(groups, Feasibility([1] * 50, {4: 50}), Steps(50), random.Random(1))
     assert names(found.selection) == {"wide"}
 
 
@@ -69,13 +69,13 @@ def test_root_of_racks_is_the_score_that_keeps_the_wide_group():
 
 def test_the_same_steps_and_generator_give_the_same_selection():
     groups, feasibility = matching(seeded("repeat"), racks=30, groups=120, sizes=(4, 16), budget=1)
-    first, second = (optimise(groups, feasibility, Steps(400), random.Random("same")) for _ in range(2))
+    first, second = (optimize(groups, feasibility, Steps(400), random.Random("same")) for _ in range(2))
     assert first == second
 
 
 def test_a_used_up_budget_still_gives_the_floor_and_a_bound_that_says_little():
     groups, feasibility = star()
-    found = optimise(groups, feasibility, lambda: 1.0, random.Random(1))
+    found = optimize(groups, feasibility, lambda: 1.0, random.Random(1))
     assert found.value >= by_score(FLOOR[1], groups, feasibility)[0][0].weight
     assert found.bound >= 100.0
     assert not found.certified
@@ -86,7 +86,7 @@ def test_a_mixed_pool_is_shared_out_so_that_both_are_served():
     """Largest-fit gives the 1:16 to the five-leaf group and leaves nothing for the wide one."""
     small, wide = group("small", range(6), 6.0), group("wide", range(6, 22), 5.0)
     feasibility = Feasibility([1] * 22, {4: 2, 16: 1})
-    found = optimise([small, wide], feasibility, Steps(100), random.Random(1))
+    found = optimize([small, wide], feasibility, Steps(100), random.Random(1))
     assert {(chosen.name, tuple(sorted(pieces))) for chosen, pieces in found.selection} == {
         ("small", (4, 4)),
         ("wide", (16,)),
@@ -110,7 +110,7 @@ def test_only_trees_that_the_fabric_s_own_rule_builds_are_chosen():
     groups = [group("a", range(6), 6.0), group("b", range(6, 12), 5.0)]
     feasibility = Feasibility([1] * 12, {4: 9, 16: 1}, one_deep)
     for answer in (
-        optimise(groups, feasibility, Steps(100), random.Random(1)),
+        optimize(groups, feasibility, Steps(100), random.Random(1)),
         exact(groups, feasibility, seconds=5),
     ):
         assert [(chosen.name, pieces) for chosen, pieces in answer.selection] == [("a", (16,))]
@@ -129,7 +129,7 @@ def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
     selected, bound = branched(choices, relaxation, relaxed, [], lambda: True)
     assert len(selected) == 2
     assert bound == 2
-    found = optimise(*PENTAGON, Steps(1000), random.Random(1))
+    found = optimize(*PENTAGON, Steps(1000), random.Random(1))
     assert (found.value, found.bound, found.certified) == (2.0, 2.0, True)
 
 
@@ -141,7 +141,7 @@ def test_branch_and_bound_that_is_stopped_keeps_the_bound():
 
 
 def chains(racks=60):
-    """Pairs of neighbouring racks, whose relaxation is whole, and the pivots that it takes."""
+    """Pairs of neighboring racks, whose relaxation is whole, and the pivots that it takes."""
     rng = seeded("chains")
     groups = [group(rack, (rack, rack + 1), rng.randint(100, 900)) for rack in range(racks - 1)]
     choices, pivots = options(groups, Feasibility([1] * racks, {})), []
@@ -201,11 +201,11 @@ def test_crossing_the_border_finds_what_is_tightly_packed():
 def test_where_the_walk_s_arrays_would_be_too_large_annealing_takes_over(monkeypatch):
     calls = []
     for limit in ("MOST_CELLS", "MOST_QUESTIONS", "MOST_MISSING"):
-        monkeypatch.setattr(optimiser, limit, 0)
-    monkeypatch.setattr(optimiser, "annealed", lambda *given: calls.append(1) or annealed(*given))
-    monkeypatch.setattr(optimiser, "oscillated", None)
+        monkeypatch.setattr(optimizer, limit, 0)
+    monkeypatch.setattr(optimizer, "annealed", lambda *given: calls.append(1) or annealed(*given))
+    monkeypatch.setattr(optimizer, "oscillated", None)
     groups, feasibility = tight("tight")
-    found = optimise(groups, feasibility, Steps(1000), random.Random(1))
+    found = optimize(groups, feasibility, Steps(1000), random.Random(1))
     assert calls
     assert faults(found.selection, feasibility) == []
     assert found.value >= 0.97 * exact(groups, feasibility, seconds=20).value
@@ -262,7 +262,7 @@ def test_wide_groups_that_exclude_each_other_are_solved_exactly_and_at_once():
     assert settled
     assert best.certified
     assert choices.total(found) == pytest.approx(best.value)
-    assert optimise(groups, feasibility, Steps(2000), rng).certified
+    assert optimize(groups, feasibility, Steps(2000), rng).certified
 
 
 def test_a_search_among_wide_groups_that_is_stopped_keeps_its_start():
@@ -276,7 +276,7 @@ def test_too_many_kinds_of_trees_means_no_bound():
     pool = dict.fromkeys((2, 3, 4, 5, 6, 7, 8), 9)
     groups = [group("wide", range(40), 1.0)]
     for answer in (
-        optimise(groups, Feasibility([1] * 40, pool), Steps(50), random.Random(1)),
+        optimize(groups, Feasibility([1] * 40, pool), Steps(50), random.Random(1)),
         exact(groups, Feasibility([1] * 40, pool), seconds=5),
     ):
         assert answer.value == 1.0

@@ -31,8 +31,8 @@ def test_a_right_fabric_has_no_faults_and_nothing_is_waited_for(sizes):
 
 @given(st.integers(1, 8), st.data())
 @settings(max_examples=150, deadline=None)
-def test_any_muddle_of_port_fibres_is_found_fibre_by_fibre(racks, data):
-    """Every transmit and every receive fibre anywhere, or nowhere."""
+def test_any_muddle_of_port_fibers_is_found_fiber_by_fiber(racks, data):
+    """Every transmit and every receive fiber anywhere, or nowhere."""
     wiring = Wiring(make_fabric(racks))
     ends = [*wiring.ports, *[None] * racks]
     wiring.at_input = dict(zip(wiring.at_input, data.draw(st.permutations(ends)), strict=False))
@@ -82,34 +82,34 @@ def test_faults_that_do_not_touch_each_other_are_named_exactly(sizes, faults):
 
 
 class Bench:
-    """Breaks fibres, each element and each splitter once, and knows what has to be said of it."""
+    """Breaks fibers, each element and each splitter once, and knows what has to be said of it."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
         self.expected: dict[str, str] = {}
         self._touched: set[object] = set()
         legs = [(i, end) for i, end in wiring.at_input.items()]
-        self._fibres = [("input", i, end) for i, end in legs]
-        self._fibres += [("output", o, end) for o, end in wiring.at_output.items()]
+        self._fibers = [("input", i, end) for i, end in legs]
+        self._fibers += [("output", o, end) for o, end in wiring.at_output.items()]
 
     def swap(self, one: int, other: int) -> None:
-        """Two fibres on one side; legs of one splitter are all alike, so those are of two."""
-        fibres = [f for f in self._fibres if f[0] == ("input" if one % 2 else "output") and f[2] not in self._touched]
-        if len(fibres) < 2:
+        """Two fibers on one side; legs of one splitter are all alike, so those are of two."""
+        fibers = [f for f in self._fibers if f[0] == ("input" if one % 2 else "output") and f[2] not in self._touched]
+        if len(fibers) < 2:
             return
-        (side, place, end), (_, far_place, far_end) = fibres[one % len(fibres)], fibres[other % len(fibres)]
+        (side, place, end), (_, far_place, far_end) = fibers[one % len(fibers)], fibers[other % len(fibers)]
         if end == far_end:
             return
         getattr(self.wiring, f"swap_{side}s")(place, far_place)
         self._touched |= {end, far_end}
-        self._say(side, place, f"is swapped with {self._fibre(side, far_place, far_end)}")
-        self._say(side, far_place, f"is swapped with {self._fibre(side, place, end)}")
+        self._say(side, place, f"is swapped with {self._fiber(side, far_place, far_end)}")
+        self._say(side, far_place, f"is swapped with {self._fiber(side, place, end)}")
 
     def dead(self, one: int, other: int) -> None:
-        fibres = [f for f in self._fibres if f[2] not in self._touched]
-        if not fibres:
+        fibers = [f for f in self._fibers if f[2] not in self._touched]
+        if not fibers:
             return
-        side, place, end = fibres[one % len(fibres)]
+        side, place, end = fibers[one % len(fibers)]
         self._touched.add(end)
         (self.wiring.at_input if side == "input" else self.wiring.at_output)[place] = None
         if side == "input":
@@ -127,21 +127,21 @@ class Bench:
         port = ports[one % len(ports)]
         self._touched.add(port)
         self.wiring.at_input[port.input] = self.wiring.at_output[port.output] = None
-        self.expected[port.element] = "no light passes by its transmit fibre or its receive fibre; they may be reversed"
+        self.expected[port.element] = "no light passes by its transmit fiber or its receive fiber; they may be reversed"
 
     def _say(self, side: str, place: int, what: str) -> None:
-        end = next(found for s, number, found in self._fibres if (s, number) == (side, place))
+        end = next(found for s, number, found in self._fibers if (s, number) == (side, place))
         if not isinstance(end, str):
-            fibre = "its transmit fibre" if side == "input" else "its receive fibre"
-            self.expected[end.element] = f"{fibre} {what}"
+            fiber = "its transmit fiber" if side == "input" else "its receive fiber"
+            self.expected[end.element] = f"{fiber} {what}"
         elif side == "input":
             self.expected[f"leg:{end}/{place}"] = f"the leg {what}"
         else:
-            self.expected[f"splitter:{end}"] = f"the fibre to its input {what}"
+            self.expected[f"splitter:{end}"] = f"the fiber to its input {what}"
 
-    def _fibre(self, side: str, place: int, end: object) -> str:
+    def _fiber(self, side: str, place: int, end: object) -> str:
         if not isinstance(end, str):
-            return f"the {'transmit' if side == 'input' else 'receive'} fibre of {end.element}"
+            return f"the {'transmit' if side == 'input' else 'receive'} fiber of {end.element}"
         return f"leg:{end}/{place}" if side == "input" else f"the input of splitter:{end}"
 
 
@@ -167,8 +167,8 @@ def test_a_duplex_cable_swapped_even_where_there_are_only_two():
     wiring.swap_inputs(first.input, second.input)
     wiring.swap_outputs(first.output, second.output)
     assert Played(wiring).said == {
-        first.element: f"both its fibres are swapped with those of {second.element}",
-        second.element: f"both its fibres are swapped with those of {first.element}",
+        first.element: f"both its fibers are swapped with those of {second.element}",
+        second.element: f"both its fibers are swapped with those of {first.element}",
     }
 
 
@@ -178,7 +178,7 @@ def test_a_patch_panel_that_is_off_by_one(wiring):
         wiring.swap_inputs(one, other)
     said = Played(wiring).said
     assert set(said) == {p.element for p in wiring.ports}
-    assert said["port:r2/50"] == "its transmit fibre is at input 1 of ocs1 instead of input 2"
+    assert said["port:r2/50"] == "its transmit fiber is at input 1 of ocs1 instead of input 2"
 
 
 def test_what_is_found_is_found_for_one_leg_only():
@@ -204,8 +204,8 @@ def test_no_splitter_is_found_at_two_outputs():
     wiring.at_input |= dict(zip(range(10, 19), lit_by, strict=True))
     said = Played(wiring).said
     assert {element: sentence for element, sentence in said.items() if element.startswith("splitter:")} == {
-        "splitter:s1": "the fibre to its input is swapped with the input of splitter:s2",
-        "splitter:s2": "the fibre to its input is swapped with the input of splitter:s1",
+        "splitter:s1": "the fiber to its input is swapped with the input of splitter:s2",
+        "splitter:s2": "the fiber to its input is swapped with the input of splitter:s1",
     }
 
 
@@ -230,7 +230,7 @@ def test_light_that_comes_out_in_the_middle_of_others(wiring):
     wiring.at_output[held.output] = held
     live = CrossOver(wiring, held)
     assert Played(live, ports=wiring.ports[:4], splitters=wiring.splitters).said == {
-        "port:r1/50": "its transmit fibre is dead: none of its light comes in at input 1 of ocs1; "
+        "port:r1/50": "its transmit fiber is dead: none of its light comes in at input 1 of ocs1; "
         "it comes out at port:r5/50"
     }
 

@@ -1,4 +1,4 @@
-"""The modelled etcd answers as the real one, whatever is asked of both; and Blast's store does not tell them apart."""
+"""The modeled etcd answers as the real one, whatever is asked of both; and Blast's store does not tell them apart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANG
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, put, reading
 from tests.support.etcd_server import Controllers
-from tests.support.modelled_etcd import InstantNetwork, ModelledConnection, ModelledEtcd
+from tests.support.modeled_etcd import InstantNetwork, ModeledConnection, ModeledEtcd
 
 pytestmark = pytest.mark.etcd
 
@@ -26,7 +26,7 @@ LONG = 600
 class Side:
     """One of the two: revisions and leases are told as numbers of their own, from its first."""
 
-    def __init__(self, connection: Connection | ModelledConnection, keys: Any) -> None:
+    def __init__(self, connection: Connection | ModeledConnection, keys: Any) -> None:
         self._connection = connection
         self._keys = keys
         self._leases: list[int] = []
@@ -178,9 +178,9 @@ def test_both_answer_the_same(etcd, steps):
     controllers = Controllers(etcd, etcd.keys())
     try:
         real = Side(controllers.connection(), controllers.keys)
-        modelled = ModelledEtcd(lambda: 0.0, revision=real.forget())
-        modelled.keys.compacted = modelled.keys.revision
-        model = Side(ModelledConnection(modelled, InstantNetwork()), controllers.keys)
+        modeled = ModeledEtcd(lambda: 0.0, revision=real.forget())
+        modeled.keys.compacted = modeled.keys.revision
+        model = Side(ModeledConnection(modeled, InstantNetwork()), controllers.keys)
         for step in steps:
             assert model.do(step) == real.do(step), step
     finally:

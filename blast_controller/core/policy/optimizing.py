@@ -1,9 +1,9 @@
-"""Whether a decision waits for the optimiser.
+"""Whether a decision waits for the optimizer.
 
-Theory of operation. Where more parts could start than fit together, the decision is postponed and the optimiser asked;
+Theory of operation. Where more parts could start than fit together, the decision is postponed and the optimizer asked;
 its answer is a preference for that very question. Whatever changes the question meanwhile makes the answer stale: it
 is dropped and the new question asked. One question is out at a time. However often that happens, a decision waits for
-`PATIENCE` budgets at most, and not at all while the optimiser is late with an earlier answer: then it is made without.
+`PATIENCE` budgets at most, and not at all while the optimizer is late with an earlier answer: then it is made without.
 
 | state | a contended decision | answer | until is over |
 |---|---|---|---|
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from algorithms.scheduling.contention import Chosen, Contention
-from blast_controller.core.model.commands import Optimise
-from blast_controller.core.model.events import Optimised
+from blast_controller.core.model.commands import Optimize
+from blast_controller.core.model.events import Optimized
 from blast_controller.core.model.settings import StandingOrders
-from blast_controller.core.model.timers import OptimiserLate, Timers
+from blast_controller.core.model.timers import OptimizerLate, Timers
 from blast_controller.core.rollout.outbox import Outbox
 
 PATIENCE = 2.0
@@ -43,7 +43,7 @@ class _Phase(Enum):
 
 
 @dataclass(slots=True)
-class Optimising:
+class Optimizing:
     """The question that is out."""
 
     orders: StandingOrders
@@ -57,15 +57,15 @@ class Optimising:
 
     @property
     def budget(self) -> float:
-        """How many seconds the optimiser gets; 0: it is not asked."""
-        return self.orders.settings.optimise
+        """How many seconds the optimizer gets; 0: it is not asked."""
+        return self.orders.settings.optimize
 
     @property
     def on(self) -> bool:
-        """Whether there is an optimiser to ask, that is not late with an answer."""
+        """Whether there is an optimizer to ask, that is not late with an answer."""
         return self.budget > 0 and self._phase is not _Phase.LATE
 
-    def on_answered(self, event: Optimised, now: float) -> None:
+    def on_answered(self, event: Optimized, now: float) -> None:
         """Take an answer; the next decision looks whether its question is still the one."""
         if event.revision != self.revision:
             return
@@ -74,7 +74,7 @@ class Optimising:
         elif self._phase is _Phase.WAITING:
             self._phase, self._answer = _Phase.ANSWERED, event.chosen
 
-    def on_late(self, deadline: OptimiserLate, now: float) -> None:
+    def on_late(self, deadline: OptimizerLate, now: float) -> None:
         """The decision that follows every tick looks at the time by itself."""
 
     def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
@@ -109,11 +109,11 @@ class Optimising:
         """Ask, unless there is too little time left for an answer; whether that was done."""
         if self._until is None:
             self._until = now + PATIENCE * self.budget
-            self.timers.add(self._until, OptimiserLate())
+            self.timers.add(self._until, OptimizerLate())
         seconds = min(self.budget, ANSWERS_BY * (self._until - now))
         if seconds < LEAST_SHARE * self.budget:
             return False
         self.revision += 1
         self._phase, self._question = _Phase.WAITING, contention
-        self.outbox.say(Optimise(self.revision, contention, seconds))
+        self.outbox.say(Optimize(self.revision, contention, seconds))
         return True

@@ -1,6 +1,6 @@
-"""The check of the fibre map: probe frames through every free optical port and splitter leg, one switch at a time.
+"""The check of the fiber map: probe frames through every free optical port and splitter leg, one switch at a time.
 
-`fibre_survey.py` decides which circuits to probe through and `fibre_judge.py` what is wrong; this part holds what is
+`fiber_survey.py` decides which circuits to probe through and `fiber_judge.py` what is wrong; this part holds what is
 free meanwhile, waits for devices and probes, and tells the report to whoever asked. What is in use is not touched.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from blast_controller.core.fibres.fibre_judge import FibreFault, judge
-from blast_controller.core.fibres.fibre_survey import FibreMap, Pair, Round, Survey, survey
-from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.fibers.fiber_judge import FiberFault, judge
+from blast_controller.core.fibers.fiber_survey import FiberMap, Pair, Round, Survey, survey
+from blast_controller.core.fibers.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.lifecycle.appointments import Appointments
 from blast_controller.core.model.commands import Announce, SendProbe
@@ -40,10 +40,10 @@ MOST_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class FibreReport:
+class FiberReport:
     """What is not wired as configured, the elements that were not probed, each with the reason, and how many were."""
 
-    faults: tuple[FibreFault, ...]
+    faults: tuple[FiberFault, ...]
     skipped: tuple[str, ...]
     probed: int = 0
 
@@ -91,18 +91,18 @@ class _Run:
     switches: list[SwitchId]
     begin_by: float | None
     bench: _Bench | None = None
-    faults: list[FibreFault] = field(default_factory=list)
+    faults: list[FiberFault] = field(default_factory=list)
     probed: set[ElementId] = field(default_factory=set)
     skipped: dict[ElementId, str] = field(default_factory=dict)
 
-    def report(self) -> FibreReport:
+    def report(self) -> FiberReport:
         skipped = tuple(f"{element}: {reason}" for element, reason in self.skipped.items())
-        return FibreReport(tuple(self.faults), skipped, len(self.probed))
+        return FiberReport(tuple(self.faults), skipped, len(self.probed))
 
     tries: Counter[str] = field(default_factory=Counter)
 
 
-class FibreCheck:
+class FiberCheck:
     """One check at a time; its report is announced under `topic`."""
 
     def __init__(
@@ -122,7 +122,7 @@ class FibreCheck:
     @property
     def topic(self) -> str:
         """Under what the report of the latest check is announced."""
-        return f"fibres {self._number}"
+        return f"fibers {self._number}"
 
     @property
     def busy(self) -> bool:
@@ -219,7 +219,7 @@ class FibreCheck:
             self._begin(run, run.switches.pop(0), now)
         if run.bench is None:
             fixed = self._fabric.static_trees
-            self._skip(map(static_element, fixed), "its fibres are fixed: there is no switch to probe them through")
+            self._skip(map(static_element, fixed), "its fibers are fixed: there is no switch to probe them through")
             self._outbox.say(Announce(self.topic, run.report()))
             self._run = None
 
@@ -272,7 +272,7 @@ class FibreCheck:
 
     # -------------------------------------------------------------------------------------------- its end
 
-    def _conclude(self, bench: _Bench, found: FibreMap, now: float) -> None:
+    def _conclude(self, bench: _Bench, found: FiberMap, now: float) -> None:
         if self._run is not None:
             self._run.faults += judge(found)
             self._run.probed |= {port.element for port in found.ports}
@@ -287,7 +287,7 @@ class FibreCheck:
         self._clear(bench, now)
 
     def _begin_anew(self, bench: _Bench, now: float) -> None:
-        """A ToR that is away is as dark as a dead fibre: nothing found so far counts."""
+        """A ToR that is away is as dark as a dead fiber: nothing found so far counts."""
         if self._run is None:
             return
         self._run.tries[bench.switch] += 1

@@ -1,4 +1,4 @@
-"""The anytime optimiser: the best allocation that a budget of milliseconds finds, with a bound on what it misses.
+"""The anytime optimizer: the best allocation that a budget of milliseconds finds, with a bound on what it misses.
 
 Greedy floor, linear relaxation and rounding; then, as long as nothing is proven, exact search among few wide groups,
 branch and bound where few weighty options are in question, and local search for the rest of the budget: tabu search
@@ -19,7 +19,7 @@ from algorithms.b_matching.budget import Spent, Steps
 from algorithms.b_matching.conflicts import independent
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimised import Optimised, Selection, bounded, fill, total
+from algorithms.b_matching.optimized import Optimized, Selection, bounded, fill, total
 from algorithms.b_matching.options import Options, options
 from algorithms.b_matching.oscillation import MOST_CELLS, cells, oscillated
 from algorithms.b_matching.relaxation import Relaxation, Relaxed, to_whole_units
@@ -42,7 +42,7 @@ BRANCH_UNTIL = 0.75
 """Share of the budget after which branch and bound gives way to local search."""
 
 
-def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimised:
+def optimize(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimized:
     """The heaviest selection found while `spent()` stays below 1; the same for the same `Steps` and `rng`.
 
     Never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget. Everything
@@ -62,7 +62,7 @@ def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
 
     Returns
     -------
-    Optimised
+    Optimized
         Its bound holds for trees without a splitter to spare: all that matters where trees are chosen by count.
 
     Notes
@@ -82,18 +82,18 @@ def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
     ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
-    >>> found = optimise(groups, free, Steps(100), random.Random(0))
+    >>> found = optimize(groups, free, Steps(100), random.Random(0))
     >>> [group.name for group, splitters in found.selection], found.value, found.bound
     (['wide'], 900.0, 900.0)
     """
     floor = best_of(FLOOR, groups, feasibility)
     choices = options(groups, feasibility)
     if not len(choices):
-        return Optimised(floor, total(floor), total(floor))
+        return Optimized(floor, total(floor), total(floor))
     in_units, grid = to_whole_units(choices)
     found, bound = _searched(in_units, spent, rng)
     best = max(floor, _filled(choices, found, feasibility), key=total)
-    return bounded(best, grid, bound) if choices.complete else Optimised(best, total(best), None)
+    return bounded(best, grid, bound) if choices.complete else Optimized(best, total(best), None)
 
 
 def warm_up() -> None:
@@ -103,7 +103,7 @@ def warm_up() -> None:
     --------
     >>> warm_up()
     """
-    optimise([Group(0, 1, 2, 1, 1.0)], Feasibility([1], {}), Steps(1), random.Random(0))
+    optimize([Group(0, 1, 2, 1, 1.0)], Feasibility([1], {}), Steps(1), random.Random(0))
 
 
 def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[int], float]:

@@ -1,4 +1,4 @@
-"""The optimiser, its bound and the exact programme against trying everything, on small random matchings."""
+"""The optimizer, its bound and the exact program against trying everything, on small random matchings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.grid import grid_of
 from algorithms.b_matching.group import Group, members
-from algorithms.b_matching.optimised import total
-from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.optimized import total
+from algorithms.b_matching.optimizer import optimize
 from algorithms.b_matching.options import options
 from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.packing import Packing
@@ -37,9 +37,9 @@ SEEDS = st.integers(0, 10**9)
 
 @settings(max_examples=150)
 @given(SHAPES, SEEDS, st.integers(1, 400))
-def test_what_the_optimiser_says_holds(shape, seed, steps):
+def test_what_the_optimizer_says_holds(shape, seed, steps):
     groups, feasibility = matching(seeded(seed), **shape)
-    found = optimise(groups, feasibility, Steps(steps), seeded(seed))
+    found = optimize(groups, feasibility, Steps(steps), seeded(seed))
     best = heaviest(groups, feasibility, shape["most"])
     assert faults(found.selection, feasibility, shape["most"]) == []
     assert found.value == total(found.selection) <= best
@@ -53,7 +53,7 @@ def test_what_the_optimiser_says_holds(shape, seed, steps):
 
 @settings(max_examples=60)
 @given(SHAPES, SEEDS)
-def test_the_exact_programme_finds_what_trying_everything_finds(shape, seed):
+def test_the_exact_program_finds_what_trying_everything_finds(shape, seed):
     groups, feasibility = matching(seeded(seed), **shape)
     found = exact(groups, feasibility, seconds=10)
     assert faults(found.selection, feasibility, shape["most"]) == []

@@ -1,4 +1,4 @@
-"""The optimiser's process: reads questions from standard input and writes answers to standard output.
+"""The optimizer's process: reads questions from standard input and writes answers to standard output.
 
 Started by `process` and by nobody else. Questions (contention, seconds, seed) are answered in order by tuples
 of `Chosen`. The first message out says that the process is ready, and how much memory it has.
@@ -16,10 +16,10 @@ import time
 from typing import BinaryIO
 
 from algorithms.b_matching.budget import Spent
-from algorithms.b_matching.optimiser import warm_up
+from algorithms.b_matching.optimizer import warm_up
 from algorithms.scheduling.choosing import choose
 from algorithms.scheduling.contention import Chosen, Contention
-from blast_controller.optimiser.frames import LENGTH, frame
+from blast_controller.optimizer.frames import LENGTH, frame
 
 NICENESS = 5
 Question = tuple[Contention, float, int]

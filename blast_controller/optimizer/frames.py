@@ -1,4 +1,4 @@
-"""Messages between the controller and its optimiser's process: Python objects, each after its length in four bytes."""
+"""Messages between the controller and its optimizer's process: Python objects, each after its length in four bytes."""
 
 from __future__ import annotations
 

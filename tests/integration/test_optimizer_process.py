@@ -1,4 +1,4 @@
-"""The optimiser's process: it answers, is killed, hangs, is stopped; the controller goes on."""
+"""The optimizer's process: it answers, is killed, hangs, is stopped; the controller goes on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.contention import Contention
 from algorithms.scheduling.job import Job, multicast
-from blast_controller.core.model.commands import Optimise
-from blast_controller.core.model.events import FinishAsked, Optimised, RequestSubmitted
+from blast_controller.core.model.commands import Optimize
+from blast_controller.core.model.events import FinishAsked, Optimized, RequestSubmitted
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.optimiser.process import GRACE, OptimiserProcess
-from blast_controller.optimiser.worker import NICENESS
+from blast_controller.optimizer.process import GRACE, OptimizerProcess
+from blast_controller.optimizer.worker import NICENESS
 from tests.support.core import key_of, make_fabric
 from tests.support.core import multicast as request
 from tests.support.runtime import PATIENCE, running
@@ -50,9 +50,9 @@ class Bench:
     """A running process and its answers."""
 
     def __init__(self) -> None:
-        self.answers: queue.Queue[Optimised] = queue.Queue()
+        self.answers: queue.Queue[Optimized] = queue.Queue()
         self.failures: list[BaseException] = []
-        self.process = OptimiserProcess(self.answers.put, self.failures.append)
+        self.process = OptimizerProcess(self.answers.put, self.failures.append)
         self.process.start()
 
     def idle(self, revision: int) -> int:
@@ -62,9 +62,9 @@ class Bench:
         return self.process.pid
 
     def ask(self, revision: int, seconds: float = 0.2) -> None:
-        self.process.ask(Optimise(revision, contention(), seconds))
+        self.process.ask(Optimize(revision, contention(), seconds))
 
-    def answer(self, within: float = STARTS) -> Optimised:
+    def answer(self, within: float = STARTS) -> Optimized:
         return self.answers.get(timeout=within)
 
     def at_work(self, revision: int) -> int:
@@ -75,7 +75,7 @@ class Bench:
         assert pid is not None
         before = cpu_of(pid)
         self.ask(revision, 60.0)
-        eventually(lambda: cpu_of(pid) >= before + 0.1, "the optimiser at work")
+        eventually(lambda: cpu_of(pid) >= before + 0.1, "the optimizer at work")
         return pid
 
 
@@ -122,7 +122,7 @@ def test_it_answers_with_more_than_greed_has_at_low_priority(bench: Bench) -> No
 def test_killed_at_work_it_has_answered_and_is_there_again(bench: Bench) -> None:
     pid = bench.at_work(1)
     os.kill(pid, signal.SIGKILL)
-    assert bench.answer(PATIENCE) == Optimised(1)
+    assert bench.answer(PATIENCE) == Optimized(1)
     bench.ask(2)
     assert bench.answer().chosen and bench.process.pid not in (None, pid)
 
@@ -131,7 +131,7 @@ def test_killed_while_idle_one_question_is_lost(bench: Bench) -> None:
     pid = bench.idle(1)
     os.kill(pid, signal.SIGKILL)
     bench.ask(2)
-    assert bench.answer(PATIENCE) == Optimised(2)
+    assert bench.answer(PATIENCE) == Optimized(2)
     bench.idle(3)
 
 
@@ -140,7 +140,7 @@ def test_hung_it_is_ended_and_replaced(bench: Bench) -> None:
     # Stopped before it is asked: stopped at work, it might have answered already.
     os.kill(pid, signal.SIGSTOP)
     bench.ask(2, 0.5)
-    assert bench.answer(0.5 + GRACE + PATIENCE) == Optimised(2)
+    assert bench.answer(0.5 + GRACE + PATIENCE) == Optimized(2)
     bench.idle(3)
     assert not is_there(pid)
 
@@ -155,11 +155,11 @@ def test_stopped_at_work_nothing_is_left() -> None:
     assert bench.failures == []
 
 
-def test_a_controller_whose_optimiser_is_killed_goes_on() -> None:
-    settings = CoreSettings(policy="paper", optimise=10.0)
+def test_a_controller_whose_optimizer_is_killed_goes_on() -> None:
+    settings = CoreSettings(policy="paper", optimize=10.0)
     with running(make_fabric(8, [8, 4, 4]), settings) as lab:
-        process = OptimiserProcess(lab.runtime.post, lab.failures.append)
-        lab.runtime.optimiser = process
+        process = OptimizerProcess(lab.runtime.post, lab.failures.append)
+        lab.runtime.optimizer = process
         process.start()
         try:
             assert contested(lab, "a", process, kill=True) == {"wide"}
@@ -174,7 +174,7 @@ def contested(lab, mark, process, kill):  # type: ignore[no-untyped-def]
     ask(lab, f"wide{mark}", "r1h1", ["r3h1", "r4h1", "r5h1"])
     ask(lab, f"left{mark}", "r1h1", ["r2h1", "r3h1"])
     ask(lab, f"right{mark}", "r4h1", ["r5h1", "r6h1"])
-    eventually(lambda: process.pid is not None and cpu_of(process.pid) >= 0.1, "the optimiser at work")
+    eventually(lambda: process.pid is not None and cpu_of(process.pid) >= 0.1, "the optimizer at work")
     if kill:
         os.kill(process.pid, signal.SIGKILL)
     end(lab, f"first{mark}")

@@ -1,4 +1,4 @@
-"""A core whose optimiser answers well, badly, late, or never: nothing is lost, and nobody waits for it for long."""
+"""A core whose optimizer answers well, badly, late, or never: nothing is lost, and nobody waits for it for long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import FinishAsked, Optimised, ProgressTold, Tick
+from blast_controller.core.model.events import FinishAsked, Optimized, ProgressTold, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part
 from blast_controller.core.model.settings import CoreSettings
@@ -22,11 +22,11 @@ WAYS = ["in time", "in time", "late", "nobody", "nonsense", "never"]
 
 
 class Traffic:
-    """Requests that come and go, on devices that obey at once; only the optimiser takes its time."""
+    """Requests that come and go, on devices that obey at once; only the optimizer takes its time."""
 
     def __init__(self, data: st.DataObject, policy: str) -> None:
         self.data = data
-        chosen = CoreSettings(policy=policy, optimise=BUDGET, reconcile_every=None, keep_warm=5.0)
+        chosen = CoreSettings(policy=policy, optimize=BUDGET, reconcile_every=None, keep_warm=5.0)
         self.world: World = ready_world(make_fabric(8, [4, 4, 2, 2]), chosen)
         self.needless_since: float | None = None
         self.decided = 0
@@ -91,7 +91,7 @@ class Traffic:
         names = [(key_of(f"k{number}"), 0) for number in range(self.asked)] if how == "nonsense" else []
         chosen = tuple(Chosen(name, "ocs1", (4, 4, 4)) for name in names)
         if how != "never":
-            self.world.post(Optimised(question.revision, chosen))
+            self.world.post(Optimized(question.revision, chosen))
 
     def devices_work(self) -> None:
         self.world.deliver()
@@ -110,7 +110,7 @@ class Traffic:
             now = self.world.now
             if self.needless_since is None or decided > self.decided:
                 self.needless_since = now
-            assert now < self.needless_since + 2 * BUDGET + 1e-9, "the optimiser is waited for too long"
+            assert now < self.needless_since + 2 * BUDGET + 1e-9, "the optimizer is waited for too long"
         else:
             self.needless_since = None
         self.decided = decided
@@ -133,7 +133,7 @@ class Traffic:
 @pytest.mark.parametrize("policy", ["paper", "srpt-lease"])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_nothing_is_lost_and_nobody_waits_for_the_optimiser_for_long(policy: str, data: st.DataObject) -> None:
+def test_nothing_is_lost_and_nobody_waits_for_the_optimizer_for_long(policy: str, data: st.DataObject) -> None:
     traffic = Traffic(data, policy)
     for _ in range(data.draw(st.integers(1, 30))):
         traffic.act()

@@ -1,4 +1,4 @@
-"""The check of the fibres among requests, lost devices and crashes: nothing is lit twice, left behind or maligned."""
+"""The check of the fibers among requests, lost devices and crashes: nothing is lit twice, left behind or maligned."""
 
 import json
 from contextlib import suppress
@@ -6,14 +6,14 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import AuditAsked, FinishAsked, RequestSubmitted, VerifyAsked
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast
-from tests.support.core_light import NONCE, FibreWorld
+from tests.support.core_light import NONCE, FiberWorld
 
 RACKS = 5
 ACTIONS = ("verify", "request", "finish", "audit", "work", "work", "deliver", "settle", "tick", "lose", "back", "crash")
@@ -23,7 +23,7 @@ class Bystander:
     """Does what it is told to a world, and looks after each step."""
 
     def __init__(self) -> None:
-        self.world = FibreWorld(make_fabric(RACKS, (4,)), CoreSettings(lease_minimum=1e6))
+        self.world = FiberWorld(make_fabric(RACKS, (4,)), CoreSettings(lease_minimum=1e6))
         self.world.connect_all()
         self.world.after_operation = self.look
         self.keys = 0
@@ -85,8 +85,8 @@ class Bystander:
         assert not mine & theirs
         assert world.core.view.occupied.get("ocs1", {}) == {}, "our own circuits are taken for foreign ones"
         for report in world.announced.values():
-            if isinstance(report, FibreReport):
-                assert report.faults == (), "a right fibre is called wrong"
+            if isinstance(report, FiberReport):
+                assert report.faults == (), "a right fiber is called wrong"
 
     def come_to_rest(self) -> None:
         world = self.world

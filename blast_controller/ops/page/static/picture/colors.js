@@ -1,13 +1,13 @@
-/** Colours of requests: eight that differ for every kind of eye; a tree's number tells those of one colour apart. The
+/** Colors of requests: eight that differ for every kind of eye; a tree's number tells those of one color apart. The
  * style sheet has them twice, for light and dark. */
 
-const COLOURS = 8;
+const COLORS = 8;
 
-export class Colours {
+export class Colors {
   constructor(shown) {
     this.shown = shown;
     this.given = new Map();
-    this.users = new Array(COLOURS).fill(0);
+    this.users = new Array(COLORS).fill(0);
     shown.onChange((names) => this.note(names));
   }
 
@@ -19,26 +19,26 @@ export class Colours {
     for (const number of touched) if (trees.has(number)) this.of(requestOf(trees.get(number)));
   }
 
-  /** The colour of a request, which it keeps for as long as it has trees. */
+  /** The color of a request, which it keeps for as long as it has trees. */
   of(request) {
     const known = this.given.get(request);
     if (known !== undefined) return known;
-    const colour = this.users.indexOf(Math.min(...this.users));
-    this.given.set(request, colour);
-    this.users[colour] += 1;
-    return colour;
+    const color = this.users.indexOf(Math.min(...this.users));
+    this.given.set(request, color);
+    this.users[color] += 1;
+    return color;
   }
 
   /** Forget those that are not among these. */
   keep(requests) {
-    for (const [request, colour] of this.given) {
+    for (const [request, color] of this.given) {
       if (requests.has(request)) continue;
       this.given.delete(request);
-      this.users[colour] -= 1;
+      this.users[color] -= 1;
     }
   }
 
-  /** The colour that a request has, or null. */
+  /** The color that a request has, or null. */
   seen(request) {
     return this.given.get(request) ?? null;
   }

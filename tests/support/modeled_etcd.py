@@ -17,7 +17,7 @@ from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANG
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
 MOST_OPERATIONS = 128
-NAME = "modelled:2379"
+NAME = "modeled:2379"
 _PATIENT = Patience()
 
 # --------------------------------------------------------------------------------------------------------------- keys
@@ -231,7 +231,7 @@ class _Lease:
     ends: float
 
 
-class ModelledEtcd:
+class ModeledEtcd:
     """Answers as all members of an etcd together do. `clock` is in seconds; `lag` is how late a lease is seen to end.
 
     While it `is_full` (alarm NOSPACE) it refuses what needs space. `on_change` is called after what may have changed
@@ -323,14 +323,14 @@ class ModelledEtcd:
         return api.ResponseHeader(revision=self.keys.revision)
 
 
-_ANSWERS: dict[str, Callable[[ModelledEtcd, Any], Any]] = {
-    RANGE.path: ModelledEtcd._range,
+_ANSWERS: dict[str, Callable[[ModeledEtcd, Any], Any]] = {
+    RANGE.path: ModeledEtcd._range,
     TXN.path: lambda etcd, request: etcd.keys.transaction(request),
-    COMPACT.path: ModelledEtcd._compact,
-    GRANT.path: ModelledEtcd._grant,
-    REVOKE.path: ModelledEtcd._revoke,
-    KEEP_ALIVE.path: ModelledEtcd._keep_alive,
-    STATUS.path: ModelledEtcd._status,
+    COMPACT.path: ModeledEtcd._compact,
+    GRANT.path: ModeledEtcd._grant,
+    REVOKE.path: ModeledEtcd._revoke,
+    KEEP_ALIVE.path: ModeledEtcd._keep_alive,
+    STATUS.path: ModeledEtcd._status,
 }
 
 
@@ -371,10 +371,10 @@ class InstantNetwork:
         self.pause(until)
 
 
-class ModelledConnection:
+class ModeledConnection:
     """As `Connection`. Answers cannot be told from those of the other kind, but for the words of faults."""
 
-    def __init__(self, etcd: ModelledEtcd, network: InstantNetwork, patience: Patience = _PATIENT) -> None:
+    def __init__(self, etcd: ModeledEtcd, network: InstantNetwork, patience: Patience = _PATIENT) -> None:
         self.patience = patience
         self.is_closed = False
         self._etcd = etcd
@@ -400,10 +400,10 @@ class ModelledConnection:
 
     first = call
 
-    def stream(self, _: Method[Any, Any], request: api.WatchRequest, seconds: float) -> ModelledStream:
+    def stream(self, _: Method[Any, Any], request: api.WatchRequest, seconds: float) -> ModeledStream:
         """A watch of one key, as `Watching` makes it."""
         create = request.create_request
-        return ModelledStream(self, create.key, create.start_revision, self._network.now() + seconds)
+        return ModeledStream(self, create.key, create.start_revision, self._network.now() + seconds)
 
     def close(self) -> None:
         """Answer nothing any more."""
@@ -422,10 +422,10 @@ class ModelledConnection:
         return self._etcd.keys.last_change(key) >= revision
 
 
-class ModelledStream(Iterator[api.WatchResponse]):
+class ModeledStream(Iterator[api.WatchResponse]):
     """The events of one key; ends with its time, or when it is cancelled."""
 
-    def __init__(self, connection: ModelledConnection, key: bytes, revision: int, until: float) -> None:
+    def __init__(self, connection: ModeledConnection, key: bytes, revision: int, until: float) -> None:
         self._connection = connection
         self._key, self._revision, self._until = key, revision, until
 

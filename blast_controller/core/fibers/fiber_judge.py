@@ -1,7 +1,7 @@
-"""What is wrong with the fibres: each element that is not wired as configured, and a sentence that says how.
+"""What is wrong with the fibers: each element that is not wired as configured, and a sentence that says how.
 
-Every fibre end has a place at the switch: inputs take the ports' transmit fibres and the splitters' legs, outputs feed
-the ports' receive fibres and the splitters' inputs. An element is named if its own fibre is not in its place. Splitters
+Every fiber end has a place at the switch: inputs take the ports' transmit fibers and the splitters' legs, outputs feed
+the ports' receive fibers and the splitters' inputs. An element is named if its own fiber is not in its place. Splitters
 are all alike and so are the legs of one, so what lights most of a splitter's legs counts as its input.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from blast_controller.core.fibres.fibre_survey import FibreMap
+from blast_controller.core.fibers.fiber_survey import FiberMap
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import ElementId
 
 
 @dataclass(frozen=True, slots=True)
-class FibreFault:
+class FiberFault:
     """One element that is not wired as configured."""
 
     element: ElementId
@@ -32,13 +32,13 @@ class _Misplaced:
     exchanged: bool = False
 
 
-def judge(found: FibreMap) -> list[FibreFault]:
+def judge(found: FiberMap) -> list[FiberFault]:
     """The differences between what was found and what is configured, by element: ports, splitters, legs."""
     return _Judge(found).faults()
 
 
 class _Judge:
-    def __init__(self, found: FibreMap) -> None:
+    def __init__(self, found: FiberMap) -> None:
         self._map = found
         self._ports = {port.element: port for port in found.ports}
         splitters = found.probed_splitters
@@ -55,12 +55,12 @@ class _Judge:
         self._inputs = {m.place: m for m in _misplaced(self._at_inputs, incoming)}
         self._outputs = {m.place: m for m in _misplaced(self._at_outputs, outgoing)}
 
-    def faults(self) -> list[FibreFault]:
-        found = [FibreFault(e, s) for e, port in self._ports.items() if (s := self._of_port(port))]
+    def faults(self) -> list[FiberFault]:
+        found = [FiberFault(e, s) for e, port in self._ports.items() if (s := self._of_port(port))]
         for element, splitter in self._splitters.items():
             feed = self._outputs.get(splitter.input)
             if feed is not None:
-                found.append(FibreFault(element, self._of_feed(feed)))
+                found.append(FiberFault(element, self._of_feed(feed)))
             if feed is None or feed.now is not None:
                 found += self._of_legs(splitter)
         return found
@@ -76,63 +76,63 @@ class _Judge:
         if not self._map.sources:
             return "no light passes from it to any free port, or to it from any"
         if transmit.now is None and receive.now is None and port not in self._map.strays:
-            return "no light passes by its transmit fibre or its receive fibre; they may be reversed"
+            return "no light passes by its transmit fiber or its receive fiber; they may be reversed"
         partner = self._partner(transmit)
         if partner is not None and partner == self._partner(receive):
-            return f"both its fibres are swapped with those of {partner}"
+            return f"both its fibers are swapped with those of {partner}"
         return f"{self._of_transmit(port, transmit)}; {self._of_receive(receive)}"
 
-    def _partner(self, fibre: _Misplaced) -> str | None:
-        """The port that this fibre is swapped with."""
-        places = self._at_inputs if fibre is self._inputs.get(fibre.place) else self._at_outputs
-        partner = places.get(fibre.now) if fibre.exchanged and fibre.now is not None else None
+    def _partner(self, fiber: _Misplaced) -> str | None:
+        """The port that this fiber is swapped with."""
+        places = self._at_inputs if fiber is self._inputs.get(fiber.place) else self._at_outputs
+        partner = places.get(fiber.now) if fiber.exchanged and fiber.now is not None else None
         return partner if partner in self._ports else None
 
-    def _of_transmit(self, port: OpticalPort, fibre: _Misplaced) -> str:
-        if fibre.now is not None:
-            return self._elsewhere("its transmit fibre", "input", fibre)
+    def _of_transmit(self, port: OpticalPort, fiber: _Misplaced) -> str:
+        if fiber.now is not None:
+            return self._elsewhere("its transmit fiber", "input", fiber)
         strays = sorted(self._map.strays.get(port, ()))
         hint = f"; it comes out at {', '.join(strays)}" if strays else ""
         return (
-            f"its transmit fibre is dead: none of its light comes in at input {fibre.place} of {self._map.switch}{hint}"
+            f"its transmit fiber is dead: none of its light comes in at input {fiber.place} of {self._map.switch}{hint}"
         )
 
-    def _of_receive(self, fibre: _Misplaced) -> str:
-        if fibre.now is not None:
-            return self._elsewhere("its receive fibre", "output", fibre)
-        return f"its receive fibre is dead: no light arrives from output {fibre.place} of {self._map.switch}"
+    def _of_receive(self, fiber: _Misplaced) -> str:
+        if fiber.now is not None:
+            return self._elsewhere("its receive fiber", "output", fiber)
+        return f"its receive fiber is dead: no light arrives from output {fiber.place} of {self._map.switch}"
 
-    def _of_feed(self, fibre: _Misplaced) -> str:
-        if fibre.now is not None:
-            return self._elsewhere("the fibre to its input", "output", fibre)
-        return f"no light comes out of any of its legs when output {fibre.place} of {self._map.switch} is lit"
+    def _of_feed(self, fiber: _Misplaced) -> str:
+        if fiber.now is not None:
+            return self._elsewhere("the fiber to its input", "output", fiber)
+        return f"no light comes out of any of its legs when output {fiber.place} of {self._map.switch} is lit"
 
-    def _of_legs(self, splitter: Splitter) -> Iterable[FibreFault]:
+    def _of_legs(self, splitter: Splitter) -> Iterable[FiberFault]:
         for leg in splitter.outputs:
-            fibre = self._inputs.get(leg)
-            if fibre is not None:
+            fiber = self._inputs.get(leg)
+            if fiber is not None:
                 dead = f"the leg is dead: none of its light comes in at input {leg} of {self._map.switch}"
-                sentence = dead if fibre.now is None else self._elsewhere("the leg", "input", fibre)
-                yield FibreFault(splitter.leg_element(leg), sentence)
+                sentence = dead if fiber.now is None else self._elsewhere("the leg", "input", fiber)
+                yield FiberFault(splitter.leg_element(leg), sentence)
 
-    def _elsewhere(self, fibre: str, side: str, misplaced: _Misplaced) -> str:
+    def _elsewhere(self, fiber: str, side: str, misplaced: _Misplaced) -> str:
         now = misplaced.now
         if misplaced.exchanged and now is not None:
-            return f"{fibre} is swapped with {self._fibre_at(side, now)}"
-        return f"{fibre} is at {side} {now} of {self._map.switch} instead of {side} {misplaced.place}"
+            return f"{fiber} is swapped with {self._fiber_at(side, now)}"
+        return f"{fiber} is at {side} {now} of {self._map.switch} instead of {side} {misplaced.place}"
 
-    def _fibre_at(self, side: str, place: int) -> str:
+    def _fiber_at(self, side: str, place: int) -> str:
         """What belongs to a place, in words."""
         if side == "input":
             element = self._at_inputs[place]
             splitter = self._splitters.get(element)
-            return splitter.leg_element(place) if splitter else f"the transmit fibre of {element}"
+            return splitter.leg_element(place) if splitter else f"the transmit fiber of {element}"
         element = self._at_outputs[place]
-        return f"the input of {element}" if element in self._splitters else f"the receive fibre of {element}"
+        return f"the input of {element}" if element in self._splitters else f"the receive fiber of {element}"
 
 
 def _misplaced(configured: Mapping[int, str], found: Mapping[int, str]) -> list[_Misplaced]:
-    """The places whose own fibre is not there, and where it is: exchanges first, then whatever is left over."""
+    """The places whose own fiber is not there, and where it is: exchanges first, then whatever is left over."""
     wrong = [place for place, owner in configured.items() if found.get(place) != owner]
     exchanged: dict[int, int] = {}
     for place in wrong:
@@ -151,7 +151,7 @@ def _misplaced(configured: Mapping[int, str], found: Mapping[int, str]) -> list[
     return result
 
 
-def _splitters_by_output(found: FibreMap) -> dict[int, Splitter]:
+def _splitters_by_output(found: FiberMap) -> dict[int, Splitter]:
     """Which splitter each lit output feeds: the one whose legs it lights most; in doubt, the one configured there."""
     candidates = [
         (-len({i for o, i in found.glass if o == output} & set(splitter.outputs)), splitter.input != output, output, n)

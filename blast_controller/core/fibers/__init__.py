@@ -1,0 +1,1 @@
+"""Looking for broken and swapped fibers with probe frames."""

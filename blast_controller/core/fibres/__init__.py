@@ -1,1 +1,0 @@
-"""Looking for broken and swapped fibres with probe frames."""

@@ -1,1 +1,0 @@
-"""The optimiser: a process of its own that thinks about decisions, and how it is asked."""
