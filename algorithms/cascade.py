@@ -1,15 +1,15 @@
 """Splitter trees under a power budget: the cheapest tree for every number of leaves and every state of the pool.
 
-Theory of operation. A slot is an input of the optical switch with light on it: the root fiber, or a splitter's leg. A
-slot carries a leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new slots).
-Which multisets of pieces can hang below a slot depends on its light alone:
+Theory of operation. A slot is an input of the optical switch with light on it: the root fiber, or a splitter's output.
+A slot carries a leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new
+slots). Which multisets of pieces can hang below a slot depends on its light alone:
 
-    sets(slot) = {nothing} + for each kind: one piece of it + a sum of `ways` multisets out of sets(leg of that kind)
+    sets(slot) = {nothing} + for each kind: one piece of it + a sum of `ways` multisets out of sets(output of that kind)
 
 Different orders of the same elements give the same light, so there are few slots. A set of multisets is an integer with
 a bit for every vector of counts, and a sum of two sets is a row of shifts: that makes this recursion, which is exact,
-cheap. A slot with too much (or too little) light for a receiver may stay open, which wastes a leg; sets are kept by the
-least number of wasted legs, so that leaves = 1 + sum(ways - 1) - wasted.
+cheap. A slot with too much (or too little) light for a receiver may stay open, which wastes an output; sets are kept by
+the least number of wasted outputs, so that leaves = 1 + sum(ways - 1) - wasted.
 
 Per number of leaves the multisets that are minimal (no other one uses less of everything) are kept, cheapest first.
 When a decision is made, the first one that the pool can still pay for is the optimum.
@@ -25,13 +25,13 @@ from math import prod
 from algorithms.counts_box import CountsBox, Packing, Vector, bits_of
 from algorithms.level_program import DEEPEST, LevelProgram
 from algorithms.power_budget import ROUNDING_DB, InvalidOptics, Light, Passive, Piece, Window
-from algorithms.splitter_tree import Leg, Shape
+from algorithms.splitter_tree import Output, Shape
 
 Layers = tuple[int, ...]
-"""Sets of vectors: the one at index w holds those that waste at least w legs, and no fewer."""
+"""Sets of vectors: the one at index w holds those that waste at least w outputs, and no fewer."""
 
 Nested = tuple[int, tuple["Nested", ...]] | None
-"""A tree: (kind, what hangs on each leg), or None for a leg without a splitter."""
+"""A tree: (kind, what hangs on each output), or None for an output without a splitter."""
 
 MOST_LEAVES = 256
 MOST_MULTISETS = 5_000
@@ -78,7 +78,7 @@ class Catalog:
         self._kinds = sorted(held, key=lambda kind: -kind.ways)
         self._ways = [kind.ways for kind in self._kinds]
         if len(set(self._ways)) < len(self._ways):
-            raise InvalidOptics("two kinds of splitters have the same number of legs")
+            raise InvalidOptics("two kinds of splitters have the same number of outputs")
         self._budget = budget
         self._amplified = any(kind.amplifier for kind in self._kinds)
         self._held = held
@@ -97,14 +97,14 @@ class Catalog:
         return most_leaves
 
     def _limits(self, most_leaves: int) -> tuple[Vector, Vector, int | None]:
-        """Most of each kind, what each adds, and most legs in all, beyond which no multiset can be minimal."""
+        """Most of each kind, what each adds, and most outputs in all, beyond which no multiset can be minimal."""
         added = tuple(ways - 1 for ways in self._ways)
         most = tuple(self._held[kind] for kind in self._kinds)
         if most_leaves == 0:
             return (0,) * len(most), added, None
         if self._amplified or not (self._budget.lights(self._budget.root) or self._budget.hopeless(self._budget.root)):
             return most, added, None
-        # Where no leg is wasted, taking away a lowest splitter costs at most its own legs.
+        # Where no output is wasted, taking away a lowest splitter costs at most its own outputs.
         useful = tuple(min(n, -(-(most_leaves - 1) // a)) for n, a in zip(most, added, strict=True))
         return useful, added, most_leaves + max(added, default=0) - 1
 
@@ -157,17 +157,17 @@ class Catalog:
         if depth == 0 or (self._budget.hopeless(slot) and not self._amplified):
             return found
         for index, kind in enumerate(self._kinds):
-            leg = kind.hung(slot, self._budget.switch)
-            if leg is not None and self._sets(leg, depth - 1) != (0, 1):
-                below = self._fold(leg, depth - 1, kind.ways)
+            output = kind.hung(slot, self._budget.switch)
+            if output is not None and self._sets(output, depth - 1) != (0, 1):
+                below = self._fold(output, depth - 1, kind.ways)
                 found = self._merge(found, tuple(self._box.add_one(index, layer) for layer in below))
         return found
 
-    def _find_fold(self, slot: Light, depth: int, legs: int) -> Layers:
-        """What can hang below `legs` slots like this one, together."""
-        if legs == 1:
+    def _find_fold(self, slot: Light, depth: int, outputs: int) -> Layers:
+        """What can hang below `outputs` slots like this one, together."""
+        if outputs == 1:
             return self._sets(slot, depth)
-        first, second = self._fold(slot, depth, legs // 2), self._fold(slot, depth, legs - legs // 2)
+        first, second = self._fold(slot, depth, outputs // 2), self._fold(slot, depth, outputs - outputs // 2)
         sums = [0] * (len(first) + len(second) - 1)
         for wasted, mine in enumerate(first):
             for more, theirs in enumerate(second):
@@ -189,7 +189,7 @@ class Catalog:
         return [self._minimal(packed, leaves) for leaves in range(self.most_leaves + 1)]
 
     def _minimal(self, ranked: Sequence[tuple[int, Entry]], leaves: int) -> list[tuple[int, Entry]]:
-        # A minimal multiset has no splitter to spare, so it serves less than one splitter's legs too many.
+        # A minimal multiset has no splitter to spare, so it serves less than one splitter's outputs too many.
         too_many = leaves + max(self._ways, default=1)
         kept: list[tuple[int, Entry]] = []
         for packed, entry in ranked:
@@ -206,24 +206,24 @@ class Catalog:
     # -------------------------------------------------------------------------------------------- trees
 
     def _build_tree(self, entry: Entry) -> Shape:
-        """The pieces of `entry` hung so that the budget holds: leaves are all legs with good light, brightest first."""
+        """Place the pieces of `entry` within the power budget; leaves are all usable outputs, the strongest first."""
         nested = self._hang(self._budget.root.rounded, DEEPEST, self._box.bit(entry.counts))
         ways: list[int] = []
-        feeds: list[Leg | None] = []
-        legs: list[tuple[Light, Leg | None]] = []
-        waiting: list[tuple[Nested, Light, Leg | None]] = [(nested, self._budget.root, None)]
-        for tree, slot, leg in waiting:
+        feeds: list[Output | None] = []
+        outputs: list[tuple[Light, Output | None]] = []
+        waiting: list[tuple[Nested, Light, Output | None]] = [(nested, self._budget.root, None)]
+        for tree, slot, output in waiting:
             if tree is None:
-                legs.append((slot, leg))
+                outputs.append((slot, output))
                 continue
             kind, children = tree
             below = self._kinds[kind].hung(slot, self._budget.switch)
             assert below is not None, "only trees without an overdriven element are in the sets"
             waiting += [(child, below, (len(ways), number)) for number, child in enumerate(children)]
             ways.append(self._kinds[kind].ways)
-            feeds.append(leg)
-        good = sorted((found for found in legs if self._budget.lights(found[0])), key=lambda found: -found[0].worst)
-        return Shape(tuple(ways), tuple(feeds), tuple(leg for _, leg in good))
+            feeds.append(output)
+        good = sorted((found for found in outputs if self._budget.lights(found[0])), key=lambda found: -found[0].worst)
+        return Shape(tuple(ways), tuple(feeds), tuple(output for _, output in good))
 
     def _hang(self, slot: Light, depth: int, bit: int) -> Nested:
         if bit == 0:
@@ -231,33 +231,33 @@ class Catalog:
         wasted = _wasted(self._sets(slot, depth), bit)
         for index, kind in enumerate(self._kinds):
             rest = self._box.less_one(index, bit)
-            leg = kind.hung(slot, self._budget.switch)
-            if rest is None or leg is None or self._sets(leg, depth - 1) == (0, 1):
+            output = kind.hung(slot, self._budget.switch)
+            if rest is None or output is None or self._sets(output, depth - 1) == (0, 1):
                 continue
-            if _wasted(self._fold(leg, depth - 1, kind.ways), rest) == wasted:
-                parts = self._split(leg, depth - 1, kind.ways, rest)
-                return index, tuple(self._hang(leg, depth - 1, part) for part in parts)
+            if _wasted(self._fold(output, depth - 1, kind.ways), rest) == wasted:
+                parts = self._split(output, depth - 1, kind.ways, rest)
+                return index, tuple(self._hang(output, depth - 1, part) for part in parts)
         raise AssertionError("a vector of a set has a piece on top")
 
-    def _split(self, slot: Light, depth: int, legs: int, bit: int) -> Iterator[int]:
-        """One vector of `sets` for each leg, which together are the vector `bit` of `fold`."""
-        if legs == 1 or bit == 0:
-            yield from (bit, *[0] * (legs - 1))
+    def _split(self, slot: Light, depth: int, outputs: int, bit: int) -> Iterator[int]:
+        """One vector of `sets` for each output, which together are the vector `bit` of `fold`."""
+        if outputs == 1 or bit == 0:
+            yield from (bit, *[0] * (outputs - 1))
             return
-        wasted = _wasted(self._fold(slot, depth, legs), bit)
-        half, other = self._fold(slot, depth, legs // 2), self._fold(slot, depth, legs - legs // 2)
+        wasted = _wasted(self._fold(slot, depth, outputs), bit)
+        half, other = self._fold(slot, depth, outputs // 2), self._fold(slot, depth, outputs - outputs // 2)
         for spent, layer in enumerate(half[: wasted + 1]):
             for part in bits_of(layer):
                 rest = self._box.difference(bit, part)
                 if rest is not None and _wasted(other, rest) == wasted - spent:
-                    yield from self._split(slot, depth, legs // 2, part)
-                    yield from self._split(slot, depth, legs - legs // 2, rest)
+                    yield from self._split(slot, depth, outputs // 2, part)
+                    yield from self._split(slot, depth, outputs - outputs // 2, rest)
                     return
         raise AssertionError("a vector of a fold is the sum of two")
 
 
 def _least_wasted(layers: Sequence[int]) -> Layers:
-    """Each vector only where it wastes the fewest legs."""
+    """Each vector only where it wastes the fewest outputs."""
     seen, kept = 0, []
     for layer in layers:
         kept.append(layer & ~seen)
@@ -268,5 +268,5 @@ def _least_wasted(layers: Sequence[int]) -> Layers:
 
 
 def _wasted(layers: Layers, bit: int) -> int:
-    """How many legs this vector wastes at least; as many as there are layers if it is in none of them."""
+    """How many outputs this vector wastes at least; as many as there are layers if it is in none of them."""
     return next((wasted for wasted, layer in enumerate(layers) if layer >> bit & 1), len(layers))

@@ -1,6 +1,6 @@
 """A light tree for ports that differ: weak receivers on shallow leaves, other splitters where that helps.
 
-First the tree at hand is tried: legs are dealt out from the darkest to the brightest, each to the receiver that it
+First the tree at hand is tried: outputs are dealt out from the darkest to the brightest, each to the receiver that it
 still suits and that stands the least light (exact where more loss is more loss in every respect). If that leaves
 anyone short, the exact program of `level_program` looks for the cheapest tree that serves everybody. If there is none,
 the answer is the tree that fails by the fewest dB, and which receiver and element bind there.
@@ -27,7 +27,7 @@ from algorithms.power_budget import (
     Window,
     certify,
 )
-from algorithms.splitter_tree import Leg, Shape, choose_splitters, shallowest
+from algorithms.splitter_tree import Output, Shape, choose_splitters, shallowest
 
 MOST_KINDS = 4
 """More sorts of splitters than this (each may have been measured) are taken together by size, at their worst."""
@@ -73,7 +73,7 @@ class FittedTree:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no tree: `binding` is the receiver that falls short even in the best tree, None if legs lack."""
+    """Why there is no tree: `binding` is the receiver that falls short even in the best tree, None if outputs lack."""
 
     sentence: str
     binding: Certificate | None = None
@@ -150,42 +150,42 @@ def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive)
     lights = _slots(ends.sender.entering, pieces, shape.feeds, switch)
     if lights is None:
         return None
-    legs = sorted(set(lights) - set(shape.feeds), key=lambda leg: (lights[leg].worst, leg or (-1, -1)))
+    outputs = sorted(set(lights) - set(shape.feeds), key=lambda output: (lights[output].worst, output or (-1, -1)))
     waiting = dict(enumerate(ends.leaves))
-    feeds: dict[int, Leg | None] = {}
-    for leg in legs:
-        seen = switch.after(lights[leg])
+    feeds: dict[int, Output | None] = {}
+    for output in outputs:
+        seen = switch.after(lights[output])
         suited = [number for number, receiver in waiting.items() if receiver.needed.fits(seen)]
         if suited:
             number = min(suited, key=lambda n: (waiting[n].needed.most, waiting[n].needed.least))
             del waiting[number]
-            feeds[number] = leg
+            feeds[number] = output
     if waiting:
         return None
     return _certified(ends, pieces, Shape(shape.ways, shape.feeds, tuple(feeds[n] for n in sorted(feeds))), switch)
 
 
 def _slots(
-    root: Light, pieces: Sequence[Piece], feeds: Iterable[Leg | None], switch: Passive
-) -> dict[Leg | None, Light] | None:
+    root: Light, pieces: Sequence[Piece], feeds: Iterable[Output | None], switch: Passive
+) -> dict[Output | None, Light] | None:
     """The light at every slot; None if anything is overdriven."""
-    lights: dict[Leg | None, Light] = {None: root}
+    lights: dict[Output | None, Light] = {None: root}
     for index, (piece, feed) in enumerate(zip(pieces, feeds, strict=True)):
         below = piece.hung(lights[feed], switch)
         if below is None:
             return None
-        lights |= {(index, leg): below for leg in range(piece.ways)}
+        lights |= {(index, output): below for output in range(piece.ways)}
     return lights
 
 
 def _certified(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive) -> FittedTree:
-    def path(leg: Leg | None) -> list[Element]:
-        if leg is None:
+    def path(output: Output | None) -> list[Element]:
+        if output is None:
             return [switch]
-        return [*path(shape.feeds[leg[0]]), *pieces[leg[0]].elements, switch]
+        return [*path(shape.feeds[output[0]]), *pieces[output[0]].elements, switch]
 
     leaves = zip(shape.leaves, ends.leaves, strict=True)
-    return FittedTree(pieces, shape, tuple(certify(ends.sender, path(leg), receiver) for leg, receiver in leaves))
+    return FittedTree(pieces, shape, tuple(certify(ends.sender, path(output), receiver) for output, receiver in leaves))
 
 
 # ----------------------------------------------------------------------------------------------- the exact search
@@ -195,7 +195,7 @@ def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTre
     kinds = _kinds(pieces)
     ways = choose_splitters(len(ends.leaves), Counter(piece.ways for piece in pieces))
     if ways is None:
-        return _too_few_legs(ends)
+        return _too_few_outputs(ends)
     program = LevelProgram(
         ends.sender.entering,
         switch,
@@ -210,14 +210,14 @@ def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTre
     place = bisect_left(range(len(shortfalls)), True, key=lambda n: program.solve(shortfalls[n]) is not None)
     least_bad = program.solve(shortfalls[place]) if place < len(shortfalls) else None
     if least_bad is None:
-        return _too_few_legs(ends)
+        return _too_few_outputs(ends)
     binding = _built(ends, least_bad, kinds, switch).weakest
     return Refusal(f"no tree reaches everybody: {binding.sentence}", binding)
 
 
-def _too_few_legs(ends: Ends) -> Refusal:
+def _too_few_outputs(ends: Ends) -> Refusal:
     wanted = len(ends.leaves)
-    return Refusal(f"a tree of this group needs {wanted} legs, more than the splitters that can be used offer")
+    return Refusal(f"a tree of this group needs {wanted} outputs, more than the splitters that can be used offer")
 
 
 def _shortfall_of(ways: Sequence[int], ends: Ends, kinds: Iterable[Piece], switch: Passive) -> float:
@@ -227,7 +227,7 @@ def _shortfall_of(ways: Sequence[int], ends: Ends, kinds: Iterable[Piece], switc
     slots = _slots(ends.sender.entering, [worst[size] for size in shape.ways], shape.feeds, switch)
     if slots is None:
         return math.inf
-    lights = {switch.after(slots[leg]) for leg in shape.leaves}
+    lights = {switch.after(slots[output]) for output in shape.leaves}
     windows = {receiver.needed for receiver in ends.leaves}
     return max(0.0, *(-window.margin(light) for window in windows for light in lights))
 
@@ -250,7 +250,7 @@ def worst_of(pieces: Sequence[Piece]) -> Piece:
     Parameters
     ----------
     pieces : sequence of Piece
-        At least one, all with as many legs and like amplifiers.
+        At least one, all with as many outputs and like amplifiers.
 
     Returns
     -------
@@ -271,21 +271,21 @@ def worst_of(pieces: Sequence[Piece]) -> Piece:
 
 
 def _built(ends: Ends, levels: Levels, kinds: Mapping[Piece, list[Piece]], switch: Passive) -> FittedTree:
-    """Levels turned into named splitters and legs, parents first."""
+    """Levels turned into named splitters and outputs, parents first."""
     left = {kind: list(alike) for kind, alike in kinds.items()}
-    slots: defaultdict[Level, list[Leg | None]] = defaultdict(list)
+    slots: defaultdict[Level, list[Output | None]] = defaultdict(list)
     slots[0, ends.sender.entering.rounded].append(None)
     pieces: list[Piece] = []
-    feeds: list[Leg | None] = []
+    feeds: list[Output | None] = []
     for (level, kind), count in sorted(levels.hung.items(), key=lambda item: item[0][0][0]):
         below = kind.hung(level[1], switch)
         assert below is not None, "a level program hangs nothing that is overdriven"
         for _ in range(count):
             feeds.append(slots[level].pop())
-            slots[level[0] + 1, below] += [(len(pieces), leg) for leg in range(kind.ways)]
+            slots[level[0] + 1, below] += [(len(pieces), output) for output in range(kind.ways)]
             pieces.append(left[kind].pop(0))
-    served: defaultdict[Window, list[Leg | None]] = defaultdict(list)
+    served: defaultdict[Window, list[Output | None]] = defaultdict(list)
     for (level, window), count in levels.served.items():
         served[window] += [slots[level].pop() for _ in range(count)]
-    legs = tuple(served[receiver.needed].pop() for receiver in ends.leaves)
-    return _certified(ends, tuple(pieces), Shape(tuple(p.ways for p in pieces), tuple(feeds), legs), switch)
+    outputs = tuple(served[receiver.needed].pop() for receiver in ends.leaves)
+    return _certified(ends, tuple(pieces), Shape(tuple(p.ways for p in pieces), tuple(feeds), outputs), switch)

@@ -60,9 +60,11 @@ class LevelProgram:
             if level in found:
                 continue
             depth, light = level
-            legs = {kind: kind.hung(light, self.switch) for kind in self.supply} if depth < most else {}
+            outputs = {kind: kind.hung(light, self.switch) for kind in self.supply} if depth < most else {}
             found[level] = {
-                kind: (depth + 1, leg) for kind, leg in legs.items() if leg is not None and not self._too_dark(leg)
+                kind: (depth + 1, output)
+                for kind, output in outputs.items()
+                if output is not None and not self._too_dark(output)
             }
             waiting += found[level].values()
         return found
@@ -92,7 +94,7 @@ class LevelProgram:
         ]
         useful = self._leading_to({level for level, _ in places})
         hangings = [
-            (level, kind) for level, kinds in self._below.items() for kind, leg in kinds.items() if leg in useful
+            (level, kind) for level, kinds in self._below.items() for kind, output in kinds.items() if output in useful
         ]
         if {window for _, window in places} != set(self.demands):
             return None

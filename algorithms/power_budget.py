@@ -111,7 +111,7 @@ def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Los
 
 @dataclass(frozen=True, slots=True)
 class Passive:
-    """Anything that only loses light: splitter leg, attenuator, fiber with connectors, one pass through a switch.
+    """Anything that only loses light: splitter output, attenuator, fiber with connectors, one pass through a switch.
 
     `most_input` is the most power that it may be fed.
     """
@@ -189,7 +189,7 @@ class Piece:
 
     def __post_init__(self) -> None:
         if self.ways < 2:
-            raise InvalidOptics(f"the splitter {self.name} has {self.ways} legs, but needs at least 2")
+            raise InvalidOptics(f"the splitter {self.name} has {self.ways} outputs, but needs at least 2")
         # Looked at for every slot of every tree: made once.
         splitter = Passive(self.name, self.loss)
         object.__setattr__(self, "elements", (self.amplifier, splitter) if self.amplifier else (splitter,))
@@ -201,7 +201,7 @@ class Piece:
         return replace(self, name="", amplifier=amplifier)
 
     def hung(self, slot: Light, switch: Passive) -> Light | None:
-        """The light at its legs when it hangs on a switch input with light `slot`; None if anything is overdriven."""
+        """Return the power at its outputs when a switch input with power `slot` feeds it; None if overdriven."""
         light = slot
         for element in (switch, *self.elements):
             if light.best > element.most_input + ROUNDING_DB:

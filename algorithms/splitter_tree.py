@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-Leg = tuple[int, int]
-"""(index of a splitter in the tree, number of its leg from 0)"""
+Output = tuple[int, int]
+"""(index of a splitter in the tree, number of its output from 0)"""
 
 
 def splitters_needed(racks: int, ways: int) -> int:
@@ -24,7 +24,7 @@ def splitters_needed(racks: int, ways: int) -> int:
     racks : int
         Of the group, the sender's included.
     ways : int
-        Legs of each splitter, the N of 1:N, from 2 on.
+        Outputs of each splitter, the N of 1:N, from 2 on.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def most_leaves(pool: Mapping[int, int], most_splitters: int | None) -> int:
 
 
 def choose_splitters(
-    leaves: int, pool: Mapping[int, int], most_splitters: int | None = None, open_legs: int = 1
+    leaves: int, pool: Mapping[int, int], most_splitters: int | None = None, free_outputs: int = 1
 ) -> tuple[int, ...] | None:
-    """Sizes of the splitters to hang so that `open_legs` open legs become at least `leaves`.
+    """Sizes of the splitters to hang so that `free_outputs` open outputs become at least `leaves`.
 
     Takes the smallest size that covers the need at once, else the largest left; with one size this is the paper's m.
 
@@ -78,8 +78,8 @@ def choose_splitters(
         Ways of a splitter to how many there are.
     most_splitters : int, optional
         The paper's k; None: no limit.
-    open_legs : int, optional
-        Legs that hang open already; 1 is the root fiber.
+    free_outputs : int, optional
+        Outputs that hang open already; 1 is the root fiber.
 
     Returns
     -------
@@ -95,8 +95,8 @@ def choose_splitters(
     >>> choose_splitters(7, {4: 3}), choose_splitters(7, {4: 1}), choose_splitters(7, {4: 3, 16: 1})
     ((4, 4), None, (16,))
     """
-    need = leaves - open_legs
-    if need > 0 and open_legs == 0:
+    need = leaves - free_outputs
+    if need > 0 and free_outputs == 0:
         return None
     left = sorted([ways for ways, count in pool.items() if count > 0])
     chosen: list[int] = []
@@ -120,21 +120,21 @@ def choose_splitters(
 class Shape:
     """A splitter tree without names.
 
-    `feeds[i]` is the leg that feeds splitter i (None: the root fiber), `leaves` the legs that serve the leaves
+    `feeds[i]` is the output that feeds splitter i (None: the root fiber), `leaves` the outputs that serve the leaves
     (None: the root fiber itself, a plain cross-connect). Splitters come parents first, leaves shallowest first.
     """
 
     ways: tuple[int, ...]
-    feeds: tuple[Leg | None, ...]
-    leaves: tuple[Leg | None, ...]
+    feeds: tuple[Output | None, ...]
+    leaves: tuple[Output | None, ...]
 
-    def depth(self, leg: Leg | None) -> int:
-        """How many splitters the light to this leg has passed."""
-        return 0 if leg is None else 1 + self.depth(self.feeds[leg[0]])
+    def depth(self, output: Output | None) -> int:
+        """How many splitters the light to this output has passed."""
+        return 0 if output is None else 1 + self.depth(self.feeds[output[0]])
 
 
 def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
-    """The tree of least depth: the largest splitters on top, each on the shallowest open leg, then the leaves.
+    """The tree of least depth: the largest splitters on top, each on the shallowest open output, then the leaves.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
     Raises
     ------
     ValueError
-        The splitters do not offer so many legs.
+        The splitters do not offer so many outputs.
 
     Notes
     -----
@@ -163,11 +163,11 @@ def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
     Shape(ways=(4, 4), feeds=(None, (0, 0)), leaves=((0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)))
     """
     sizes = sorted(ways, reverse=True)
-    open_legs: deque[Leg | None] = deque([None])
-    feeds: list[Leg | None] = []
+    free_outputs: deque[Output | None] = deque([None])
+    feeds: list[Output | None] = []
     for index, size in enumerate(sizes):
-        feeds.append(open_legs.popleft())
-        open_legs.extend((index, leg) for leg in range(size))
-    if len(open_legs) < leaves:
-        raise ValueError(f"{len(open_legs)} legs cannot serve {leaves} leaves")
-    return Shape(tuple(sizes), tuple(feeds), tuple(list(open_legs)[:leaves]))
+        feeds.append(free_outputs.popleft())
+        free_outputs.extend((index, output) for output in range(size))
+    if len(free_outputs) < leaves:
+        raise ValueError(f"{len(free_outputs)} outputs cannot serve {leaves} leaves")
+    return Shape(tuple(sizes), tuple(feeds), tuple(list(free_outputs)[:leaves]))

@@ -102,10 +102,10 @@ def far_rows(effort: Effort) -> Iterator[Row]:
     plan = presets.far(presets.homogeneous(2, 80.0))
     made = planned(plan.network("h1"), "exact")
     with Bed(plan) as bed:
-        for carrier, way in (("pipeline", by("pipeline")), ("trees", by_trees(made))):
-            effort.report(f"far: {carrier}")
+        for transport, way in (("pipeline", by("pipeline")), ("trees", by_trees(made))):
+            effort.report(f"far: {transport}")
             row = effort.send_by(bed, "h1", way, made.rate)
-            yield {"carrier": carrier, **row, "met": carrier != "trees" or row["share"] >= 0.9}
+            yield {"transport": transport, **row, "met": transport != "trees" or row["share"] >= 0.9}
 
 
 def figure2_rows(effort: Effort) -> Iterator[Row]:
@@ -148,11 +148,11 @@ def homogeneous_rows(effort: Effort) -> Iterator[Row]:
         made = planned(plan.network("h1"), "exact")
         effort.report("homogeneous: pipeline")
         pipeline = effort.send_by(bed, "h1", by("pipeline"), made.rate)
-        yield {"carrier": "pipeline", **pipeline, "of the pipeline": 1.0, "met": True}
+        yield {"transport": "pipeline", **pipeline, "of the pipeline": 1.0, "met": True}
         effort.report("homogeneous: trees")
         row = effort.send(bed, "h1", "exact", made)
         ratio = row["measured"] / pipeline["measured"] if pipeline["measured"] else 0.0
-        yield {"carrier": "trees", **row, "of the pipeline": ratio, "met": ratio >= 0.95}
+        yield {"transport": "trees", **row, "of the pipeline": ratio, "met": ratio >= 0.95}
 
 
 def cluster_rows(effort: Effort) -> Iterator[Row]:

@@ -8,7 +8,7 @@ pipeline, and two adjacent ones. All cases take turns with transfers without a f
 `transport_bed/programs/slow_store.c`, preloaded into that receiver. As root:
 
     .venv/bin/python benchmarks/transport_faults.py                                    # about a quarter of an hour
-    .venv/bin/python benchmarks/transport_faults.py --megabytes 40 --repeats 1 --carriers pipeline --faults kill:4
+    .venv/bin/python benchmarks/transport_faults.py --megabytes 40 --repeats 1 --transports pipeline --faults kill:4
 
 Exit status 1 if a receiver did not end as it must; times and rates do not decide.
 """
@@ -36,7 +36,7 @@ from transport_bed.tools.blast import Blast
 RECEIVERS = 7
 SHAPE = Shape(400.0)
 FAULTS = "kill:4,kill:7,kill:4+5,stop:4,stop:4+5,silent:4,slow:4"
-CARRIERS = "optical,pipeline"
+TRANSPORTS = "optical,pipeline"
 BARS = {"kill": 0.5, "stop": 2.0, "silent": 0.5}
 """The most seconds that a fault may add."""
 SLOW_BAR, THROTTLED_TO = 0.9, 0.1
@@ -59,26 +59,26 @@ class Fault:
 def main() -> bool:
     """Measure and print; return whether every receiver ended as it must."""
     args = _arguments()
-    cases = [(carrier, fault) for carrier in args.carriers for fault in (Fault("none"), *args.faults)]
+    cases = [(transport, fault) for transport in args.transports for fault in (Fault("none"), *args.faults)]
     with script.bed_and_file(Plan(RECEIVERS, SHAPE), args.megabytes * 1_000_000) as (bed, source):
         library = compile_into(source.parent, "slow_store")
         measures: dict[str, Callable[[], Struck]] = {
-            f"{carrier} {fault.name}": partial(_measure, carrier, fault, bed, source, library)
-            for carrier, fault in cases
+            f"{transport} {fault.name}": partial(_measure, transport, fault, bed, source, library)
+            for transport, fault in cases
         }
         results = script.in_turn(measures, args.repeats)
     rows: list[dict[str, Any]] = []
-    for carrier, fault in cases:
-        undisturbed = next((row["seconds"] for row in rows if row["carrier"] == carrier), None)
-        rows.append(_row(carrier, fault, results[f"{carrier} {fault.name}"], undisturbed))
+    for transport, fault in cases:
+        undisturbed = next((row["seconds"] for row in rows if row["transport"] == transport), None)
+        rows.append(_row(transport, fault, results[f"{transport} {fault.name}"], undisturbed))
     head = f"{RECEIVERS} receivers, {SHAPE.name}, {args.megabytes} MB, {args.repeats} repeats, medians (min-max)"
-    columns = f"{'carrier':<10}{'fault':<10}{'others complete, s':>26}{'sender ends, s':>16}   against no fault"
+    columns = f"{'transport':<10}{'fault':<10}{'others complete, s':>26}{'sender ends, s':>16}   against no fault"
     machine.show(args.json, {"megabytes": args.megabytes, "rows": rows}, [head, columns, *map(_line, rows)])
     return not any(row["wrong"] for row in rows)
 
 
-def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Path) -> Struck:
-    tool = TOOLS[carrier]()
+def _measure(transport: str, fault: Fault, bed: Bed, source: Path, slow_store: Path) -> Struck:
+    tool = TOOLS[transport]()
     assert isinstance(tool, Blast)
     assert SHAPE.udp_limit is not None
     slowest = SHAPE.udp_limit / 8 * THROTTLED_TO
@@ -98,12 +98,12 @@ def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Pat
             return transfer()
 
 
-def _row(carrier: str, fault: Fault, runs: Sequence[Struck], undisturbed: float | None) -> dict[str, Any]:
+def _row(transport: str, fault: Fault, runs: Sequence[Struck], undisturbed: float | None) -> dict[str, Any]:
     times = [run.others_seconds for run in runs]
     seconds = statistics.median(times)
     wrong = sorted({sentence for run in runs for sentence in run.wrong})
     row = {
-        "carrier": carrier,
+        "transport": transport,
         "fault": fault.name,
         "seconds": seconds,
         "spread": [min(times), max(times)],
@@ -125,14 +125,14 @@ def _row(carrier: str, fault: Fault, runs: Sequence[Struck], undisturbed: float 
 def _line(row: dict[str, Any]) -> str:
     low, high = row["spread"]
     times = f"{row['seconds']:.2f} ({low:.2f}-{high:.2f})"
-    start = f"{row['carrier']:<10}{row['fault']:<10}{times:>26}{row['sender_seconds']:>16.2f}   {row['words']}"
+    start = f"{row['transport']:<10}{row['fault']:<10}{times:>26}{row['sender_seconds']:>16.2f}   {row['words']}"
     return "\n    wrong: ".join([f"{start}{'' if row['kept'] else '  MISSED'}", *row["wrong"]])
 
 
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, megabytes=200, repeats=3)
-    carriers = script.some_of(("optical", "pipeline", "unicast"))
-    parser.add_argument("--carriers", type=carriers, default=CARRIERS.split(","), help=f"(default: {CARRIERS})")
+    transports = script.some_of(("optical", "pipeline", "unicast"))
+    parser.add_argument("--transports", type=transports, default=TRANSPORTS.split(","), help=f"(default: {TRANSPORTS})")
     parser.add_argument("--faults", type=_faults, default=_faults(FAULTS), help=f"KIND:HOST+HOST,… (default: {FAULTS})")
     return parser.parse_args()
 

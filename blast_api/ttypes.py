@@ -2028,11 +2028,11 @@ class RackStatus(object):
 
 class SplitterStatus(object):
     """
-    A passive splitter: the switch's output feeds it, its legs come back into the switch's inputs.
+    A passive splitter: the switch's output feeds it, its outputs come back into the switch's inputs.
 
     Attributes:
      - name
-     - ways: How many legs it has.
+     - ways: How many outputs it has.
      - opticalSwitch
      - switchOutput
      - switchInputs
@@ -2537,7 +2537,7 @@ class IdlePieces(object):
 
     Attributes:
      - opticalSwitch
-     - ways: Splitters of so many legs; absent: the optical ports of all racks.
+     - ways: Splitters of so many outputs; absent: the optical ports of all racks.
      - dark: Dark, or being given back.
      - lit: In trees that are kept lit.
      - reserve: So many stay dark: for them trees that are kept lit give way.
@@ -3242,7 +3242,7 @@ class Rejected(TException):
     Attributes:
      - code: unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
     group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-    no_open_leg, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
+    no_free_output, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
     too_many_calls the same call may succeed at another time.
      - sentence: For people, whole, and with what to do where there is something.
      - largestPossible: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.

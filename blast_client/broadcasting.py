@@ -61,7 +61,7 @@ class Outcome:
     """What became of a broadcast.
 
     `name`: what `receive` is told. `bytes` were sent within `seconds`, from the call to the last confirmation. A host
-    is either in `delivered`, where it has everything, verified, or in `failed`, with the reason. `carriers`: how it
+    is either in `delivered`, where it has everything, verified, or in `failed`, with the reason. `transports`: how it
     went, in that order ("optical", "pipeline", …). `no_light` says why none was to be had, empty if there was, or
     nobody asked.
     """
@@ -71,7 +71,7 @@ class Outcome:
     seconds: float
     delivered: Mapping[str, ReceiverOutcome]
     failed: Mapping[str, str]
-    carriers: tuple[str, ...]
+    transports: tuple[str, ...]
     no_light: str
 
     @property
@@ -111,7 +111,7 @@ def broadcast(  # noqa: PLR0913 - what, to whom, as what, and how
     WrongArgument before anything is sent, NotSent where our own side fails; with `via="optical"` also what
     `Client.submit` does.
 
-    >>> broadcast(weights, to=["r2h1", "r3h1"], name="weights-17").check().carriers
+    >>> broadcast(weights, to=["r2h1", "r3h1"], name="weights-17").check().transports
     ('optical',)
     """
     try:
@@ -215,6 +215,6 @@ def _outcome(name: str, size: int, seconds: float, receivers: list[Receiver], se
         seconds=seconds,
         delivered={end.name: end for end in ends.values() if end.complete},
         failed=failed,
-        carriers=tuple(dict.fromkeys(carrier for result in sent.results for carrier in result.carriers)),
+        transports=tuple(dict.fromkeys(transport for result in sent.results for transport in result.transports)),
         no_light=sent.refused,
     )

@@ -20,8 +20,8 @@ from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
 from blast_client.part_sending import Carry, Controller, PartSending, PartSent
 from blast_client.submitted import Submitted
-from blast_transport.carriers.choices import CarrierChoice, Light
 from blast_transport.session.route import Route
+from blast_transport.transports.choices import Light, TransportChoice
 
 GRANT_SECONDS = 0.1
 """How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
@@ -66,7 +66,7 @@ class Delivered:
 
 
 async def deliver(
-    controller: Controller | None, request: MulticastRequest, carry: Carry, packets: CarrierChoice
+    controller: Controller | None, request: MulticastRequest, carry: Carry, packets: TransportChoice
 ) -> Delivered:
     """Send the data of a request to all of its receivers, by light if that is granted and worth it.
 
@@ -79,7 +79,7 @@ async def deliver(
 
 class _Delivery:
     def __init__(
-        self, controller: Controller | None, request: MulticastRequest, carry: Carry, packets: CarrierChoice
+        self, controller: Controller | None, request: MulticastRequest, carry: Carry, packets: TransportChoice
     ) -> None:
         self._controller, self._request, self._carry, self._packets = controller, request, carry, packets
         self._sequence = 0
@@ -155,7 +155,7 @@ class _Part(PartSending):
     """All receivers; where there is no light, packets go on."""
 
     def __init__(
-        self, controller: Controller, request: MulticastRequest, packets: CarrierChoice, first: CarrierChoice
+        self, controller: Controller, request: MulticastRequest, packets: TransportChoice, first: TransportChoice
     ) -> None:
         super().__init__(controller, request, 0, request.receivers, Route(first, packets))
         self._begun: tuple[float, int] | None = None if isinstance(first, Light) else (time.monotonic(), 0)

@@ -32,10 +32,10 @@ _PAIR = 5.0
 _PORT_WIDTH = 26.0
 _SMALLEST_RACK, _LARGEST_RACK = 48.0, 96.0
 _SMALLEST_PICTURE = 720.0
-_LEG_PITCH, _NARROWEST_LEG_PITCH = 13.0, 4.0
+_OUTPUT_PITCH, _NARROWEST_OUTPUT_PITCH = 13.0, 4.0
 _NARROWEST_SPLITTER = 54.0
-_LEGS_ROOM = 1_600.0
-"""Width that the legs of all splitters may take together, before they are drawn closer."""
+_OUTPUTS_ROOM = 1_600.0
+"""Width that the outputs of all splitters may take together, before they are drawn closer."""
 _RACKS_IN_A_ROW = 16
 _RACKS_LANES_ROOM = 768.0
 
@@ -60,7 +60,7 @@ def lay_out(fabric: FabricStatus) -> Layout:
     """Find a place for everything in the fabric."""
     crowded = len(fabric.racks) > _RACKS_IN_A_ROW
     racks = _rack_grid(fabric.racks)
-    pitch = _leg_pitch(fabric.splitters)
+    pitch = _output_pitch(fabric.splitters)
     names = [switch.name for switch in fabric.opticalSwitches]
     inner = max(_SMALLEST_PICTURE, racks.width)
     room = (inner + LABEL_STRIP - _GAP * (len(names) - 1)) / max(len(names), 1) - LABEL_STRIP
@@ -90,12 +90,12 @@ def _rack_grid(racks: Sequence[RackStatus]) -> Grid:
     return Grid(cells, columns, TOR_HEIGHT, _RACKS_LANES_ROOM)
 
 
-def _leg_pitch(splitters: Sequence[SplitterStatus]) -> float:
+def _output_pitch(splitters: Sequence[SplitterStatus]) -> float:
     # Splitters of many ways, and many splitters, keep to what the racks' row needs anyway.
     widest = max((s.ways for s in splitters), default=1)
-    pitch = _LEG_PITCH if widest <= 8 else max(6.0, _LEG_PITCH * 8 / widest)
-    share = _LEGS_ROOM / max(sum(s.ways + 2 for s in splitters), 1)
-    return max(min(pitch, share), _NARROWEST_LEG_PITCH)
+    pitch = _OUTPUT_PITCH if widest <= 8 else max(6.0, _OUTPUT_PITCH * 8 / widest)
+    share = _OUTPUTS_ROOM / max(sum(s.ways + 2 for s in splitters), 1)
+    return max(min(pitch, share), _NARROWEST_OUTPUT_PITCH)
 
 
 def _splitter_width(ways: int, pitch: float) -> float:
@@ -175,16 +175,16 @@ def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: 
         y = bottom - grid.row_depth(number) - SPLITTER_HEIGHT
         box = Box(left + x, y, grid.cells[number].width, SPLITTER_HEIGHT)
         layout.splitters.append((splitter, box))
-        # The input stands a little apart from the legs.
+        # The input stands a little apart from the outputs.
         first = box.middle.x - pitch * (splitter.ways + 0.5) / 2
-        offsets = [0.0, *(pitch * (leg + 1.5) for leg in range(splitter.ways))]
-        trunk, *legs = (
+        offsets = [0.0, *(pitch * (output + 1.5) for output in range(splitter.ways))]
+        trunk, *outputs = (
             _straight(_leave(Point(first + offset, box.bottom), box, grid.turn(number, end), 1), switch.y)
             for end, offset in enumerate(offsets)
         )
         layout.out_of_switch[splitter.opticalSwitch, splitter.switchOutput] = trunk
-        for leg, fiber in zip(splitter.switchInputs, legs, strict=False):
-            layout.into_switch[splitter.opticalSwitch, leg] = fiber
+        for output, fiber in zip(splitter.switchInputs, outputs, strict=False):
+            layout.into_switch[splitter.opticalSwitch, output] = fiber
 
 
 def _spread(box: Box, number: int, count: int) -> float:

@@ -38,12 +38,12 @@ def line_style(state: str, width: float = 3.0) -> str:
 def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
     """Draw one tree."""
     paths, heads = [], []
-    used_legs: set[tuple[str, int]] = set()
+    used_outputs: set[tuple[str, int]] = set()
     size = 5.0 if layout.hosts_shown else 3.4
     for connection in tree.crossConnects:
         source = layout.into_switch.get((connection.opticalSwitch, connection.switchInput))
         target = layout.out_of_switch.get((connection.opticalSwitch, connection.switchOutput))
-        used_legs.add((connection.opticalSwitch, connection.switchInput))
+        used_outputs.add((connection.opticalSwitch, connection.switchInput))
         if source is None or target is None:
             continue
         paths.append((fiber_path(source), False))
@@ -52,7 +52,7 @@ def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
         heads += [_arrow(source, 1, size, stroke), _arrow(target, -1, size, stroke)]
     for splitter, box in layout.splitters:
         if splitter.name in tree.splitters:
-            paths.append((_comb_path(splitter, box, layout, used_legs), False))
+            paths.append((_comb_path(splitter, box, layout, used_outputs), False))
     style = line_style(tree.state, 3.0 if layout.hosts_shown else 2.0)
     halo = 7 if layout.hosts_shown else 5
     halos = "".join(f'<path class="halo" stroke-width="{halo}" d="{path}"/>' for path, crosses in paths if crosses)
@@ -97,15 +97,15 @@ def _circuit_path(start: Point, end: Point, box: Box) -> str:
 
 
 def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tuple[str, int]]) -> str:
-    """Inside a splitter: from the input to each leg that carries light on."""
+    """Inside a splitter: from the input to each output that carries light on."""
     switch = splitter.opticalSwitch
     trunk = layout.out_of_switch[switch, splitter.switchOutput].near
-    legs = [layout.into_switch[switch, leg].near for leg in splitter.switchInputs if (switch, leg) in used]
-    if not legs:
+    outputs = [layout.into_switch[switch, output].near for output in splitter.switchInputs if (switch, output) in used]
+    if not outputs:
         return ""
     bar = box.bottom - 20
-    teeth = "".join(f"M{leg.x:.1f} {bar:.1f}V{leg.y:.1f}" for leg in legs)
-    return f"M{trunk.x:.1f} {trunk.y:.1f}V{bar:.1f}H{max(leg.x for leg in legs):.1f}{teeth}"
+    teeth = "".join(f"M{output.x:.1f} {bar:.1f}V{output.y:.1f}" for output in outputs)
+    return f"M{trunk.x:.1f} {trunk.y:.1f}V{bar:.1f}H{max(output.x for output in outputs):.1f}{teeth}"
 
 
 def _arrow(fiber: Fiber, to_switch: int, size: float, fill: str) -> str:

@@ -62,7 +62,7 @@ def _splitters(fabric: FabricStatus) -> str:
         ]
         for s in fabric.splitters
     ]
-    return text_table(["SPLITTER", "WAYS", "FED BY", "LEGS INTO", "USE"], rows)
+    return text_table(["SPLITTER", "FAN-OUT", "FED BY", "OUTPUTS", "USE"], rows)
 
 
 def _static_trees(trees: Sequence[StaticTreeStatus]) -> str:

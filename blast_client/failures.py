@@ -28,7 +28,7 @@ _NOT_NOW = frozenset(
         "device_failed",
         "light_lost",
         "no_port",
-        "no_open_leg",
+        "no_free_output",
         "no_resources",
         "busy",
         "draining",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blast_api.ttypes import Grant
-from blast_transport.carriers.choices import Light
+from blast_transport.transports.choices import Light
 
 TELL_AT = 0.6
 """Share of a lease after which the controller is told how far the data is."""

@@ -23,8 +23,8 @@ from blast_client.in_thread import Carry, in_thread, let_go
 from blast_client.part_plan import Action, Darken, PartPlan, Shine, Tell
 from blast_transport.base.errors import TransportError
 from blast_transport.base.report import TransferResult
-from blast_transport.carriers.choices import Light
 from blast_transport.session.route import Route
+from blast_transport.transports.choices import Light
 
 __all__ = ["FINAL", "Carry", "Controller", "LightBroke", "PartSending", "PartSent"]
 

@@ -34,7 +34,6 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.base.host_order import as_given, by_name, by_racks
 from blast_transport.base.report import Progress, TransferResult
 from blast_transport.blocks.digests import BEST
-from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
@@ -44,8 +43,9 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST
+from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST
 
 Report = Callable[[Sequence[str], Progress], None]
 """Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
@@ -253,7 +253,7 @@ class Round:
     async def _find_racks(self, client: AsyncClient) -> None:
         self._racks = hosts_of(await client.fabric())
 
-    async def _packets(self, order: list[str]) -> CarrierChoice:
+    async def _packets(self, order: list[str]) -> TransportChoice:
         """The way over the packet network: a pipeline in this order, or trees."""
         settings, names = self._settings, list(self._addresses)
         chain = Chain(tuple(order), settings.slowest_rate, settings.node_timeout, settings.buffer)

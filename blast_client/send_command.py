@@ -14,7 +14,7 @@ from blast_client.send_words import AUTO, GIVEN, HOST_VARIABLE, NAMES, RACKS, SE
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
 from blast_transport.base.engines import AUTO as AUTO_ENGINE
 from blast_transport.base.engines import ENGINES
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST, transport_named
 
 _DESCRIPTION = """\
 Bring files, folders, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over
@@ -113,7 +113,7 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that say how data goes; the group that they are in."""
     way = parser.add_argument_group("how it goes")
     ways = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
-    way.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
+    way.add_argument("--via", type=transport_named, choices=ways, default=AUTO, help="default: auto")
     way.add_argument(
         "--from",
         dest="sender",

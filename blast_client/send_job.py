@@ -29,8 +29,8 @@ from blast_client.tls import read_token
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.wire.carriers import PIPELINE, TREES, UNICAST
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
+from blast_transport.wire.transports import PIPELINE, TREES, UNICAST
 
 _UNDEFINED = "what is on {} of a host that does not have it is undefined, unless nothing was written there"
 

@@ -84,7 +84,7 @@ class _Bar:
         """Move the bar."""
         self._bar.n = progress.slowest
         share = f"{progress.median / progress.bytes:.0%}" if progress.bytes else "-"
-        words: dict[str, object] = {"by": progress.carrier or "-", "median": share}
+        words: dict[str, object] = {"by": progress.transport or "-", "median": share}
         if progress.repairs:
             words["repairs"] = progress.repairs
         if progress.demoted:
@@ -126,7 +126,7 @@ def _how(results: Sequence[TransferResult]) -> str:
     size, seconds = results[0].bytes, max(result.seconds for result in results)
     before = min(result.resumed_bytes for result in results)
     holes = results[0].hole_bytes
-    ways = " and ".join(dict.fromkeys(way for result in results for way in result.carriers))
+    ways = " and ".join(dict.fromkeys(way for result in results for way in result.transports))
     told = f", verified: {size} bytes in {seconds:.2f} s"
     if size and before == size:
         return f"{told}, all of which were there before"

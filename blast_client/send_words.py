@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 AUTO = "auto"
-"""Beside the carriers of `blast_transport.wire.carriers`: whichever is best."""
+"""Beside the transports of `blast_transport.wire.transports`: whichever is best."""
 RACKS, NAMES, GIVEN = "racks", "names", "given"
 STREAM = "-"
 HOST_VARIABLE, SECRET_VARIABLE = "BLAST_HOST", "BLAST_SECRET_FILE"

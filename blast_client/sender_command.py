@@ -15,8 +15,8 @@ some from our standard output. Where its end of the pipe closes, what is being s
   in   {"send": "1", "file": "/dev/shm/…/data", "name": "a/b", "folder": "spark", "to": ["h2=10.0.2.1:9095", "h3"]}
        {"stop": "1"}
   out  {"event": "ready", "spool": "/dev/shm/blast-sender-…"}
-       {"event": "progress", "send": "1", "bytes": …, "slowest": …, "carrier": "optical", …}
-       {"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "…"}, "carriers": ["optical"], …}
+       {"event": "progress", "send": "1", "bytes": …, "slowest": …, "transport": "optical", …}
+       {"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "…"}, "transports": ["optical"], …}
        {"event": "refused", "send": "1", "reason": "…"}
 
 Each send ends with one `end` or `refused`. A file that lies in the spool is removed when it has been sent, and the

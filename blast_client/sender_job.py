@@ -151,7 +151,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
     return {
         "delivered": sorted(outcome.delivered),
         "failed": dict(outcome.failed),
-        "carriers": list(outcome.carriers),
+        "transports": list(outcome.transports),
         "seconds": outcome.seconds,
         "bytes": outcome.bytes,
         "no_light": outcome.no_light or None,

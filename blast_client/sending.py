@@ -20,8 +20,8 @@ from blast_api.ttypes import Event, EventKind, Grant, MulticastRequest, NotYet, 
 from blast_client.in_thread import STOPPED
 from blast_client.part_sending import FINAL, Carry, Controller, PartSending, PartSent
 from blast_client.submitted import Submitted
-from blast_transport.carriers.choices import Light
 from blast_transport.session.route import Route
+from blast_transport.transports.choices import Light
 
 
 async def send(controller: Controller, request: MulticastRequest, carry: Carry) -> list[PartSent]:

@@ -13,7 +13,7 @@ from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
 
 RECEIVE = "rx"
 CONTROLLER = "controller"
-_NEEDED = "say which fiber: a rack and rx (r3 rx), a splitter (s1), or a leg of one (s1/10)"
+_NEEDED = "say which fiber: a rack and rx (r3 rx), a splitter (s1), or an output of one (s1/10)"
 _PORTS = "say what the switch is to deny: all, none, or connecting inputs or outputs (in 3,4 or out 3,4)"
 
 
@@ -43,11 +43,11 @@ def read_fiber(plan: LabPlan, words: Sequence[str]) -> str:
         case [name] if name in splitters:
             return f"splitter:{name}"
         case [name] if name.partition("/")[0] in splitters:
-            splitter, _, leg = name.partition("/")
-            legs = [str(one) for one in splitters[splitter].outputs]
-            if leg not in legs:
-                raise PlanError(f"{splitter} has no leg {leg!r}: it has {', '.join(legs)}")
-            return f"leg:{name}"
+            splitter, _, output = name.partition("/")
+            outputs = [str(one) for one in splitters[splitter].outputs]
+            if output not in outputs:
+                raise PlanError(f"{splitter} has no output {output!r}: it has {', '.join(outputs)}")
+            return f"output:{name}"
         case [name, *_] if name not in racks and name not in splitters:
             raise PlanError(f"there is no {name!r}{did_you_mean(name, [*racks, *splitters])}; {_NEEDED}")
     raise PlanError(_NEEDED)

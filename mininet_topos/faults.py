@@ -29,12 +29,12 @@ _ANSWER_SECONDS = 60.0
 
 
 def fiber(plan: LabPlan, element: str) -> Port:
-    """Where the switch sees an element's light: the controller's names `leg:s1/10`, `splitter:s1` and `port:r3/91`.
+    """Where the switch sees an element's light: the controller's names `output:s1/10`, `splitter:s1` and `port:r3/91`.
 
-    A leg's fiber enters the switch, a splitter's feed and a port's receive fiber leave it. Raises `PlanError`.
+    A output's fiber enters the switch, a splitter's feed and a port's receive fiber leave it. Raises `PlanError`.
     """
     fibers = {f"splitter:{s.name}": Port("out", s.input) for s in plan.splitter_plans}
-    fibers |= {f"leg:{s.name}/{leg}": Port("in", leg) for s in plan.splitter_plans for leg in s.outputs}
+    fibers |= {f"output:{s.name}/{output}": Port("in", output) for s in plan.splitter_plans for output in s.outputs}
     fibers |= {f"port:{r.name}/{p.port}": Port("out", p.ocs) for r in plan.rack_plans for p in r.optical_ports}
     if element not in fibers:
         raise PlanError(f"there is no fiber {element!r}: name one of {', '.join(fibers)}")
@@ -118,8 +118,8 @@ class FaultDesk:
     async def serve(self, path: Path, ports: int) -> asyncio.Server:
         """Serve at `path`, for a switch with duplex ports 1..`ports`; every fiber is whole to begin with."""
         self._inputs = tuple(range(1, ports + 1))
-        legs = [leg for splitter in self._model.splitters for leg in splitter.outputs]
-        everything = [*(Port("out", number) for number in self._inputs), *(Port("in", leg) for leg in legs)]
+        outputs = [output for splitter in self._model.splitters for output in splitter.outputs]
+        everything = [*(Port("out", number) for number in self._inputs), *(Port("in", output) for output in outputs)]
         self._run_tc([self._queue(port, "noqueue") for port in everything])
         path.unlink(missing_ok=True)
         return await asyncio.start_unix_server(self._converse, path)
@@ -175,7 +175,7 @@ class FaultDesk:
         self._closed = closed
 
     def _queue(self, port: Port, discipline: str) -> str:
-        """The end of the fiber that sends: the switch's own, or a splitter's leg."""
+        """The end of the fiber that sends: the switch's own, or a splitter's output."""
         sends = self._names.ocs_port if port.side == "out" else self._names.splitter_side
         return f"qdisc replace dev {sends(port.number)} root {discipline}"
 

@@ -3,7 +3,7 @@
 Theory of operation. Every port of the switch is one netdev: what arrives on it is light at input n, what is sent out
 of it is light at output n. A circuit is one `tc` filter on the input's ingress that redirects every frame to the
 output, so light goes one way; a port without a filter is dark, because the namespace that holds the netdevs has no
-addresses. A splitter is a filter made once, on the far end of the fiber that feeds it, that mirrors to all its legs.
+addresses. A splitter is a filter made once, on the far end of the fiber that feeds it, that mirrors to all its outputs.
 Standard library only: the TL1 agent and `mn --custom` run this too.
 """
 
@@ -30,7 +30,7 @@ ACTIONS_PER_FILTER = 30
 class Splitter:
     """A passive 1:N splitter, wired to one optical switch.
 
-    The switch's output `input` feeds it; its legs enter the switch at the inputs `outputs` (port numbers from 1).
+    The switch's output `input` feeds it; its outputs enter the switch at the inputs `outputs` (port numbers from 1).
     """
 
     name: str
@@ -39,7 +39,7 @@ class Splitter:
 
     @property
     def ways(self) -> int:
-        """N, the number of legs."""
+        """N, the number of outputs."""
         return len(self.outputs)
 
     @property
@@ -50,8 +50,8 @@ class Splitter:
     @classmethod
     def parse(cls, wiring: str) -> Splitter:
         """The reverse of `wiring`. Raises `ValueError` for text of another form."""
-        feed, _, legs = wiring.partition("=")
-        return cls(f"at {feed}", int(feed), tuple(int(leg) for leg in legs.split(",")))
+        feed, _, outputs = wiring.partition("=")
+        return cls(f"at {feed}", int(feed), tuple(int(output) for output in outputs.split(",")))
 
 
 class OpticalFabric:
@@ -138,8 +138,11 @@ def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> 
 
     Glass would only lose power in a loop; emulated light has no loss and would take the machine down.
     """
-    legs = {splitter.input: splitter.outputs for splitter in splitters}
-    fed = {out: {circuits[leg] for leg in leg_inputs if circuits.get(leg) in legs} for out, leg_inputs in legs.items()}
+    outputs = {splitter.input: splitter.outputs for splitter in splitters}
+    fed = {
+        out: {circuits[output] for output in output_inputs if circuits.get(output) in outputs}
+        for out, output_inputs in outputs.items()
+    }
     try:
         TopologicalSorter(fed).prepare()
     except CycleError as loop:
@@ -147,14 +150,14 @@ def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> 
 
 
 def mirror_set(splitter: Splitter, names: Names) -> list[str]:
-    """`tc -batch` lines that make a splitter: light from the switch leaves by every leg."""
-    return copied(names.splitter_side(splitter.input), [names.splitter_side(leg) for leg in splitter.outputs])
+    """`tc -batch` lines that make a splitter: light from the switch leaves by every output."""
+    return copied(names.splitter_side(splitter.input), [names.splitter_side(output) for output in splitter.outputs])
 
 
-def copied(source: str, legs: Sequence[str]) -> list[str]:
-    """`tc -batch` lines that let what enters by the netdev `source` leave by all `legs`."""
-    *others, last = (f"dev {leg}" for leg in legs)
-    copies = [*(f"action mirred egress mirror {leg}" for leg in others), f"action mirred egress redirect {last}"]
+def copied(source: str, outputs: Sequence[str]) -> list[str]:
+    """`tc -batch` lines that let what enters by the netdev `source` leave by all `outputs`."""
+    *others, last = (f"dev {output}" for output in outputs)
+    copies = [*(f"action mirred egress mirror {output}" for output in others), f"action mirred egress redirect {last}"]
     lines = _dark(source)
     for start in range(0, len(copies), ACTIONS_PER_FILTER):
         group = copies[start : start + ACTIONS_PER_FILTER]

@@ -43,10 +43,10 @@ class OpticalSwitch(NamespaceSwitch):
     def start(self, controllers: Sequence[object]) -> None:
         """Lay the splitters' fibers and start the agent. Raises `HostError` or `ProcessFault`."""
         names = Names(self.params["lab"])
-        legs = [leg for splitter in self._splitters for leg in splitter.outputs]
-        pairs = [veth_pair(names.ocs_port(n), names.splitter_side(n), self._mtu) for n in legs]
+        outputs = [output for splitter in self._splitters for output in splitter.outputs]
+        pairs = [veth_pair(names.ocs_port(n), names.splitter_side(n), self._mtu) for n in outputs]
         ports = [names.ocs_port(n) for n in range(1, self._port_count + 1)]
-        ups = [f"link set {netdev} up" for netdev in (*ports, *map(names.splitter_side, legs))]
+        ups = [f"link set {netdev} up" for netdev in (*ports, *map(names.splitter_side, outputs))]
         batch("ip", [*pairs, *ups], self.pid)
         if self._listen is not None:
             self.start_agent()

@@ -5,9 +5,9 @@ parameters alone. Standard library only, because `mn --custom` loads it with the
 
 Numbering of OpenFlow ports: a rack's base is 0, or 100 (rack - 1) where racks share a datapath; base + n is host n,
 base + 90 the uplink to the packet core, base + 90 + n optical port n. Optical port n of rack r is a duplex port of
-the optical switch, number (r - 1) b + n; the splitters follow, each on as many duplex ports as it has legs, its input
-sharing the first (the "packed" counting of 280 ports for the paper's scenario). Static trees hang on no optical switch
-(`static_tree.py`).
+the optical switch, number (r - 1) b + n; the splitters follow, each on as many duplex ports as it has outputs, its
+input sharing the first (the "packed" counting of 280 ports for the paper's scenario). Static trees hang on no optical
+switch (`static_tree.py`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9,
 
 
 def splitter_loss(ways: int) -> float:
-    """dB from the input of a 1:`ways` splitter to any leg; a size that is not made is cut from the next larger one."""
+    """Return the dB from the input of a 1:`ways` splitter to any output; odd sizes are cut from the next larger one."""
     return next(loss for size, loss in SPLITTER_LOSS_DB.items() if size >= ways)
 
 
@@ -57,7 +57,7 @@ class PowerModel:
             left = self._light(powers, Port("out", output), entered - PASS_LOSS_DB)
             if left is not None and output in hung:
                 split = left - splitter_loss(hung[output].ways)
-                arriving += [(leg, split) for leg in hung[output].outputs]
+                arriving += [(entered, split) for entered in hung[output].outputs]
         return powers
 
     def _light(self, powers: dict[Port, float], port: Port, power: float) -> float | None:
@@ -77,6 +77,6 @@ class PowerModel:
 
 
 def transmitter_inputs(ports: int, splitters: Iterable[Splitter]) -> list[int]:
-    """The inputs of a switch with duplex ports 1..`ports` that no splitter's leg enters."""
-    legs = {leg for splitter in splitters for leg in splitter.outputs}
-    return [number for number in range(1, ports + 1) if number not in legs]
+    """The inputs of a switch with duplex ports 1..`ports` that no splitter's output enters."""
+    outputs = {output for splitter in splitters for output in splitter.outputs}
+    return [number for number in range(1, ports + 1) if number not in outputs]

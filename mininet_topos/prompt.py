@@ -59,7 +59,7 @@ class LabPrompt(CLI):  # type: ignore[misc]
 
     @_told
     def do_cut(self, words: list[str]) -> str:
-        """Break a fiber, light and packets: cut r3 rx, cut s1, cut s1/10 (a leg); cut controller2 etcd: a partition."""
+        """Break a fiber: cut r3 rx, cut s1, cut s1/10 (an output); cut controller2 etcd (partition)."""
         if is_partition(words):
             number, sides = read_partition(words)
             self._lab.controller_namespace(number).cut(sides)

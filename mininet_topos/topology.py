@@ -125,7 +125,7 @@ class BlastTopo(Topo):  # type: ignore[misc]
     def _add_static_tree(self, tree: StaticTreePlan, lab: str) -> None:
         """A splitter and a fiber to each end, of which only the root's transmitter has a rate."""
         fibers = [self._names.static_fiber(tree.number, end.fiber) for end in tree.ends]
-        self.addSwitch(tree.name, cls=FixedSplitter, lab=lab, feed=fibers[0], legs=fibers[1:])
+        self.addSwitch(tree.name, cls=FixedSplitter, lab=lab, feed=fibers[0], outputs=fibers[1:])
         for end, fiber in zip(tree.ends, fibers, strict=True):
             node, port, card = self._static_end(tree, end)
             rules = light_shaping(card, self._plan.light_rate_mbps, self._plan.mtu) if end is tree.root else []

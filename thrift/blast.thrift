@@ -257,10 +257,10 @@ struct RackStatus {
   8: optional map<string, string> addresses
 }
 
-/** A passive splitter: the switch's output feeds it, its legs come back into the switch's inputs. */
+/** A passive splitter: the switch's output feeds it, its outputs come back into the switch's inputs. */
 struct SplitterStatus {
   1: required string name
-  /** How many legs it has. */
+  /** How many outputs it has. */
   2: required i32 ways
   3: required string opticalSwitch
   4: required i32 switchOutput
@@ -306,7 +306,7 @@ struct LightTreeStatus {
 /** Pieces of one kind that no transfer uses. */
 struct IdlePieces {
   1: required string opticalSwitch
-  /** Splitters of so many legs; absent: the optical ports of all racks. */
+  /** Splitters of so many outputs; absent: the optical ports of all racks. */
   2: optional i32 ways
   /** Dark, or being given back. */
   3: required i32 dark
@@ -385,7 +385,7 @@ struct Version {
 exception Rejected {
   /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
       group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-      no_open_leg, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
+      no_free_output, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
       too_many_calls the same call may succeed at another time. */
   1: required string code
   /** For people, whole, and with what to do where there is something. */

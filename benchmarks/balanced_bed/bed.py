@@ -61,9 +61,9 @@ Way = Callable[[Path], list[str]]
 Strike = Callable[["Transfer"], None]
 
 
-def by(carrier: str) -> Way:
+def by(transport: str) -> Way:
     """Use a transport without a plan."""
-    return lambda _folder: ["--via", carrier]
+    return lambda _folder: ["--via", transport]
 
 
 def by_trees(plan: Planned) -> Way:

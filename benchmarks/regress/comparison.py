@@ -82,7 +82,7 @@ class Side:
             reason = self.era.absent.get(row, "no command for it in this era")
             return f"{reason} ({self.name})"
         for path in command.paths:
-            if not (self.worktree / path).exists():
+            if not any(self.worktree.glob(path)):
                 return f"no {path} in the worktree ({self.name})"
         return "needs root" if command.needs_root and os.geteuid() != 0 else ""
 

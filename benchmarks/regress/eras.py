@@ -160,7 +160,7 @@ FLOW = Command(
     ("{blast}", "sim", "flow", "fig4", "--backgrounds", "none,light", "--compute", "0", "--processes", "1", "--json"),
     {"flow": cpu_seconds},
 )
-ENGINE = ".venv/lib/python3.11/site-packages/blast_carrier_native"
+ENGINE = ".venv/lib/python3.11/site-packages/blast_*_native"
 """The compiled engine, which a set-up without Rust leaves out: transports without it would be compared unnoticed."""
 SET_UP_FLOW = ("{blast}", "sim", "flow", "fig4", "--methods", "blast", "--backgrounds", "none", "--json")
 SET_UP_BYTECODE = ("{python}", "-m", "compileall", "-q", "-x", r"\.venv", ".")

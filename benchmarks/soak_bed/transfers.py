@@ -138,7 +138,7 @@ def outcome(lines: str) -> tuple[str, bool]:
     transfers = result.get("transfers", ())
     failed = [one["reason"] for each in transfers for one in each.get("receivers", ()) if not one["complete"]]
     reasons = [*result.get("unreachable", {}).values(), *failed, *filter(None, [result.get("no_light")])]
-    return "; ".join(dict.fromkeys(reasons)), any("optical" in each["carriers"] for each in transfers)
+    return "; ".join(dict.fromkeys(reasons)), any("optical" in each["transports"] for each in transfers)
 
 
 def sha256(path: Path) -> str:

@@ -121,7 +121,7 @@ def _explicit(context: Any, value: Any, explicit: dict[str, Any]) -> Any:
 def _transport_of(broadcast: Any) -> str:
     if broadcast.reason is not None:
         return f"spark ({broadcast.reason.value})"
-    return "+".join(broadcast.outcome.carriers)
+    return "+".join(broadcast.outcome.transports)
 
 
 def _sent_bytes() -> int:

@@ -24,7 +24,7 @@ from transport_bed.run import Run, opened
 from transport_bed.tools.blast import BlastOptical, secret_file
 from transport_bed.tools.tool import derive
 
-from blast_transport.wire.carriers import OPTICAL, PIPELINE
+from blast_transport.wire.transports import OPTICAL, PIPELINE
 
 Command = list[str | Path]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -127,7 +127,7 @@ class ByLight(_Ordered):
 
     name = "light"
     title = "Blast by light, with its request"
-    carrier = OPTICAL
+    transport = OPTICAL
 
     def prepare(self, run: Run) -> None:
         """Start agents, and a program beside each."""
@@ -135,7 +135,7 @@ class ByLight(_Ordered):
         agents.prepare(run)
         push, hold = PROGRAMS / "blast_push.py", PROGRAMS / "blast_hold.py"
         words: Command = [sys.executable, push, run.source, agents.addresses(run), secret_file(run)]
-        controller = self.setting.thrift if self.carrier == OPTICAL else "none"
+        controller = self.setting.thrift if self.transport == OPTICAL else "none"
         self._sender = run.start_sender("push", [*words, run.bed.light_address(SENDER), controller])
         self._receivers = [
             run.start(host, "hold", [sys.executable, hold, run.directory(host)]) for host in run.receivers
@@ -145,8 +145,8 @@ class ByLight(_Ordered):
     def push(self, run: Run, what: str) -> Push:
         """Check the transport, too."""
         done = super().push(run, what)
-        if done.notes["carriers"] != [self.carrier]:
-            raise RunFailed(f"it went by {done.notes['carriers']}: {done.notes['no_light']}")
+        if done.notes["transports"] != [self.transport]:
+            raise RunFailed(f"it went by {done.notes['transports']}: {done.notes['no_light']}")
         return done
 
 
@@ -235,7 +235,7 @@ def _runs(python: Path, program: str) -> bool:
         return False
 
 
-ByPipeline = derive(ByLight, "pipeline", "Blast along a pipeline", carrier=PIPELINE)
+ByPipeline = derive(ByLight, "pipeline", "Blast along a pipeline", transport=PIPELINE)
 # Its tree can overlap the layers.
 GlooByLayers = derive(Gloo, "gloo-layers", "gloo's broadcast, layer by layer", split="layers")
 WAYS: dict[str, type[Way]] = {way.name: way for way in (ByLight, ByPipeline, Gloo, GlooByLayers, Ray)}

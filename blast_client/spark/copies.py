@@ -24,7 +24,7 @@ from blast_client.spark.settings import SparkSettings
 from blast_transport.base.errors import TransportError
 from blast_transport.session.settings import Destination
 from blast_transport.store.pieces import PiecesSource
-from blast_transport.wire.carriers import PIPELINE
+from blast_transport.wire.transports import PIPELINE
 
 Hosts = Callable[[], frozenset[str]]
 

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.carriers.choices import Tree, Trees
-from blast_transport.carriers.plan_file import read_plan
+from blast_transport.transports.choices import Tree, Trees
+from blast_transport.transports.plan_file import read_plan
 
 
 def given_trees(path: Path, receivers: Collection[str]) -> Trees:

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from blast_client.trees.planner import PlannedTrees, Suspect, TreePlanner
 from blast_transport.base.errors import TransportError, WrongInputError
-from blast_transport.carriers.choices import Tree, Trees
-from blast_transport.carriers.sight import Sight
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.route import Route
+from blast_transport.transports.choices import Tree, Trees
+from blast_transport.transports.sight import Sight
 
 Probe = Callable[[str, str], float]
 """(from, to) -> bits/s that a short stream between the two had. Raises OSError, TransportError."""
@@ -28,7 +28,7 @@ WORTH = 1.2
 """Times the rate of a pipeline that trees have to be planned for: they take more connections."""
 
 SETTLED_SECONDS = 1.5
-"""What is measured of a leg before says nothing of its trees: its connections begin slowly."""
+"""What is measured of a phase before says nothing of its trees: its connections begin slowly."""
 
 _LOOK_SECONDS = 0.5
 

@@ -186,7 +186,7 @@ class RackSection(Section):
 
 
 class SplitterSection(SplitterKeys):
-    """One splitter, fed by switch output `input`; its legs enter the switch at `outputs`."""
+    """One splitter, fed by switch output `input`; its outputs enter the switch at `outputs`."""
 
     name: Name
     optical_switch: Name

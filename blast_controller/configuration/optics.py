@@ -73,7 +73,7 @@ class AmplifierSection(Section):
 
 
 class SplitterKeys(Section):
-    """What a splitter does to light between its input and any leg, and what it costs in dollars."""
+    """What a splitter does to light between its input and any output, and what it costs in dollars."""
 
     insertion_loss_db: Decibels | None = None
     amplifier: AmplifierSection | None = None

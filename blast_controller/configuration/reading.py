@@ -139,7 +139,7 @@ def _check_switch_ports(config: Config) -> None:
             outputs.append((port.optical_switch, port.output, user))
     for splitter in config.splitter:
         outputs.append((splitter.optical_switch, splitter.input, f"splitter {splitter.name}"))
-        inputs += [(splitter.optical_switch, leg, f"splitter {splitter.name}") for leg in splitter.outputs]
+        inputs += [(splitter.optical_switch, output, f"splitter {splitter.name}") for output in splitter.outputs]
     for side, uses in (("input", inputs), ("output", outputs)):
         users: dict[tuple[str, int], str] = {}
         for switch, number, user in uses:

@@ -1,4 +1,4 @@
-"""The check of the fiber map: probe frames through every free optical port and splitter leg, one switch at a time.
+"""The check of the fiber map: probe frames through every free optical port and splitter output, one switch at a time.
 
 `fiber_survey.py` decides which circuits to probe through and `fiber_judge.py` what is wrong; this part holds what is
 free meanwhile, waits for devices and probes, and tells the report to whoever asked. What is in use is not touched.
@@ -228,7 +228,7 @@ class FiberCheck:
         ports = tuple(piece for piece in free if isinstance(piece, OpticalPort))
         splitters = tuple(piece for piece in free if isinstance(piece, Splitter))
         probed = {piece.element for piece in free}
-        probed |= {splitter.leg_element(leg) for splitter in splitters for leg in splitter.outputs}
+        probed |= {splitter.output_element(output) for splitter in splitters for output in splitter.outputs}
         run.skipped = {element: reason for element, reason in run.skipped.items() if element not in probed}
         self._skip_but(switch, probed)
         if not ports:
@@ -319,11 +319,11 @@ class FiberCheck:
             self._run.skipped |= dict.fromkeys(elements, reason)
 
     def _skip_but(self, switch: SwitchId, probed: Collection[ElementId]) -> None:
-        """List what of a switch cannot be probed; of a splitter that cannot, its legs are not listed."""
+        """List what of a switch cannot be probed; of a splitter that cannot, its outputs are not listed."""
         splitters = [s for s in self._fabric.splitters.values() if s.switch == switch]
         whole = [*(p.element for p in self._fabric.whole_ports_on(switch)), *(s.element for s in splitters)]
-        legs = [s.leg_element(leg) for s in splitters if s.element in probed for leg in s.outputs]
-        for element in (*whole, *legs):
+        outputs = [s.output_element(output) for s in splitters if s.element in probed for output in s.outputs]
+        for element in (*whole, *outputs):
             if element not in probed:
-                reason = self._inventory.hindrance(element) or "fewer than two of its legs can be used"
+                reason = self._inventory.hindrance(element) or "fewer than two of its outputs can be used"
                 self._skip([element], reason)

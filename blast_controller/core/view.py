@@ -60,7 +60,7 @@ class View:
 
     @property
     def elements(self) -> tuple[ElementId, ...]:
-        """Every port, splitter, splitter leg and static tree of the fabric."""
+        """Every port, splitter, splitter output and static tree of the fabric."""
         return tuple(self._inventory.elements)
 
     @property

@@ -18,24 +18,27 @@ from blast_controller.store.sqlite_file import Faults, connect, typed
 
 APPLICATION_ID = 0x424C5352
 """Marks an SQLite file as a recording of Blast ("BLSR")."""
-FORMAT = 1
+FORMAT = 2
 PAGE_BYTES = 8192
 
 TABLES = (
-    # One for each time that recording began: a start of the controller, or after a pause. `seen` is until when.
-    "CREATE TABLE run (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, began INTEGER NOT NULL, "
-    "seen INTEGER NOT NULL, epoch INTEGER NOT NULL, release TEXT NOT NULL, instance TEXT NOT NULL, "
-    "reason TEXT NOT NULL) STRICT",
+    # Each row ends with the digest of its values, since SQLite finds a broken page and not a changed value.
+    # One run for each time that recording began: a start of the controller, or the end of a pause. It has the moments
+    # `first` to `last`, so that a lost row is missed.
+    "CREATE TABLE run (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, "
+    "began INTEGER NOT NULL, seen INTEGER NOT NULL, epoch INTEGER NOT NULL, release TEXT NOT NULL, "
+    "instance TEXT NOT NULL, reason TEXT NOT NULL, digest INTEGER NOT NULL) STRICT",
     # All rows as of a moment, which is in no block where `alone`. Times are microseconds.
     "CREATE TABLE base (sequence INTEGER PRIMARY KEY, run INTEGER NOT NULL, now INTEGER NOT NULL, "
-    "wall INTEGER NOT NULL, changes INTEGER NOT NULL, alone INTEGER NOT NULL) STRICT",
+    "wall INTEGER NOT NULL, changes INTEGER NOT NULL, alone INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT",
     # Consecutive moments; `now` and `wall` are those of the first, `least` and `most` bound all.
     "CREATE TABLE block (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, run INTEGER NOT NULL, "
     "now INTEGER NOT NULL, wall INTEGER NOT NULL, least INTEGER NOT NULL, most INTEGER NOT NULL, "
-    "changes INTEGER NOT NULL) STRICT",
-    # What bases and blocks hold, apart from them: looking for a moment then reads little.
+    "changes INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT",
+    # What bases and blocks hold, apart from them: looking for a moment then reads little. `left` counts the bodies of
+    # the same owner and kind from this one on; the digest is that of owner, kind, `left` and data.
     "CREATE TABLE body (number INTEGER PRIMARY KEY, owner INTEGER NOT NULL, kind INTEGER NOT NULL, "
-    "data BLOB NOT NULL) STRICT",
+    "data BLOB NOT NULL, left INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT",
     "CREATE INDEX body_of ON body (owner, kind)",
 )
 MOMENTS, NET, ALL = 1, 2, 3
@@ -96,7 +99,7 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
         try:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if mark != APPLICATION_ID or version < 1:
+            if mark != APPLICATION_ID or version < FORMAT:
                 raise Damaged(path, "it does not carry the mark of a recording of Blast")
             if version > FORMAT:
                 raise NewerRecording(path, version, FORMAT)

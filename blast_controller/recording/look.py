@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
@@ -12,18 +13,22 @@ from blast_controller.recording.compression import Unreadable, unpacked
 from blast_controller.recording.errors import Damaged
 from blast_controller.recording.files import MOMENTS
 from blast_controller.recording.past import Run
+from blast_controller.store.checksums import body_digest, digest_of
 
 T = TypeVar("T")
 
 
 class BlockRow(NamedTuple):
-    """Moments `first` to `last`, the first of them at `now` and `wall` (microseconds)."""
+    """Moments `first` to `last`, the first of them at `now` and `wall` (microseconds); `least` and `most` bound all."""
 
     first: int
     last: int
     run: int
     now: int
     wall: int
+    least: int
+    most: int
+    changes: int
 
     @property
     def stamp(self) -> Stamp:
@@ -32,16 +37,28 @@ class BlockRow(NamedTuple):
 
 
 class BaseRow(NamedTuple):
-    """All rows are kept as of this moment."""
+    """All rows as of this moment, which is in no block where `alone`."""
 
     sequence: int
     run: int
     now: int
     wall: int
+    changes: int
+    alone: int
 
 
-_BLOCK, _BASE = "SELECT first, last, run, now, wall FROM block", "SELECT sequence, run, now, wall FROM base"
-_RUN = "SELECT number, first, began / 1e6, seen / 1e6, epoch, release, instance, reason FROM run"
+class RunRow(NamedTuple):
+    """A run; times are microseconds."""
+
+    number: int
+    first: int
+    last: int
+    began: int
+    seen: int
+    epoch: int
+    release: str
+    instance: str
+    reason: str
 
 
 class Look:
@@ -53,7 +70,7 @@ class Look:
 
     def blocks(self, rest: str, *values: int) -> list[BlockRow]:
         """Blocks, by the rest of a query."""
-        return self._rows(BlockRow, f"{_BLOCK} {rest}", values)
+        return self._rows(BlockRow, f"SELECT * FROM block {rest}", values)
 
     def block(self, rest: str, *values: int) -> BlockRow | None:
         """The first of them."""
@@ -61,27 +78,53 @@ class Look:
 
     def base(self, rest: str, *values: int) -> BaseRow | None:
         """The first of such bases."""
-        return next(iter(self._rows(BaseRow, f"{_BASE} {rest} LIMIT 1", values)), None)
+        return next(iter(self._rows(BaseRow, f"SELECT * FROM base {rest} LIMIT 1", values)), None)
 
     def runs(self, rest: str, *values: int) -> list[Run]:
         """Runs."""
-        return self._rows(Run, f"{_RUN} {rest}", values)
+        rows = self._rows(RunRow, f"SELECT * FROM run {rest}", values)
+        return [
+            Run(
+                number=row.number,
+                first=row.first,
+                began=row.began / 1e6,
+                seen=row.seen / 1e6,
+                epoch=row.epoch,
+                release=row.release,
+                instance=row.instance,
+                reason=row.reason,
+            )
+            for row in rows
+        ]
 
     def pieces(self, begin: int, end: int) -> list[Piece]:
         """What happened between two wall times."""
-        query = (
-            "SELECT least, most, last - first + 1, changes FROM block WHERE most >= ?1 AND least <= ?2 "
-            "UNION ALL SELECT wall, wall, 1, changes FROM base WHERE alone AND wall BETWEEN ?1 AND ?2"
-        )
-        return self._rows(Piece, query, (begin, end))
+        blocks = self.blocks("WHERE most >= ? AND least <= ?", begin, end)
+        bases = self._rows(BaseRow, "SELECT * FROM base WHERE alone AND wall BETWEEN ? AND ?", (begin, end))
+        return [
+            *(Piece(one.least, one.most, one.last - one.first + 1, one.changes) for one in blocks),
+            *(Piece(one.wall, one.wall, 1, one.changes) for one in bases),
+        ]
+
+    def check(self) -> None:
+        """Compare every row but the bodies with its digest, and look whether one is missing."""
+        runs = self._rows(RunRow, "SELECT * FROM run ORDER BY number", ())
+        bases = self._rows(BaseRow, "SELECT * FROM base ORDER BY sequence", ())
+        blocks = self.blocks("")
+        numbers = [run.number for run in runs]
+        if sorted({one.run for one in bases} | {one.run for one in blocks}) != numbers:
+            raise Damaged(self._path, "a run is missing")
+        if runs and (not bases or _moments(bases, blocks) != (bases[0].sequence, runs[-1].last)):
+            raise Damaged(self._path, "moments are missing")
 
     def bodies(self, owner: int, kind: int) -> list[bytes]:
         """What a base or block holds of a kind."""
-        query = "SELECT data FROM body WHERE owner = ? AND kind = ? ORDER BY number"
-        found = [data for (data,) in self._connection.execute(query, (owner, kind))]
-        if not all(isinstance(data, bytes) for data in found):
-            raise Damaged(self._path, "a body is none")
-        return found
+        query = "SELECT data, left, digest FROM body WHERE owner = ? AND kind = ? ORDER BY number"
+        found = self._connection.execute(query, (owner, kind)).fetchall()
+        for place, (data, left, digest) in enumerate(found):
+            if left != len(found) - place or digest != body_digest(owner, kind, left, data):
+                raise Damaged(self._path, "a body has changed, or is missing")
+        return [data for data, _, _ in found]
 
     def read(self, row: BlockRow) -> Block:
         """The moments of a block."""
@@ -96,10 +139,23 @@ class Look:
     def _rows(self, kind: type[T], query: str, values: tuple[int, ...]) -> list[T]:
         types = list(get_type_hints(kind).values())
         found = self._connection.execute(query, values).fetchall()
-        for row in found:
+        for *row, digest in found:
             if not all(isinstance(value, wanted) for value, wanted in zip(row, types, strict=True)):
                 raise Damaged(self._path, "a value in it is of another kind")
-        return [kind(*row) for row in found]
+            if digest != digest_of(*row):
+                raise Damaged(self._path, "a value in it has changed")
+        return [kind(*row) for *row, _ in found]
+
+
+def _moments(bases: list[BaseRow], blocks: list[BlockRow]) -> tuple[int, int] | None:
+    """Return the first and the last of the moments that bases and blocks have without a gap; None if there is one."""
+    spans = [(one.first, one.last) for one in blocks] + [(one.sequence, one.sequence) for one in bases if one.alone]
+    if not bases[0].alone:
+        # It ends a block that was dropped.
+        spans.append((bases[0].sequence, bases[0].sequence))
+    spans.sort()
+    is_whole = all(before[1] + 1 == after[0] for before, after in pairwise(spans))
+    return (spans[0][0], spans[-1][1]) if is_whole else None
 
 
 def only(bodies: list[bytes]) -> str:

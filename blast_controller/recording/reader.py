@@ -65,6 +65,13 @@ class Reader:
         self._reading = threading.Lock()
         self._closed = False
         self._kept: OrderedDict[int, Rows] = OrderedDict()
+        try:
+            # Queries choose rows by values, so that a changed one hides its row: all are compared once.
+            with self._looking() as look:
+                look.check()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def close(self) -> None:
         """Let go of the file."""

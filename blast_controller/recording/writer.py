@@ -21,6 +21,7 @@ from blast_controller.recording.errors import InUse, NoRecording
 from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_write, typed_faults
 from blast_controller.recording.images import TEXT_BYTES, image_texts
 from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Group, Keep
+from blast_controller.store.checksums import body_digest, digest_of
 from blast_controller.store.errors import Locked, NotAccessible
 from blast_controller.store.lock import FileLock
 
@@ -74,6 +75,7 @@ class Writer:
         self._rows: Rows = {}
         self._base_bytes = self._nets_bytes = self._group_bytes = self._base_now = 0
         self._block, self._pending, self._pieces = BlockText(), BlockText(), 0
+        self._run_row: tuple[int | str, ...] = ()
         self._before: Difference = {}
         """Rows that the block has changed, as they were before."""
 
@@ -98,19 +100,18 @@ class Writer:
         self._close_block(stamp.wall)
         self._run += 1
         with self._transaction():
-            self._connection.execute(
-                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    self._run,
-                    self._sequence + 1,
-                    stamp.wall,
-                    stamp.wall,
-                    facts.epoch,
-                    facts.release,
-                    facts.instance,
-                    facts.reason,
-                ),
+            self._run_row = (
+                self._run,
+                self._sequence + 1,
+                self._sequence + 1,
+                stamp.wall,
+                stamp.wall,
+                facts.epoch,
+                facts.release,
+                facts.instance,
+                facts.reason,
             )
+            self._insert_row("run", self._run_row)
             self._alone(stamp, rows, len(rows))
         self._trim(stamp.wall)
 
@@ -122,6 +123,7 @@ class Writer:
             self._take(difference)
             with self._transaction():
                 self._alone(stamp, self._rows, len(difference))
+                self._update_run(stamp.wall)
             return
         for name in difference:
             self._before.setdefault(name, self._rows.get(name))
@@ -140,7 +142,7 @@ class Writer:
                 self._insert_block(first, pending)
                 self._insert(first, MOMENTS, [packed_soon(pending.text())])
                 self._pieces += 1
-            self._connection.execute("UPDATE run SET seen = ? WHERE number = ?", (wall, self._run))
+            self._update_run(wall)
         self._block.extend(pending)
         self._pending = BlockText()
 
@@ -183,6 +185,7 @@ class Writer:
             self._insert(first, NET, nets)
             self._nets_bytes += sum(map(len, nets))
             self._group_bytes += len(body) + sum(map(len, nets))
+            self._update_run(wall)
             if self._is_time_for_a_base(block.stamps[-1]):
                 self._insert_base(block.stamps[-1], self._rows, None)
         self._begin_block()
@@ -192,11 +195,25 @@ class Writer:
         walls = [stamp.wall for stamp in block.stamps]
         last = first + len(walls) - 1
         values = (first, last, self._run, *block.stamps[0], min(walls), max(walls), block.changes)
-        self._connection.execute("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self._insert_row("block", values)
+
+    def _insert_row(self, table: str, values: Sequence[int | str]) -> None:
+        marks = ", ".join("?" * (len(values) + 1))
+        self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, digest_of(*values)))
+
+    def _update_run(self, wall: int) -> None:
+        """Record that the run has been seen until `wall`, and that all of its moments are in the file."""
+        number, first, _, began, _, *facts = self._run_row
+        self._run_row = (number, first, self._sequence, began, wall, *facts)
+        query = "UPDATE run SET last = ?, seen = ?, digest = ? WHERE number = ?"
+        self._connection.execute(query, (self._sequence, wall, digest_of(*self._run_row), number))
 
     def _insert(self, owner: int, kind: int, bodies: Sequence[bytes]) -> None:
-        rows = [(owner, kind, body) for body in bodies]
-        self._connection.executemany("INSERT INTO body (owner, kind, data) VALUES (?, ?, ?)", rows)
+        rows = [
+            (owner, kind, body, left, body_digest(owner, kind, left, body))
+            for left, body in zip(range(len(bodies), 0, -1), bodies, strict=True)
+        ]
+        self._connection.executemany("INSERT INTO body (owner, kind, data, left, digest) VALUES (?, ?, ?, ?, ?)", rows)
 
     # ------------------------------------------------------------------------------------------------ bases
 
@@ -216,10 +233,7 @@ class Writer:
 
     def _insert_base(self, stamp: Stamp, rows: Rows, changes: int | None) -> None:
         bodies = [packed_for_speed(text) for text in image_texts(rows)]
-        self._connection.execute(
-            "INSERT INTO base VALUES (?, ?, ?, ?, ?, ?)",
-            (self._sequence, self._run, *stamp, changes or 0, changes is not None),
-        )
+        self._insert_row("base", (self._sequence, self._run, *stamp, changes or 0, int(changes is not None)))
         self._insert(self._sequence, ALL, bodies)
         self._base_bytes = self._group_bytes = sum(map(len, bodies))
         self._nets_bytes, self._base_now = 0, stamp.now

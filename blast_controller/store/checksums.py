@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
+from zlib import crc32
 
 MODULUS = 1 << 63
 """A digest is an integer of SQLite, which has 64 bits with a sign."""
@@ -21,6 +22,11 @@ def digest_of(*fields: object) -> int:
     """Return the digest of these texts and numbers."""
     # Not JSON, which takes three times as long; nor `repr`, which changes with the Unicode version of Python.
     return int.from_bytes(blake2b(ascii(fields).encode(), digest_size=8).digest()) % MODULUS
+
+
+def body_digest(owner: int, kind: int, left: int, data: object) -> int:
+    """Return the digest of a body of a recording, `left` of which follow from this one on."""
+    return digest_of(owner, kind, left, crc32(data) if isinstance(data, bytes) else data)
 
 
 def thing_digest(first: int, kind: str, key: str, body: str, elements: Iterable[str]) -> int:

@@ -90,13 +90,13 @@ class _Trees:
         return [entry for entry in trees if entry.pieces and self._catalog.tree(entry).ways[0] == self._first]
 
     def _evenly(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
-        """The same beyond the table, if it can be had with the legs of the first splitter sharing the leaves evenly."""
+        """Return the same beyond the table, if the outputs of the first splitter can share the leaves evenly."""
         assert self._first is not None, "a passive tree is for the catalog alone"
         left, taken = Counter(pool), [self._first]
         left[self._first] -= 1
-        for leg in range(self._first):
-            share = leaves // self._first + (leg < leaves % self._first)
-            found = self._below_a_leg.choose(share, left) if share else ()
+        for output in range(self._first):
+            share = leaves // self._first + (output < leaves % self._first)
+            found = self._below_a_output.choose(share, left) if share else ()
             if found is None:
                 return None
             left.subtract(found)
@@ -104,8 +104,8 @@ class _Trees:
         return tuple(sorted(taken, reverse=True))
 
     @cached_property
-    def _below_a_leg(self) -> Catalog:
-        """Trees from the light of a leg of the first splitter, a single leaf among them."""
+    def _below_a_output(self) -> Catalog:
+        """Trees from the light of an output of the first splitter, a single leaf among them."""
         first = next(piece for piece in self._supply if piece.ways == self._first)
         slot = first.hung(self._budget.root, self._budget.switch)
         assert slot is not None, "nothing is overdriven where nothing has a limit"

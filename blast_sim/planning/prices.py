@@ -34,7 +34,7 @@ class SwitchOffer:
 
 @dataclass(frozen=True, slots=True)
 class SplitterOffer:
-    """A splitter of one size; `loss_db` is the most that a leg loses (0 where no light budget is given)."""
+    """A splitter of one size; `loss_db` is the most that an output loses (0 where no light budget is given)."""
 
     item: Item
     loss_db: float

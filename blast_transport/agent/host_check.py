@@ -7,11 +7,11 @@ from pathlib import Path
 
 from blast_transport.agent.settings import AccessSection, CommandSection, DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import SettingsError, WrongInputError, sentence
-from blast_transport.carriers.optical.interface import interface_mtu
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.store.device_target import is_device
+from blast_transport.transports.optical.interface import interface_mtu
 
 
 def check_host(settings: Settings) -> Credentials:

@@ -1,6 +1,6 @@
 """Which engine proves, stores and passes on data: Python, which runs everywhere, or what is compiled, if that is there.
 
-Both do the same to the last byte; the compiled one, a distribution of its own (blast_carrier/), costs less. Who asks
+Both do the same to the last byte; the compiled one, a distribution of its own (blast_engine/), costs less. Who asks
 for it by name gets it or a refusal; `auto` takes it where it is there and fits.
 """
 
@@ -15,10 +15,10 @@ from blast_transport.base.errors import EngineError, WrongInputError
 AUTO, PYTHON, COMPILED = "auto", "python", "compiled"
 ENGINES = (AUTO, PYTHON, COMPILED)
 
-_MODULE = "blast_carrier_native"
+_MODULE = "blast_engine_native"
 _INTERFACE = 5
-"""The calls that we know, as blast_carrier/src/lib.rs numbers them."""
-_BUILD = "install the package blast-carrier, or the wheel that scripts/build-carrier makes in a checkout of Blast"
+"""The calls that we know, as blast_engine/src/lib.rs numbers them."""
+_BUILD = "install the package blast-engine, or the wheel that scripts/build-engine makes in a checkout of Blast"
 
 
 def check_engine(name: str) -> str:

@@ -52,14 +52,14 @@ ReceiverEvent = Listening | Received | Failed
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a transfer is, in bytes: `sent` by the carrier, held by the `slowest` and the `median` receiver."""
+    """How far a transfer is, in bytes: `sent` by the transport, held by the `slowest` and the `median` receiver."""
 
     bytes: int
     sent: int
     slowest: int
     median: int
     repairs: int
-    carrier: str
+    transport: str
     demoted: tuple[str, ...]
     complete: int
     failed: int
@@ -111,7 +111,7 @@ class TransferResult:
     repaired_bytes: int
     receivers: tuple[ReceiverOutcome, ...]
     suite: str = ""
-    carriers: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ()
     offload: bool | None = None
     shared_repairs: int = 0
     engine: str = ""

@@ -1,4 +1,4 @@
-"""Which blocks of a transfer are held: the one structure that every carrier fills."""
+"""Which blocks of a transfer are held: the one structure that every transport fills."""
 
 from __future__ import annotations
 

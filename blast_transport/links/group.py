@@ -2,14 +2,14 @@
 
 Theory of operation. The leader reads along what passes in both directions. A member counts from its invitation on
 until it ends, is lost, or is demoted; and again when it is promoted. The sender's window hangs on the slowest of those
-that count, so the smallest `handled` of them goes out as soon as it has risen by the leg's credit, together with what
+that count, so the smallest `handled` of them goes out as soon as it has risen by the phase's credit, together with what
 half of them have reached, by which a sender tells one that is slow from a rate that is too high. The members' own
 credits, for progress and for what is written, wait for each other for a moment and go out together.
 """
 
 from __future__ import annotations
 
-from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Leg, Message, Promoted, Quit, Ready
+from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Message, Phase, Promoted, Quit, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 REPORT_SECONDS = 0.2
@@ -35,7 +35,7 @@ class Group:
                     self._session, self._credit, self._told = message.session, None, 0
                     self._handled, self._apart, self._news = {}, {}, {}
                 self._handled[member] = 0
-            case Leg():
+            case Phase():
                 self._credit = message.credit if message.traits.windowed else None
             case Demoted() if member in self._handled:
                 self._apart[member] = self._handled.pop(member)

@@ -21,7 +21,7 @@ from blast_transport.links.control_connection import ControlConnection, LeaderCo
 from blast_transport.links.dialling import Dialer, Dialling
 from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
-from blast_transport.wire.messages import Demoted, Hello, Leg, Message, Promoted, Quit
+from blast_transport.wire.messages import Demoted, Hello, Message, Phase, Promoted, Quit
 from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
 
 _DIAL_SECONDS = 2.0
@@ -29,7 +29,7 @@ _TOLD_BYTES = 1 << 16
 _WAKES = 4096
 _MOST_WAITING_BYTES = 8 << 20
 _MOST_TO_SENDER_BYTES = 1 << 20
-_READ_ALONG = frozenset(map(type_of, (Hello, Leg, Demoted, Promoted, Quit)))
+_READ_ALONG = frozenset(map(type_of, (Hello, Phase, Demoted, Promoted, Quit)))
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Leader:
         self._group.told(number, message)
         if isinstance(message, Hello):
             member.ready, member.invited = False, True
-        elif isinstance(message, Leg):
+        elif isinstance(message, Phase):
             with suppress(OSError):
                 member.connection.expedite(by_light=message.traits.windowed)
 

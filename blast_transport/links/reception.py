@@ -15,7 +15,7 @@ from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.door import Door
 from blast_transport.links.first_message import read_first
 from blast_transport.wire.joining import Join
-from blast_transport.wire.messages import Leg
+from blast_transport.wire.messages import Phase
 
 _PATIENCE_SECONDS = 5.0
 _SECONDS_WITHOUT_ROOM = 0.2
@@ -24,17 +24,17 @@ _SECONDS_WITHOUT_ROOM = 0.2
 class Reception:
     """Accepts connections at `listener`, which it owns, in a thread of its own, until `close`.
 
-    `accept` is given the connection and the name of every member of `leg` that comes, in some thread.
+    `accept` is given the connection and the name of every member of `phase` that comes, in some thread.
     """
 
     def __init__(
         self,
         listener: socket.socket,
         admission: SourceAdmission,
-        leg: Leg,
+        phase: Phase,
         accept: Callable[[socket.socket, str], None],
     ) -> None:
-        self._listener, self._admission, self._leg, self._accept = listener, admission, leg, accept
+        self._listener, self._admission, self._phase, self._accept = listener, admission, phase, accept
         # Whoever comes is a stranger until its Join has come, and then the source's own.
         self._door = Door()
         self._closed = False
@@ -79,11 +79,11 @@ class Reception:
         except (OSError, TransportError):
             sock.close()
             return
-        leg = self._leg
+        phase = self._phase
         if (
             isinstance(join, Join)
-            and (join.session, join.leg) == (leg.session, leg.number)
-            and hmac.compare_digest(join.token, leg.token)
+            and (join.session, join.phase) == (phase.session, phase.number)
+            and hmac.compare_digest(join.token, phase.token)
         ):
             self._accept(sock, join.name)
         else:

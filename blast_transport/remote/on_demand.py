@@ -25,13 +25,13 @@ from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import Settings, from_tables
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
-from blast_transport.carriers.optical.interface import interface_mtu
 from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote.audit import record, said_by
 from blast_transport.remote.line import COMMAND
 from blast_transport.remote.place import tables_of
 from blast_transport.session.registry import load_receivers
+from blast_transport.transports.optical.interface import interface_mtu
 
 IDLE_SECONDS = 3600.0
 """Without any connection for so long the sender is taken to be lost, though standard input is open."""

@@ -1,1 +1,1 @@
-"""One session between a sender and many receivers, over whatever carriers there are."""
+"""One session between a sender and many receivers, over whatever transports there are."""

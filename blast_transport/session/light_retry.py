@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from blast_transport.carriers.choices import CarrierChoice, Dark, Light
+from blast_transport.transports.choices import Dark, Light, TransportChoice
 
 _WAITS = (0.5, 1.0, 2.0)
 """Seconds to the next try after each failure in a row."""
@@ -39,7 +39,7 @@ class LightRetry:
         self.light, self._due = light, now + _WAITS[self._failures - 1]
         return True
 
-    def keeps(self, order: CarrierChoice) -> bool:
+    def keeps(self, order: TransportChoice) -> bool:
         """Whether this order is about light that is not used for now; any other one ends the waiting."""
         if self._due is None:
             return False

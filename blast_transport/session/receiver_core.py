@@ -1,8 +1,8 @@
 """What a receiver decides in one session. No sockets, no files, no clock: what is held is looked at, not changed.
 
-Theory of operation. Blocks come by whatever carriers the legs name, and as repairs. One light path does not reorder,
-so a jump in the segment numbers is a loss. It is asked for with a credit about a window later, together with others:
-every message costs both sides as much as a block does. The end of a leg by light, and of the data, has no
+Theory of operation. Blocks come by whatever transports the phases name, and as repairs. One light path does not
+reorder, so a jump in the segment numbers is a loss. It is asked for with a credit about a window later, together with
+others: every message costs both sides as much as a block does. The end of a phase by light, and of the data, has no
 such jump: then the receiver waits until nothing new came for a moment and asks for the rest. What was asked for and
 does not come is asked for again; a block with a wrong digest is asked for like a lost one. What a pipeline brings is
 never asked for while the pipeline may still bring it: until the data has ended. When every block is held and proven
@@ -20,10 +20,10 @@ from enum import Enum, auto
 
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import Range
-from blast_transport.carriers.receiving import Arrived
 from blast_transport.store.block_assembly import BlockAssembly
+from blast_transport.transports.receiving import Arrived
 from blast_transport.wire.codec import RANGES_PER_NACK
-from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
+from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
 
 _CREDITS_PER_JUMP = 8
 """No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
@@ -105,7 +105,7 @@ class ReceiverCore:
         self.outbox: list[Message] = []
         self._store = assembly.store
         self._timings = timings or ReceiverTimings()
-        self._leg: Leg | None = None
+        self._phase: Phase | None = None
         self._credit_blocks = 1
         # What light has passed over: in each (first, stop) every segment is here or has been asked for.
         self._passed: list[list[int]] = []
@@ -154,27 +154,27 @@ class ReceiverCore:
         return (first + number) * count - max(passed, first * count)
 
     @property
-    def leg_number(self) -> int:
-        """Of the leg at which it is; 0 before the first."""
-        return 0 if self._leg is None else self._leg.number
+    def phase_number(self) -> int:
+        """Of the phase at which it is; 0 before the first."""
+        return 0 if self._phase is None else self._phase.number
 
-    def leg(self, leg: Leg, now: float, reason: str = "") -> None:
-        """The data goes on by another carrier, and the caller listens, or cannot for this `reason`."""
+    def phase(self, phase: Phase, now: float, reason: str = "") -> None:
+        """The data goes on by another transport, and the caller listens, or cannot for this `reason`."""
         self._heard = self._last_new = now
-        first = leg.first * self.hello.block_segments
+        first = phase.first * self.hello.block_segments
         if self._lit:
             self._ended.append((now + self._timings.quiet, self._passed[-1], first))
-        if leg.traits.windowed:
+        if phase.traits.windowed:
             self._passed.append([first, first])
-        if leg.traits.repairs_itself:
+        if phase.traits.repairs_itself:
             # The chain brings it all from there on, also what the light lost.
             for passed in self._passed:
                 passed[1] = max(passed[0], min(passed[1], first))
             self._gaps = [(lost, min(count, first - lost)) for lost, count in self._gaps if lost < first]
         self._ask_gaps(now)
-        self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
-        self._told = max(self._told, first) if leg.traits.windowed else self._told
-        self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
+        self._phase, self._credit_blocks, self._tail = phase, phase.credit, 0
+        self._told = max(self._told, first) if phase.traits.windowed else self._told
+        self.outbox.append(PhaseReady(self.hello.session, phase.number, reason))
         # What lies before the new light keeps nobody waiting.
         self._credit(now)
 
@@ -225,7 +225,7 @@ class ReceiverCore:
         self.stored(now)
 
     def stored(self, now: float) -> None:
-        """Blocks may have been written, by whatever carrier: tell how far it is, and see whether it is the whole."""
+        """Blocks may have been written, by whatever transport: tell how far it is, and see whether it is the whole."""
         store = self._store
         if self._handled >= self._credited + self._credit_blocks:
             self._credit(now)
@@ -240,7 +240,7 @@ class ReceiverCore:
             self._ask(first * count, (first + number) * count, now)
 
     def progressed(self, now: float) -> None:
-        """Something new was stored by a carrier of the caller's."""
+        """Something new was stored by a transport of the caller's."""
         self._heard = self._last_new = now
         self.stored(now)
 
@@ -313,7 +313,7 @@ class ReceiverCore:
 
     @property
     def _lit(self) -> bool:
-        return self._leg is not None and self._leg.traits.windowed
+        return self._phase is not None and self._phase.traits.windowed
 
     @property
     def _gathered(self) -> int:
@@ -387,7 +387,7 @@ class ReceiverCore:
         What it has said that it sent may be more: it waited for nobody then.
         """
         if self._waited_for:
-            window = 1 if self._leg is None else self._leg.window
+            window = 1 if self._phase is None else self._phase.window
             count = self.hello.block_segments
             self.light_end = max(self._farthest * count, self._told) + window * count
         else:

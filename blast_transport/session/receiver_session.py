@@ -1,7 +1,7 @@
 """One session at a receiver, in a thread of its own.
 
-One loop, one selector: the control connection, the carriers, and what other threads have to say (a carrier that works
-by itself, a target that is being completed).
+One loop, one selector: the control connection, the transports, and what other threads have to say (a transport that
+works by itself, a target that is being completed).
 """
 
 from __future__ import annotations
@@ -25,15 +25,6 @@ from blast_transport.base.threads import start_thread
 from blast_transport.blocks.block_map import count_held
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.carriers.optical.interface import open_group_socket, receive_buffer
-from blast_transport.carriers.receiving import (
-    Arrived,
-    GroupOpener,
-    ReceivingCarrier,
-    ReceivingContext,
-    StoreLost,
-    Word,
-)
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
@@ -41,22 +32,31 @@ from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, R
 from blast_transport.session.registry import RECEIVERS
 from blast_transport.store.opening import open_assembly, open_store
 from blast_transport.store.target import Target
-from blast_transport.wire.carriers import Traits
+from blast_transport.transports.optical.interface import open_group_socket, receive_buffer
+from blast_transport.transports.receiving import (
+    Arrived,
+    GroupOpener,
+    ReceivingContext,
+    ReceivingTransport,
+    StoreLost,
+    Word,
+)
 from blast_transport.wire.messages import (
     Alive,
-    CarrierWord,
     Demoted,
     Digests,
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
+    Phase,
     Promoted,
     Quit,
     Ready,
     Repair,
+    TransportReport,
 )
+from blast_transport.wire.transports import Traits
 
 if TYPE_CHECKING:
     from blast_transport.credentials.admission import Connection
@@ -69,7 +69,7 @@ _FAREWELL_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
 _ALIVE_SECONDS = 0.2
 _STAY_SECONDS = 0.01
-"""For which a carrier may read on, where nobody asks for anything: to be woken for each reading costs more than it."""
+"""Time for which a transport may read on unasked: to wake for each read costs more than the read."""
 _PATIENCE_SECONDS = 3.0
 """How long a sender that was lost may take to come again."""
 
@@ -107,8 +107,8 @@ class ReceiverSession:
         suite = suite_named(hello.suite)
         self._first = sock
         self._alive_at = now + _ALIVE_SECONDS
-        # By the numbers of their legs: one that another has followed may still bring what was under way.
-        self._carriers: dict[int, tuple[Traits, ReceivingCarrier]] = {}
+        # By the numbers of their phases: one that another has followed may still bring what was under way.
+        self._transports: dict[int, tuple[Traits, ReceivingTransport]] = {}
         self._completing = False
         self._words: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._good = False
@@ -188,10 +188,10 @@ class ReceiverSession:
     def join(self, connection: Connection, join: Join) -> None:
         """A neighbor has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
         try:
-            _, carrier = self._carriers[join.leg]
+            _, transport = self._transports[join.phase]
         except KeyError:
-            raise RemoteProtocolError(f"leg {join.leg} of session {join.session} is not at work here") from None
-        carrier.join(connection.sock, join)
+            raise RemoteProtocolError(f"phase {join.phase} of session {join.session} is not at work here") from None
+        transport.join(connection.sock, join)
 
     # ------------------------------------------------------------------------------------------- what comes
 
@@ -203,8 +203,8 @@ class ReceiverSession:
     def _take(self, message: Message, now: float) -> None:
         core = self._core
         match message:
-            case Leg():
-                self._take_leg(message, now)
+            case Phase():
+                self._take_phase(message, now)
             case Repair():
                 core.repaired_by(self._assembly.repair(message.pieces) if core.receiving else 0, now)
             case Digests():
@@ -235,24 +235,24 @@ class ReceiverSession:
             self._wake_reader.recv(_WAKES)
         while not self._words.empty():
             self._words.get()()
-        for _, carrier in self._carriers.values():
-            self._hear_carrier(carrier)
+        for _, transport in self._transports.values():
+            self._hear_transport(transport)
 
-    # ---------------------------------------------------------------------------------------------- carriers
+    # ---------------------------------------------------------------------------------------------- transports
 
-    def _take_leg(self, leg: Leg, now: float) -> None:
+    def _take_phase(self, phase: Phase, now: float) -> None:
         reason = ""
-        self._leave(leg.traits)
+        self._leave(phase.traits)
         try:
-            if leg.carrier in RECEIVERS:
-                self._enter(leg, RECEIVERS[leg.carrier](leg, self._context()))
+            if phase.transport in RECEIVERS:
+                self._enter(phase, RECEIVERS[phase.transport](phase, self._context()))
         except RemoteProtocolError:
             raise
         except (OSError, TransportError) as error:
-            reason = f"cannot follow to the {leg.carrier} carrier: {sentence(error)}"
-        self._core.leg(leg, now, reason)
+            reason = f"cannot follow to the {phase.transport} transport: {sentence(error)}"
+        self._core.phase(phase, now, reason)
         with suppress(OSError):
-            self._link.connection.expedite(by_light=leg.traits.windowed)
+            self._link.connection.expedite(by_light=phase.traits.windowed)
 
     def _context(self) -> ReceivingContext:
         around = self._around
@@ -260,50 +260,50 @@ class ReceiverSession:
             self._assembly, around.connect, around.interface_address, around.open_group, self._wake, self._woken_at
         )
 
-    def _enter(self, leg: Leg, carrier: ReceivingCarrier) -> None:
-        self._carriers[leg.number] = leg.traits, carrier
-        if carrier.descriptor is not None:
-            self._selector.register(carrier.descriptor, selectors.EVENT_READ, partial(self._work, leg.number))
+    def _enter(self, phase: Phase, transport: ReceivingTransport) -> None:
+        self._transports[phase.number] = phase.traits, transport
+        if transport.descriptor is not None:
+            self._selector.register(transport.descriptor, selectors.EVENT_READ, partial(self._work, phase.number))
 
     def _work(self, number: int) -> None:
-        if number in self._carriers:  # A message of the same moment may have put it away.
-            _, carrier = self._carriers[number]
-            carrier.permit(self._core.light_end)
+        if number in self._transports:  # A message of the same moment may have put it away.
+            _, transport = self._transports[number]
+            transport.permit(self._core.light_end)
             if not (self._link.awaited or self._link.connection.wants_write):
                 now = time.monotonic()
-                carrier.stay(now + min(_STAY_SECONDS, self._timeout() or 0.0), self._core.until_credit)
-            carrier.work()
-            self._hear_carrier(carrier)
+                transport.stay(now + min(_STAY_SECONDS, self._timeout() or 0.0), self._core.until_credit)
+            transport.work()
+            self._hear_transport(transport)
 
     def _leave(self, following: Traits) -> None:
-        """Another leg begins: what is under way by the one before still comes, or has come by now."""
-        for traits, carrier in self._carriers.values():
+        """Another phase begins: what is under way by the one before still comes, or has come by now."""
+        for traits, transport in self._transports.values():
             if not traits.repairs_itself:
-                carrier.permit(self._core.light_end)
-                carrier.drain()
-                self._hear_carrier(carrier)
+                transport.permit(self._core.light_end)
+                transport.drain()
+                self._hear_transport(transport)
             elif following.repairs_itself:
-                carrier.close("another chain takes over")
+                transport.close("another chain takes over")
         self._put_away()
 
     def _put_away(self) -> None:
         """Nothing more comes by what loses: what it has not brought is asked for."""
-        for number, (traits, carrier) in list(self._carriers.items()):
+        for number, (traits, transport) in list(self._transports.items()):
             if not traits.repairs_itself:
-                del self._carriers[number]
-                if carrier.descriptor is not None:
-                    self._selector.unregister(carrier.descriptor)
-                carrier.close("its leg is over")
+                del self._transports[number]
+                if transport.descriptor is not None:
+                    self._selector.unregister(transport.descriptor)
+                transport.close("its phase is over")
 
-    def _hear_carrier(self, carrier: ReceivingCarrier) -> None:
-        for event in carrier.events():
+    def _hear_transport(self, transport: ReceivingTransport) -> None:
+        for event in transport.events():
             if isinstance(event, StoreLost):
                 raise StoreError(event.reason)
             match event:
                 case Arrived():
                     self._core.arrived(event, time.monotonic())
-                case Word(leg, body):
-                    self._core.outbox.append(CarrierWord(self.hello.session, leg, body))
+                case Word(phase, body):
+                    self._core.outbox.append(TransportReport(self.hello.session, phase, body))
                 case _:
                     self._core.progressed(time.monotonic())
 
@@ -327,10 +327,10 @@ class ReceiverSession:
     def _end(self) -> None:
         core, store, hello = self._core, self._store, self.hello
         self._put_away()
-        for _, carrier in self._carriers.values():
-            carrier.close("the session has ended")
+        for _, transport in self._transports.values():
+            transport.close("the session has ended")
         # It can wake us, so it holds us: together we would stay until garbage is collected.
-        self._carriers.clear()
+        self._transports.clear()
         complete = core.state is ReceiverState.COMPLETE
         store.discard(resumable=hello.resumable and not complete and not self._completing)
         if not complete:
@@ -393,7 +393,7 @@ class ReceiverSession:
             receive_buffer=receive_buffer(),
             highest_rate=self._around.highest_rate,
             early=self._store.target.in_order,
-            leg=self._core.leg_number,
+            phase=self._core.phase_number,
         )
 
     def _go_on(self, sock: socket.socket) -> None:

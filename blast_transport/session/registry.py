@@ -1,50 +1,50 @@
-"""The carriers at either end, by the names that they have on the wire."""
+"""The transports at either end, by the names that they have on the wire."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from blast_transport.carriers.choices import Chain, Trees
-from blast_transport.carriers.optical.receiver import OpticalReceiver
-from blast_transport.carriers.optical.sender import OpticalSender
-from blast_transport.carriers.receiving import ReceivingCarrier, ReceivingContext
-from blast_transport.carriers.sending import SendingCarrier, SendingContext
-from blast_transport.carriers.unicast.sender import UnicastSender
-from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, TREES, UNICAST, Traits
-from blast_transport.wire.messages import Leg
+from blast_transport.transports.choices import Chain, Trees
+from blast_transport.transports.optical.receiver import OpticalReceiver
+from blast_transport.transports.optical.sender import OpticalSender
+from blast_transport.transports.receiving import ReceivingContext, ReceivingTransport
+from blast_transport.transports.sending import SendingContext, SendingTransport
+from blast_transport.transports.unicast.sender import UnicastSender
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TRANSPORTS, TREES, UNICAST, Traits
 
-SenderMaker = Callable[..., SendingCarrier]
-"""(leg without parameters, the choice that named the carrier, what it is given) -> the carrier.
+SenderMaker = Callable[..., SendingTransport]
+"""(phase without parameters, the choice that named the transport, what it is given) -> the transport.
 
 Each takes the one type of choice that names it.
 """
 
-ReceiverMaker = Callable[[Leg, ReceivingContext], ReceivingCarrier]
+ReceiverMaker = Callable[[Phase, ReceivingContext], ReceivingTransport]
 
 
-def _pipeline_sender(leg: Leg, choice: Chain, around: SendingContext) -> SendingCarrier:
+def _pipeline_sender(phase: Phase, choice: Chain, around: SendingContext) -> SendingTransport:
     # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
-    from blast_transport.carriers.pipeline.sender import PipelineSender
+    from blast_transport.transports.pipeline.sender import PipelineSender
 
-    return PipelineSender(leg, choice, around)
-
-
-def _pipeline_receiver(leg: Leg, around: ReceivingContext) -> ReceivingCarrier:
-    from blast_transport.carriers.pipeline.receiver import PipelineReceiver
-
-    return PipelineReceiver(leg, around)
+    return PipelineSender(phase, choice, around)
 
 
-def _trees_sender(leg: Leg, choice: Trees, around: SendingContext) -> SendingCarrier:
-    from blast_transport.carriers.trees.sender import TreesSender
+def _pipeline_receiver(phase: Phase, around: ReceivingContext) -> ReceivingTransport:
+    from blast_transport.transports.pipeline.receiver import PipelineReceiver
 
-    return TreesSender(leg, choice, around)
+    return PipelineReceiver(phase, around)
 
 
-def _trees_receiver(leg: Leg, around: ReceivingContext) -> ReceivingCarrier:
-    from blast_transport.carriers.trees.receiver import TreesReceiver
+def _trees_sender(phase: Phase, choice: Trees, around: SendingContext) -> SendingTransport:
+    from blast_transport.transports.trees.sender import TreesSender
 
-    return TreesReceiver(leg, around)
+    return TreesSender(phase, choice, around)
+
+
+def _trees_receiver(phase: Phase, around: ReceivingContext) -> ReceivingTransport:
+    from blast_transport.transports.trees.receiver import TreesReceiver
+
+    return TreesReceiver(phase, around)
 
 
 SENDERS: dict[str, SenderMaker] = {
@@ -62,16 +62,17 @@ RECEIVERS: dict[str, ReceiverMaker] = {
 
 
 def load_receivers() -> None:
-    """Load all that a receiver may need before it says that it is ready: a leg does not wait for that.
+    """Load all that a receiver may need before it says that it is ready: a phase does not wait for that.
 
-    A bare host compiles what it loads. A hundred of them on few processors, each at its first leg, came too late to it.
+    A bare host compiles what it loads. A hundred of them on few processors, each at its first phase, came too late to
+    it.
     """
-    import blast_transport.carriers.pipeline.receiver
-    import blast_transport.carriers.trees.receiver  # noqa: F401
+    import blast_transport.transports.pipeline.receiver
+    import blast_transport.transports.trees.receiver  # noqa: F401
 
 
-def add_carrier(name: str, traits: Traits, sender: SenderMaker, receiver: ReceiverMaker | None = None) -> None:
-    """Let sessions of this process go by one more carrier; both ends have to know it."""
-    CARRIERS[name], SENDERS[name] = traits, sender
+def add_transport(name: str, traits: Traits, sender: SenderMaker, receiver: ReceiverMaker | None = None) -> None:
+    """Let sessions of this process go by one more transport; both ends have to know it."""
+    TRANSPORTS[name], SENDERS[name] = traits, sender
     if receiver is not None:
         RECEIVERS[name] = receiver

@@ -1,4 +1,4 @@
-"""How soon a carrier may be begun anew that asks for it: at once, and less and less often while nothing improves."""
+"""How soon a transport may be begun anew that asks for it: at once, and less and less often while nothing improves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Renewals:
         self._reached = 0
 
     def ask(self, reached: int, now: float) -> None:
-        """A carrier wants to be begun anew; every receiver that keeps up holds the blocks before `reached`."""
+        """A transport wants to be begun anew; every receiver that keeps up holds the blocks before `reached`."""
         if self.due is not None:
             return
         if self._last is None:
@@ -27,5 +27,5 @@ class Renewals:
         self.due = max(now, self._last + self._gap)
 
     def began(self, now: float) -> None:
-        """Some leg has begun."""
+        """Some phase has begun."""
         self.due, self._last = None, now

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blast_transport.carriers.choices import CarrierChoice, Dark, Light
+from blast_transport.transports.choices import Dark, Light, TransportChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class GiveUp:
 class Improve:
     """Go on by this, if what is gone by now is of its kind."""
 
-    choice: CarrierChoice
+    choice: TransportChoice
 
 
-Order = CarrierChoice | Improve | GiveUp
+Order = TransportChoice | Improve | GiveUp
 
 
 class Route:
@@ -38,7 +38,7 @@ class Route:
     `no_more_light`, and `on_broken` was called by the thread that sends. Every method may be called from any thread.
     """
 
-    def __init__(self, first: CarrierChoice, otherwise: CarrierChoice | None = None) -> None:
+    def __init__(self, first: TransportChoice, otherwise: TransportChoice | None = None) -> None:
         self.first, self.otherwise = first, otherwise
         self.reached = 0
         self.broken = ""
@@ -48,7 +48,7 @@ class Route:
         self._orders: deque[Order] = deque()
         self._lock = threading.Lock()
 
-    def go(self, choice: CarrierChoice) -> None:
+    def go(self, choice: TransportChoice) -> None:
         """Go on by this way from now on, or by the same light for longer."""
         self._order(choice)
 
@@ -58,7 +58,7 @@ class Route:
             assert self.otherwise is not None
             self._order(self.otherwise)
 
-    def improve(self, choice: CarrierChoice) -> None:
+    def improve(self, choice: TransportChoice) -> None:
         """There is a better way of this kind: for now, if such a one is used, and for `otherwise`, if that is one."""
         with self._lock:
             if isinstance(self.otherwise, type(choice)):

@@ -13,9 +13,6 @@ from blast_transport.base.errors import UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.carriers.choices import Light, Unicast
-from blast_transport.carriers.optical.interface import check_group, interface_mtu
-from blast_transport.carriers.optical.pacing import check_rate
 from blast_transport.links.dialling import Address
 from blast_transport.links.racks import groups
 from blast_transport.session.control_links import ControlLinks
@@ -29,6 +26,9 @@ from blast_transport.store.file_names import checked_parts
 from blast_transport.store.holes import blocks_within
 from blast_transport.store.opening import open_reader
 from blast_transport.store.source import Source, StreamSource, opened_file
+from blast_transport.transports.choices import Light, Unicast
+from blast_transport.transports.optical.interface import check_group, interface_mtu
+from blast_transport.transports.optical.pacing import check_rate
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.messages import FILE, FOLDER, MAX_HOLE_BLOCKS, MAX_HOLES, Hello
 
@@ -191,7 +191,7 @@ class Sender:
             repaired_bytes=transfer.repaired_bytes(),
             receivers=tuple(_outcome(name, peer, core) for name, peer in core.peers.items()),
             suite=self._suite.name,
-            carriers=tuple(totals.carriers),
+            transports=tuple(totals.transports),
             offload=totals.offload,
             shared_repairs=core.shared_repairs,
             engine=reader.engine,

@@ -1,9 +1,9 @@
 """What a sender decides in one session with many receivers. No sockets, no files, no clock.
 
 Theory of operation. Every receiver is invited as soon as it is connected, and says what it holds. The data goes by
-legs, each of them one carrier from some block on; a receiver is told of a leg and answers when it listens, and who
-does not answer in time fails. By light a block leaves only when it fits into the window: no more than `window` blocks
-may be ahead of what the slowest receiver has dealt with. What a receiver asks for is owed to it: over its own
+phases, each of them one transport from some block on; a receiver is told of a phase and answers when it listens, and
+who does not answer in time fails. By light a block leaves only when it fits into the window: no more than `window`
+blocks may be ahead of what the slowest receiver has dealt with. What a receiver asks for is owed to it: over its own
 connection if it alone misses it, by light to all if several do.
 
 A receiver that keeps the others waiting, or shows no progress, is demoted: it leaves the window, keeps what it still
@@ -26,30 +26,30 @@ from functools import cache
 from operator import attrgetter
 
 from blast_transport.blocks.block_map import BlockMap, Range, count_held
-from blast_transport.carriers.sending import Reached
 from blast_transport.session.peers.peer import LISTENING, OVER, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.peers.repairs import Repairs
 from blast_transport.session.peers.stragglers import Stragglers
 from blast_transport.session.peers.timeouts import Timeouts
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sent_digests import SentDigests
-from blast_transport.wire.carriers import Traits
+from blast_transport.transports.sending import Reached
 from blast_transport.wire.messages import (
     Alive,
-    CarrierWord,
     Credit,
     Demoted,
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
     Nack,
-    OnLeg,
+    Phase,
+    PhaseReady,
     Promoted,
     Quit,
     Ready,
+    TransportReport,
 )
+from blast_transport.wire.transports import Traits
 
 _MOST_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
@@ -68,7 +68,7 @@ _MOST_DEMOTED = 0.5
 
 
 _AT_ONCE = 16
-"""Blocks for which a carrier should have permission when it begins to send."""
+"""Blocks for which a transport should have permission when it begins to send."""
 
 _DIGESTS_TOLD = 512
 """After so many blocks their digests are told, where nobody needs them earlier: each message wakes every receiver."""
@@ -79,22 +79,22 @@ _TOLD_PER_WINDOW = 4
 _NOTHING = Traits()
 
 _MAY_ANSWER = (*UNANSWERED, PeerState.ABSENT)
-"""Before the first leg: who is on the way here, too."""
+"""Before the first phase: who is on the way here, too."""
 
-_SILENT = (Credit, CarrierWord)
+_SILENT = (Credit, TransportReport)
 """Such a message alone is no progress."""
 
 
-def _nobody_hears(_name: str) -> Leg | None:
+def _nobody_hears(_name: str) -> Phase | None:
     return None
 
 
 class SenderCore:
     """One session at the sender.
 
-    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`, `words` (the
-    latest of each receiver's carrier, for the caller to take), `early` (some receiver needs a block's digest before it
-    may use it).
+    Attributes to read: `peers` by name, `hello`, `layout`, `phase`, `next_block` (of the light), `outbox`, `words` (the
+    latest of each receiver's transport, for the caller to take), `early` (some receiver needs a block's digest before
+    it may use it).
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class SenderCore:
         self.layout = hello.layout
         self._census = Counter[PeerState]()
         self.peers = {name: Peer(now, census=self._census) for name in receivers}
-        self.leg: Leg | None = None
+        self.phase: Phase | None = None
         self.next_block = 0
         self.window = 1
         self.outbox: list[tuple[str, Message]] = []
-        self.words: dict[str, CarrierWord] = {}
+        self.words: dict[str, TransportReport] = {}
         self.early = False
-        self._leg_of: Callable[[str], Leg | None] = _nobody_hears
+        self._phase_of: Callable[[str], Phase | None] = _nobody_hears
         self._everywhere: BlockMap | None = None
         self._digests = SentDigests(hello.session)
         self._repairs = Repairs(self.peers.values())
@@ -131,11 +131,11 @@ class SenderCore:
     @property
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
-        if not self._standing(_MAY_ANSWER if self.leg is None else UNANSWERED):
+        if not self._standing(_MAY_ANSWER if self.phase is None else UNANSWERED):
             return False
         timeouts = self._timeouts()
         return any(
-            not peer.demoted if peer.state is PeerState.CHANGING_LEG else self._ticked < timeouts.expected_until(peer)
+            not peer.demoted if peer.state is PeerState.CHANGING_PHASE else self._ticked < timeouts.expected_until(peer)
             for peer in self.peers.values()
         )
 
@@ -219,25 +219,25 @@ class SenderCore:
                 self.outbox.append((name, Quit(self.hello.session, reason)))
             self.lose(name, reason)
 
-    # ---------------------------------------------------------------------------------------------- carriers
+    # ---------------------------------------------------------------------------------------------- transports
 
-    def begin_leg(self, leg: Leg, leg_of: Callable[[str], Leg | None], now: float) -> None:
-        """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
-        self.leg, self._leg_of, self._limit, self._dark = leg, leg_of, 0, False
-        self.next_block = leg.first
-        if leg.traits.windowed:
-            self.window = leg.window
+    def begin_phase(self, phase: Phase, phase_of: Callable[[str], Phase | None], now: float) -> None:
+        """Continue by another transport; `phase_of` returns a receiver's own form, None: it receives no data by it."""
+        self.phase, self._phase_of, self._limit, self._dark = phase, phase_of, 0, False
+        self.next_block = phase.first
+        if phase.traits.windowed:
+            self.window = phase.window
         self._repairs.clear()
-        if leg.traits.repairs_itself:
+        if phase.traits.repairs_itself:
             for name, peer in self.peers.items():
-                if leg_of(name) is not None:
-                    peer.retransmits.cut(leg.first)
+                if phase_of(name) is not None:
+                    peer.retransmits.cut(phase.first)
         for name, peer in self.peers.items():
-            if peer.state in (PeerState.READY, PeerState.CHANGING_LEG):
-                self._tell_leg(name, peer, now)
+            if peer.state in (PeerState.READY, PeerState.CHANGING_PHASE):
+                self._tell_phase(name, peer, now)
 
     def readmit(self) -> None:
-        """Another leg is to begin: who was demoted and has caught up, in the dark say, takes part in it."""
+        """Another phase is to begin: who was demoted and has caught up, in the dark say, takes part in it."""
         for name, peer in self.peers.items():
             caught_up = peer.state is PeerState.READY and peer.position >= self.next_block - self.window
             if peer.demoted and caught_up and self._end is None and peer.readmission.spared and not self.limited(name):
@@ -249,12 +249,12 @@ class SenderCore:
         self.tell_sent()
 
     def resume(self) -> None:
-        """The leg goes on."""
+        """The phase goes on."""
         self._dark = False
 
-    def end_legs(self) -> None:
-        """Nothing goes out any more, and nobody is told of a leg."""
-        self._leg_of = _nobody_hears
+    def end_phases(self) -> None:
+        """Nothing goes out any more, and nobody is told of a phase."""
+        self._phase_of = _nobody_hears
 
     def rate_of(self, granted: float) -> float:
         """Bits/s that all can take, of those that were `granted`; who takes far less is served apart."""
@@ -306,7 +306,7 @@ class SenderCore:
         self.next_block = max(self.next_block, block + 1)
 
     def fall_back(self) -> None:
-        """What somebody lacks who keeps up has to leave again: the next leg begins with it."""
+        """What somebody lacks who keeps up has to leave again: the next phase begins with it."""
         self.next_block = min([self.next_block, *(peer.position for peer in self.peers.values() if peer.active)])
 
     def owe(self, stop: int) -> None:
@@ -414,8 +414,8 @@ class SenderCore:
         peer = self.peers[name]
         if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
             return
-        silent = isinstance(message, _SILENT) or peer.state is PeerState.CHANGING_LEG
-        if isinstance(message, OnLeg) or not silent:
+        silent = isinstance(message, _SILENT) or peer.state is PeerState.CHANGING_PHASE
+        if isinstance(message, PhaseReady) or not silent:
             peer.progressed = now
         match message:
             case Credit() if peer.state in LISTENING:
@@ -424,11 +424,11 @@ class SenderCore:
                 self._nack(name, peer, message, now)
             case Ready() if peer.state is PeerState.INVITED:
                 self._ready(name, peer, message, now)
-            case OnLeg():
-                self._on_leg(name, peer, message)
+            case PhaseReady():
+                self._phase_ready(name, peer, message)
             case Alive():
                 pass
-            case CarrierWord():
+            case TransportReport():
                 self.words[name] = message
             case Fin():
                 self._fin(name, peer, message)
@@ -476,18 +476,18 @@ class SenderCore:
             self._heartbeat_at = now + self._timings.heartbeat
             self.tell_sent()
 
-    def _tell_leg(self, name: str, peer: Peer, now: float) -> None:
-        leg = self._leg_of(name)
-        if leg is None:
-            if peer.state is PeerState.CHANGING_LEG:
+    def _tell_phase(self, name: str, peer: Peer, now: float) -> None:
+        phase = self._phase_of(name)
+        if phase is None:
+            if peer.state is PeerState.CHANGING_PHASE:
                 # It may stay where it is.
                 peer.move(PeerEvent.LISTENS)
             return
         if peer.state is PeerState.READY:
-            peer.move(PeerEvent.LEG)
+            peer.move(PeerEvent.PHASE)
         peer.progressed = now
         # Who comes late is owed what has gone out already.
-        self.outbox.append((name, replace(leg, first=self.next_block) if leg.traits.windowed else leg))
+        self.outbox.append((name, replace(phase, first=self.next_block) if phase.traits.windowed else phase))
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
         first_time = peer.ready is None
@@ -510,8 +510,8 @@ class SenderCore:
             peer.resumed = peer.held.held - count_held(peer.held, self.hello.holes)
         self._limit = 0
         # Whose session has gone on without us asks by itself for what it misses.
-        there = self.leg is not None and ready.leg == self.leg.number and not self._by.apart
-        if not there and (self._everywhere is not None or self.leg is not None):
+        there = self.phase is not None and ready.phase == self.phase.number and not self._by.apart
+        if not there and (self._everywhere is not None or self.phase is not None):
             # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
             self._asked[name] = None
             peer.retransmits.add_whole(peer.held.missing(0, self.next_block))
@@ -519,8 +519,8 @@ class SenderCore:
                 for first, count in self._everywhere.ranges():
                     peer.retransmits.add_whole(peer.held.missing(max(first, self.next_block), first + count))
         self._tell_digests(name, 0)
-        if self.leg is not None and not there:
-            self._tell_leg(name, peer, now)
+        if self.phase is not None and not there:
+            self._tell_phase(name, peer, now)
 
     def settle_held(self) -> None:
         """The invitation is over: what every receiver holds need not be sent."""
@@ -532,8 +532,8 @@ class SenderCore:
             for peer in there[1:]:
                 self._everywhere.intersect(peer.held)
 
-    def _on_leg(self, name: str, peer: Peer, answer: OnLeg) -> None:
-        if self.leg is None or answer.number != self.leg.number or peer.state is not PeerState.CHANGING_LEG:
+    def _phase_ready(self, name: str, peer: Peer, answer: PhaseReady) -> None:
+        if self.phase is None or answer.number != self.phase.number or peer.state is not PeerState.CHANGING_PHASE:
             return
         peer.move(PeerEvent.LISTENS)
         if answer.reason:
@@ -543,7 +543,7 @@ class SenderCore:
     def _credit(self, name: str, peer: Peer, credit: Credit, now: float) -> None:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
-        if peer.state is not PeerState.CHANGING_LEG and (moved or completing or self._idle(peer)):
+        if peer.state is not PeerState.CHANGING_PHASE and (moved or completing or self._idle(peer)):
             peer.progressed = now
         if moved and self._end is not None:
             self._served = now
@@ -633,11 +633,11 @@ class SenderCore:
 
     @property
     def _by(self) -> Traits:
-        """What the present carrier does: nothing before the first one."""
-        return _NOTHING if self.leg is None else self.leg.traits
+        """What the present transport does: nothing before the first one."""
+        return _NOTHING if self.phase is None else self.phase.traits
 
     def _timeouts(self) -> Timeouts:
-        carrier = None if self.leg is None else self.leg.traits
+        transport = None if self.phase is None else self.phase.traits
         ended, sized = self._end is not None, self.layout.known
 
         @cache
@@ -647,4 +647,4 @@ class SenderCore:
         def others(peer: Peer) -> bool:
             return active() > peer.active
 
-        return Timeouts(self._timings, carrier, ended, sized, self.next_block, self._served, others)
+        return Timeouts(self._timings, transport, ended, sized, self.next_block, self._served, others)

@@ -1,4 +1,4 @@
-"""One transfer at the sender: a session from the invitation to the last verdict, by one carrier after the other."""
+"""One transfer at the sender: a session from the invitation to the last verdict, by one transport after the other."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from dataclasses import dataclass, field
 
 from blast_transport.base.errors import LightPathError, RemoteProtocolError, WrongInputError
 from blast_transport.base.report import Progress
-from blast_transport.carriers.choices import CarrierChoice, Dark, Light, Unicast
-from blast_transport.carriers.sending import (
-    Anew,
-    Digested,
-    Granted,
-    Member,
-    PeerLost,
-    SendingCarrier,
-    SendingContext,
-    SendingEvent,
-    Sent,
-)
 from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.light_retry import LightRetry
 from blast_transport.session.peers.peer import PeerState
@@ -32,8 +20,20 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import Source, StreamSource
-from blast_transport.wire.carriers import CARRIERS, Traits
-from blast_transport.wire.messages import Leg
+from blast_transport.transports.choices import Dark, Light, TransportChoice, Unicast
+from blast_transport.transports.sending import (
+    Anew,
+    Digested,
+    Granted,
+    Member,
+    PeerLost,
+    SendingContext,
+    SendingEvent,
+    SendingTransport,
+    Sent,
+)
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import TRANSPORTS, Traits
 
 _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
@@ -51,12 +51,12 @@ _AGAIN_SECONDS = 0.02
 
 @dataclass(slots=True)
 class Totals:
-    """What went which way. `carriers` in the order in which they were begun."""
+    """What went which way. `transports` in the order in which they were begun."""
 
     began: float | None = None
     datagrams: int = 0
     offload: bool | None = None
-    carriers: list[str] = field(default_factory=list)
+    transports: list[str] = field(default_factory=list)
 
 
 class Transfer:
@@ -75,19 +75,19 @@ class Transfer:
         self._settings = settings
         self._report: Callable[[Progress], None] | None = None
         self._report_at = 0.0
-        self._choice: CarrierChoice = route.first
-        self._carrier: SendingCarrier | None = None
-        self._draining: list[SendingCarrier] = []
+        self._choice: TransportChoice = route.first
+        self._transport: SendingTransport | None = None
+        self._draining: list[SendingTransport] = []
         # The block before which the last of them still brings all.
         self._left_at = 0
-        self._legs = 0
-        # Of the last leg: what its carrier does, and how long what several may miss is gathered.
+        self._phases = 0
+        # Of the last phase: what its transport does, and how long what several may miss is gathered.
         self._traits = Traits()
         self._gather = _LONGEST_GATHER
         self._retry = LightRetry()
         self._renewals = Renewals()
-        self._anew: CarrierChoice | None = None
-        # Those that the present carrier knows to be there.
+        self._anew: TransportChoice | None = None
+        # Those that the present transport knows to be there.
         self._there: set[str] = set()
         self._settled = False
         self._nobody_since: float | None = None
@@ -110,44 +110,44 @@ class Transfer:
             self._links.repair(core, core.owed, self._reader.segments)
             self._links.exchange(core, 0)
         finally:
-            for carrier in self._carriers():
-                self._put_away(carrier)
+            for transport in self._transports():
+                self._put_away(transport)
             # They call us, and hold the memory of what they sent.
-            self._carrier, self._draining = None, []
-            core.end_legs()
+            self._transport, self._draining = None, []
+            core.end_phases()
             self._reader.close()
 
     def _turn(self, now: float, source: Source) -> None:
-        carrier = self._carrier
-        if now < self._care_at and carrier is not None and self._traits.windowed and not carrier.over:
-            wait, left = self._drive(carrier, now), self._care_at - time.monotonic()
+        transport = self._transport
+        if now < self._care_at and transport is not None and self._traits.windowed and not transport.over:
+            wait, left = self._drive(transport, now), self._care_at - time.monotonic()
             if wait >= left and self._core.owed:
                 wait, self._care_at = 0.0, now
             self._links.exchange(self._core, max(0.0, min(wait, left)))
         else:
             self._care(now, source)
 
-    def _drive(self, carrier: SendingCarrier, now: float) -> float:
-        """Let the carrier do what it may; seconds until there is more."""
+    def _drive(self, transport: SendingTransport, now: float) -> float:
+        """Let the transport do what it may; seconds until there is more."""
         core = self._core
         if self._traits.windowed:
-            carrier.permit(core.permitted(now))
-        for _ in range(carrier.room(now)):
+            transport.permit(core.permitted(now))
+        for _ in range(transport.room(now)):
             if (shared := core.take_shared_repair(now, self._gather)) is None:
                 break
-            carrier.retransmit(*shared)
-        carrier.stay(self._care_at)
-        wait = carrier.work(now)
-        self._hear(carrier)
+            transport.retransmit(*shared)
+        transport.stay(self._care_at)
+        wait = transport.work(now)
+        self._hear(transport)
         return wait
 
-    def _pass_words(self, carrier: SendingCarrier, now: float) -> None:
-        """What the present carrier's counterparts tell it, and which of them are lost."""
+    def _pass_words(self, transport: SendingTransport, now: float) -> None:
+        """What the present transport's counterparts tell it, and which of them are lost."""
         words, self._core.words = self._core.words, {}
         for name, word in words.items():
-            if word.leg == self._legs:
+            if word.phase == self._phases:
                 try:
-                    carrier.heard(name, word.body, now)
+                    transport.heard(name, word.body, now)
                 except RemoteProtocolError as error:
                     self._core.lose(name, f"broke the protocol: {error}")
         for name in list(self._there):
@@ -155,16 +155,16 @@ class Transfer:
             # Who was reached through others that are lost did not fail: the way to it did.
             if peer.state is PeerState.FAILED or (peer.state is PeerState.ABSENT and now >= peer.awaited):
                 self._there.discard(name)
-                carrier.gone(name, peer.reason)
+                transport.gone(name, peer.reason)
 
-    def _hear(self, carrier: SendingCarrier) -> None:
-        """What the carrier tells, and what was digested for it."""
-        for event in carrier.events():
-            self._take(event, carrier)
+    def _hear(self, transport: SendingTransport) -> None:
+        """What the transport tells, and what was digested for it."""
+        for event in transport.events():
+            self._take(event, transport)
         self._core.digest(self._reader.take_digests())
         self._core.tell_due_digests(self._reader.dry)
 
-    def _take(self, event: SendingEvent, carrier: SendingCarrier) -> None:
+    def _take(self, event: SendingEvent, transport: SendingTransport) -> None:
         core, source = self._core, self._reader.source
         match event:
             case Sent(stop):
@@ -174,11 +174,11 @@ class Transfer:
                 self._reader.note(first, digests)
             case PeerLost(name, reason):
                 core.demote(name, reason)
-            case Anew(choice) if carrier is self._carrier:
+            case Anew(choice) if transport is self._transport:
                 self._anew = choice
                 self._renewals.ask(core.needed, time.monotonic())
             case Granted(rate):
-                carrier.pace(core.rate_of(rate))
+                transport.pace(core.rate_of(rate))
                 # About the time of a window: by then everybody who misses the same has said so.
                 window = core.window * core.layout.block_size * 8 / rate
                 self._gather = min(max(window, _SHORTEST_GATHER), _LONGEST_GATHER)
@@ -190,8 +190,8 @@ class Transfer:
             self._try_again(light, now)
         if looking:
             self._links.look_after(core, self._settings.timings.connect)
-            if self._carrier is not None:
-                self._carrier.look(core.reached(), now)
+            if self._transport is not None:
+                self._transport.look(core.reached(), now)
         wait = self._step(now)
         if (left := self._retry.wait(now)) is not None:
             wait = min(wait, left)
@@ -218,7 +218,7 @@ class Transfer:
     def _plan(self, began: float, looked: bool) -> None:
         """When this, which began then, is to be done again."""
         now = time.monotonic()
-        if self._carrier is None or not self._core.sending or self._carrier.over:
+        if self._transport is None or not self._core.sending or self._transport.over:
             # Every answer of many would have all of them looked at again: half of the time is for hearing.
             self._care_at, self._look_at = now, now + (now - began) if looked else self._look_at
         else:
@@ -232,14 +232,14 @@ class Transfer:
     @property
     def _apart(self) -> bool:
         """What went to single receivers may have been all that they got."""
-        return any(CARRIERS[name].apart for name in self.totals.carriers)
+        return any(TRANSPORTS[name].apart for name in self.totals.transports)
 
     def _obey(self) -> None:
         """Follow what was told through the route."""
         while (order := self._route.take_order()) is not None:
             if isinstance(order, GiveUp):
-                for carrier in self._carriers():
-                    carrier.quit(order.reason)
+                for transport in self._transports():
+                    transport.quit(order.reason)
                 self._core.quit(order.reason)
             elif isinstance(order, Improve):
                 if isinstance(self._choice, type(order.choice)) and not self._goes_on(order.choice):
@@ -278,15 +278,15 @@ class Transfer:
         """Nothing is under way any more by what was left."""
         return all(draining.over for draining in self._draining)
 
-    def _go(self, choice: CarrierChoice) -> None:
+    def _go(self, choice: TransportChoice) -> None:
         self._choice, self._anew = choice, None
         self._leave()
         if isinstance(choice, Dark):
             self._core.pause()
 
-    def _goes_on(self, choice: CarrierChoice) -> bool:
-        """The present carrier goes by this way as well."""
-        if self._carrier is None or not self._carrier.follow(choice):
+    def _goes_on(self, choice: TransportChoice) -> bool:
+        """The present transport goes by this way as well."""
+        if self._transport is None or not self._transport.follow(choice):
             return False
         if isinstance(choice, Dark):
             self._core.pause()
@@ -297,21 +297,21 @@ class Transfer:
 
     def _leave(self) -> None:
         """Another way is to be taken, or none for now."""
-        core, carrier, self._carrier = self._core, self._carrier, None
-        if carrier is None:
+        core, transport, self._transport = self._core, self._transport, None
+        if transport is None:
             return
-        self._hear(carrier)
+        self._hear(transport)
         if self._traits.windowed:
             # A loss at the end of the light shows by no gap, so say where it was.
             core.tell_sent()
-        stop = carrier.leave()
+        stop = transport.leave()
         if stop is None:
-            self._hear(carrier)
-            self._put_away(carrier)
+            self._hear(transport)
+            self._put_away(transport)
         else:
             self._left_at = min(stop, core.layout.blocks)
             core.sent(self._left_at - 1)
-            self._draining.append(carrier)
+            self._draining.append(transport)
 
     def _step(self, now: float) -> float:
         core = self._core
@@ -326,29 +326,29 @@ class Transfer:
             # A target that needs digests early takes no block without its digest, and a full stream waits for that.
             self._reader.digest(self._left_at - self._reader.digested)
             self._hear(draining)
-        if self._carrier is not None:
-            return self._advance(self._carrier, now)
+        if self._transport is not None:
+            return self._advance(self._transport, now)
         if isinstance(self._choice, Dark):
             return _IDLE_SECONDS
         self._begin(self._choice, now)
         return 0
 
-    def _advance(self, carrier: SendingCarrier, now: float) -> float:
+    def _advance(self, transport: SendingTransport, now: float) -> float:
         if self.totals.began is None:
             self.totals.began = now
-        self._pass_words(carrier, now)
-        self._hear(carrier)
+        self._pass_words(transport, now)
+        self._hear(transport)
         if self._anew is not None and self._renewals.due is not None:
             if now >= self._renewals.due:
                 self._go(self._anew)
                 self._core.fall_back()
                 return 0
-            self._drive(carrier, now)
+            self._drive(transport, now)
             return self._renewals.due - now
-        wait = self._drive(carrier, now)
+        wait = self._drive(transport, now)
         if self._traits.apart:
             self._core.owe(self._core.digests)
-        if not carrier.over or not self._drained:
+        if not transport.over or not self._drained:
             return wait
         if self._reader.source.size is None:
             # A chain that has failed, and a stream that goes on: what it was to bring, too.
@@ -358,7 +358,7 @@ class Transfer:
         return self._end(now)
 
     def _end(self, now: float) -> float:
-        """Everything has left: digest what a carrier left out, and say so; seconds until there is more to do."""
+        """Everything has left: digest what a transport left out, and say so; seconds until there is more to do."""
         core, reader, size = self._core, self._reader, self._reader.source.size
         assert size is not None
         while reader.digest(_DIGESTED_AT_ONCE):
@@ -373,41 +373,41 @@ class Transfer:
         core.end_of_data(size, reader.whole(core.table()), now)
         return 0
 
-    def _begin(self, choice: CarrierChoice, now: float) -> None:
-        """The session is ready for its next leg."""
+    def _begin(self, choice: TransportChoice, now: float) -> None:
+        """The session is ready for its next phase."""
         core = self._core
         core.readmit()
-        leg, carrier = self._make(choice)
+        phase, transport = self._make(choice)
         self._renewals.began(now)
         # Light reaches whoever listens, one or many.
-        self._there = set() if leg.traits.windowed else {name for name, peer in core.peers.items() if peer.active}
-        self._legs, self._carrier = leg.number, carrier
+        self._there = set() if phase.traits.windowed else {name for name, peer in core.peers.items() if peer.active}
+        self._phases, self._transport = phase.number, transport
         if isinstance(choice, Light):
             self._retry.began(now)
             self._route.broken = ""
-        self._traits = leg.traits
-        self.totals.carriers.append(choice.carrier)
-        self._links.expedite(by_light=leg.traits.windowed)
-        core.begin_leg(leg, carrier.leg, now)
+        self._traits = phase.traits
+        self.totals.transports.append(choice.transport)
+        self._links.expedite(by_light=phase.traits.windowed)
+        core.begin_phase(phase, transport.phase, now)
 
-    def _make(self, choice: CarrierChoice) -> tuple[Leg, SendingCarrier]:
-        """The next leg and its carrier, if that is the way. Raises WrongInputError, LightPathError."""
-        if choice.carrier not in SENDERS:
-            raise WrongInputError(f"there is no carrier {choice.carrier!r}; there are {', '.join(SENDERS)}")
-        traits = CARRIERS[choice.carrier]
+    def _make(self, choice: TransportChoice) -> tuple[Phase, SendingTransport]:
+        """The next phase and its transport, if that is the way. Raises WrongInputError, LightPathError."""
+        if choice.transport not in SENDERS:
+            raise WrongInputError(f"there is no transport {choice.transport!r}; there are {', '.join(SENDERS)}")
+        traits = TRANSPORTS[choice.transport]
         window = self._window(choice) if traits.windowed else 1
-        leg = Leg(
+        phase = Phase(
             session=self._core.hello.session,
-            number=self._legs + 1,
-            carrier=choice.carrier,
+            number=self._phases + 1,
+            transport=choice.transport,
             first=self._first(traits),
             credit=max(1, window // _CREDITS_PER_WINDOW),
             window=window,
             token=secrets.token_bytes(_TOKEN_BYTES),
         )
-        return leg, SENDERS[choice.carrier](leg, choice, self._context(leg))
+        return phase, SENDERS[choice.transport](phase, choice, self._context(phase))
 
-    def _window(self, choice: CarrierChoice) -> int:
+    def _window(self, choice: TransportChoice) -> int:
         """Blocks that the way and the smallest buffer of a receiver hold."""
         layout = self._core.layout
         buffers = [peer.ready.receive_buffer // 2 for peer in self._core.peers.values() if peer.active and peer.ready]
@@ -415,7 +415,7 @@ class Transfer:
         return max(1, min(known, default=0) // (layout.segment_size * layout.block_segments))
 
     def _first(self, traits: Traits) -> int:
-        """The block with which a leg begins."""
+        """The block with which a phase begins."""
         core = self._core
         if not traits.repairs_itself:
             return core.next_block
@@ -433,11 +433,11 @@ class Transfer:
         positions = [peer.position for peer in core.peers.values() if peer.active]
         return max(core.next_block - core.window, min([core.next_block, *positions]))
 
-    def _context(self, leg: Leg) -> SendingContext:
+    def _context(self, phase: Phase) -> SendingContext:
         core, settings = self._core, self._settings
         # Who names a highest rate would slow down all behind it, and is served apart.
         names = [name for name, peer in core.peers.items() if peer.active and not core.limited(name)]
-        behind = leg.first - core.window
+        behind = phase.first - core.window
         return SendingContext(
             reader=self._reader,
             held=core.everywhere,
@@ -456,7 +456,7 @@ class Transfer:
     def _release(self, source: Source) -> None:
         """Make room for more of a stream."""
         if source.descriptor is None:
-            # The next leg begins with what has not left by our count, also if it has come everywhere by now.
+            # The next phase begins with what has not left by our count, also if it has come everywhere by now.
             stop = min(self._core.needed, self._core.next_block)
             source.release(self._core.layout.offset(stop))
 
@@ -471,14 +471,14 @@ class Transfer:
                 self._core.lose(name, peer.reason)
         return True
 
-    def _carriers(self) -> list[SendingCarrier]:
-        return [*self._draining, *([] if self._carrier is None else [self._carrier])]
+    def _transports(self) -> list[SendingTransport]:
+        return [*self._draining, *([] if self._transport is None else [self._transport])]
 
-    def _put_away(self, carrier: SendingCarrier) -> None:
-        carrier.close()
-        self.totals.datagrams += carrier.datagrams
-        if carrier.offload is not None:
-            self.totals.offload = carrier.offload
+    def _put_away(self, transport: SendingTransport) -> None:
+        transport.close()
+        self.totals.datagrams += transport.datagrams
+        if transport.offload is not None:
+            self.totals.offload = transport.offload
 
     def _tell(self) -> None:
         now = time.monotonic()
@@ -494,7 +494,7 @@ class Transfer:
                 slowest=done[0],
                 median=done[len(done) // 2],
                 repairs=0 if self._apart else self._core.shared_repairs + sum(peer.repairs for peer in peers),
-                carrier=self.totals.carriers[-1] if self._carrier is not None else "",
+                transport=self.totals.transports[-1] if self._transport is not None else "",
                 demoted=tuple(name for name, peer in self._core.peers.items() if peer.demoted and not peer.over),
                 complete=sum(peer.state is PeerState.COMPLETE for peer in peers),
                 failed=sum(peer.state is PeerState.FAILED for peer in peers),

@@ -18,15 +18,15 @@ from blast_transport.base.endpoint import Endpoint, parse_endpoint, parse_listen
 from blast_transport.base.engines import AUTO, ENGINES
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent
-from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
-from blast_transport.carriers.plan_file import read_plan
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.links.dialling import Address
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
+from blast_transport.transports.choices import Chain, Light, TransportChoice, Unicast
+from blast_transport.transports.plan_file import read_plan
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST, transport_named
 
 ALL, NONE, WRONG_INPUT, SOME, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -83,8 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--mtu", type=int, help="bytes; default: that of the interface")
     send.add_argument("--repeat", type=int, default=1, metavar="N", help="send N times over the same connections")
     send.add_argument(
-        "--carrier",
-        type=carrier_named,
+        "--transport",
+        type=transport_named,
         choices=(OPTICAL, PIPELINE, TREES, UNICAST),
         default=OPTICAL,
         help="by light; on the packet network along a chain, along trees, or with a copy for each (default: by light)",
@@ -131,10 +131,10 @@ def _receive(options: argparse.Namespace) -> int:
 def _send(options: argparse.Namespace) -> int:
     if options.repeat < 1:
         raise WrongInputError("--repeat needs at least 1")
-    if options.carrier == OPTICAL and None in (options.group, options.port, options.rate_mbps):
-        raise WrongInputError(f"light needs --group, --port and --rate-mbps; --carrier {PIPELINE} does without")
-    if options.carrier == TREES and options.trees is None:
-        raise WrongInputError(f"--carrier {TREES} needs --trees FILE, a plan as blast trees --json prints it")
+    if options.transport == OPTICAL and None in (options.group, options.port, options.rate_mbps):
+        raise WrongInputError(f"light needs --group, --port and --rate-mbps; --transport {PIPELINE} does without")
+    if options.transport == TREES and options.trees is None:
+        raise WrongInputError(f"--transport {TREES} needs --trees FILE, a plan as blast trees --json prints it")
     results = []
     secret = _secret(options)
     settings = SenderSettings(
@@ -160,13 +160,13 @@ def _secret(options: argparse.Namespace) -> SharedSecret | None:
     return None if options.secret_file is None else SharedSecret(read_secret(options.secret_file))
 
 
-def _way(options: argparse.Namespace) -> CarrierChoice:
-    if options.carrier == OPTICAL:
+def _way(options: argparse.Namespace) -> TransportChoice:
+    if options.transport == OPTICAL:
         return Light(options.group, options.port, options.rate_mbps * 1e6)
-    if options.carrier == PIPELINE:
+    if options.transport == PIPELINE:
         order = tuple(name for name, _, _ in options.to) if options.as_given else None
         return Chain(order, options.slowest_mbps * 1e6)
-    if options.carrier == TREES:
+    if options.transport == TREES:
         return read_plan(options.trees)
     return Unicast()
 

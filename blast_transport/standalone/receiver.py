@@ -18,13 +18,13 @@ from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import CannotListenError, WrongInputError
 from blast_transport.base.report import Listening, ReceiverEvent
-from blast_transport.carriers.optical.interface import interface_mtu, open_group_socket
-from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import Surroundings
+from blast_transport.transports.optical.interface import interface_mtu, open_group_socket
+from blast_transport.transports.receiving import GroupOpener
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What carriers and sessions know of an assembly, whichever engine it is."""
+"""What transports and sessions know of an assembly, whichever engine it is."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class BlockReader:
 
         Raises SourceChangedError, ForgottenError.
         """
-        # A carrier that was left may have gone further than what was digested.
+        # A transport that was left may have gone further than what was digested.
         self.digest(block - self.digested)
         length = self.source.read(self.layout.offset(block), view[: self.layout.block_size])
         if block == self.digested:

@@ -1,6 +1,6 @@
 """What a receiver holds of a session: the target, the map of its blocks, and the digests that prove them.
 
-All carriers fill the same store, several of them at the same time, so every method may be called from any thread, and
+All transports fill the same store, several of them at the same time, so every method may be called from any thread, and
 nobody else writes to the target, but for blocks that he has claimed. A block that is held is never written again,
 whoever brings it; a block is written whole, with its digest taken from the bytes that are written. One whose digest is
 not the sender's is not held: it is asked for again. A target that must be fed in order gets a block only when all

@@ -18,21 +18,21 @@ from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEG
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import (
     Alive,
-    CarrierWord,
     Credit,
     Demoted,
     Digests,
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
     Nack,
-    OnLeg,
+    Phase,
+    PhaseReady,
     Promoted,
     Quit,
     Ready,
     Repair,
+    TransportReport,
 )
 
 VERSION = 7
@@ -80,7 +80,7 @@ def _checked(kind: type[Said], body: bytes) -> Said:
     message = from_json(kind, body)
     if not 0 <= message.session < 1 << 32:
         raise RemoteProtocolError(f"{kind.__name__} has a session out of range")
-    if isinstance(message, Hello | Leg | Ready):
+    if isinstance(message, Hello | Phase | Ready):
         message.check()
     return message
 
@@ -153,13 +153,13 @@ def _decode_alive(body: bytes) -> Alive:
     return Alive(*_NUMBER.unpack(body))
 
 
-def _encode_word(word: CarrierWord) -> bytes:
-    return _WORD.pack(word.session, word.leg) + word.body
+def _encode_word(word: TransportReport) -> bytes:
+    return _WORD.pack(word.session, word.phase) + word.body
 
 
-def _decode_word(body: bytes) -> CarrierWord:
-    session, leg = _WORD.unpack_from(body)
-    return CarrierWord(session, leg, body[_WORD.size :])
+def _decode_word(body: bytes) -> TransportReport:
+    session, phase = _WORD.unpack_from(body)
+    return TransportReport(session, phase, body[_WORD.size :])
 
 
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
@@ -168,8 +168,8 @@ _DIGEST_MESSAGE_BYTES = _NUMBER.size + DIGESTS_PER_MESSAGE * DIGEST_BYTES
 _FORMS: dict[int, Form[Message]] = {
     1: _json(Hello),
     2: _json(Ready),
-    3: _json(Leg),
-    4: _json(OnLeg),
+    3: _json(Phase),
+    4: _json(PhaseReady),
     5: Form(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
     6: Form(Credit, _encode_credit, _decode_credit, _CREDIT.size),
     7: Form(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
@@ -180,7 +180,7 @@ _FORMS: dict[int, Form[Message]] = {
     12: _json(Quit),
     13: _json(Promoted),
     14: _json(Demoted),
-    15: Form(CarrierWord, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
+    15: Form(TransportReport, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 LARGEST_BODY = max(form.largest for form in _FORMS.values())

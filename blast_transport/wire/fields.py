@@ -1,8 +1,8 @@
 """Messages that are sent once a session have a JSON body: easy to read in a capture, and open to new optional fields.
 
 A message is a dataclass; its annotations say what each field may be. Bytes travel as hexadecimal, tuples as lists. What
-a carrier tells its other ends is a dataclass of its own, and in a message an object that only that carrier understands.
-A field called `reason` is text for people, and is made safe to show.
+a transport tells its other ends is a dataclass of its own, and in a message an object that only that transport
+understands. A field called `reason` is text for people, and is made safe to show.
 """
 
 from __future__ import annotations

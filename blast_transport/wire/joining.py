@@ -24,10 +24,10 @@ LARGEST_JOIN = _JOIN.size + TEXT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """First word of whoever connects: the node `name` of leg `leg`, which knows the leg's token."""
+    """First word of whoever connects: the node `name` of phase `phase`, which knows the phase's token."""
 
     session: int
-    leg: int
+    phase: int
     token: bytes
     name: str
 
@@ -36,13 +36,13 @@ def encode_join(join: Join) -> bytes:
     """The body of the frame. Raises LocalProtocolError."""
     if len(join.token) != TOKEN_BYTES or len(join.name.encode()) > TEXT_BYTES:
         raise LocalProtocolError(f"Join needs a token of {TOKEN_BYTES} bytes and a name of up to {TEXT_BYTES}")
-    return _JOIN.pack(join.session, join.leg, join.token) + join.name.encode()
+    return _JOIN.pack(join.session, join.phase, join.token) + join.name.encode()
 
 
 def decode_join(body: bytes) -> Join:
     """What is in the body of a frame. Raises struct.error, UnicodeDecodeError."""
-    session, leg, token = _JOIN.unpack_from(body)
-    return Join(session, leg, token, body[_JOIN.size :].decode())
+    session, phase, token = _JOIN.unpack_from(body)
+    return Join(session, phase, token, body[_JOIN.size :].decode())
 
 
 def read_join(frame: bytes) -> Join:

@@ -1,10 +1,11 @@
 """The messages of a control connection, between the sender and one receiver. Meaning only; `codec` has the bytes.
 
 Every message carries the session it belongs to, so that a late one of an older session is recognized. The sender
-invites with Hello, the receiver answers Ready. Then come legs: Leg says by which carrier the data goes on from which
-block, and OnLeg that the receiver is listening. Digests are the sender's table, in pieces. Credit is how far a receiver
-has written, and its sign of progress; Nack asks for segments, Repair brings them. EndOfData says that all was sent,
-Fin is the receiver's verdict. CarrierWord is a carrier's own. Quit ends a session because somebody wanted so.
+invites with Hello, the receiver answers Ready. Then come phases: Phase says by which transport the data goes on from
+which block, and PhaseReady that the receiver is listening. Digests are the sender's table, in pieces. Credit is how far
+a receiver has written, and its sign of progress; Nack asks for segments, Repair brings them. EndOfData says that all
+was sent, Fin is the receiver's verdict. TransportReport is a transport's own. Quit ends a session because somebody
+wanted so.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.layout import Layout
-from blast_transport.wire.carriers import CARRIERS, Traits
 from blast_transport.wire.fields import Parameters
+from blast_transport.wire.transports import TRANSPORTS, Traits
 
 FILE, FOLDER, COMMAND, MEMORY = "file", "folder", "command", "memory"
 KINDS = (FILE, FOLDER, COMMAND, MEMORY)
@@ -90,7 +91,7 @@ class Ready:
 
     `held`: ranges of blocks that it has already. `receive_buffer`: bytes that its light socket may hold, `offload`:
     whether it takes super-packets; `highest_rate`: bits/s that it can take, None for any; `early`: it needs the digest
-    of a block before it may use it. `leg`: the one at which it is already, because its sender has come again.
+    of a block before it may use it. `phase`: the one at which it is already, because its sender has come again.
     """
 
     session: int
@@ -99,7 +100,7 @@ class Ready:
     offload: bool = False
     highest_rate: float | None = None
     early: bool = False
-    leg: int = 0
+    phase: int = 0
 
     def check(self) -> None:
         """Raises RemoteProtocolError if no receiver may say this."""
@@ -111,17 +112,17 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
-    """From block `first` on the data comes by `carrier`; `number` counts the legs of a session from 1.
+class Phase:
+    """From block `first` on the data comes by `transport`; `number` counts the phases of a session from 1.
 
     By one that is windowed a Credit is due every `credit` blocks, and no block leaves before it is less than `window`
     ahead of the Credits of those that the sender waits for. `token` lets in those that others connect to. `parameters`
-    are the carrier's own.
+    are the transport's own.
     """
 
     session: int
     number: int
-    carrier: str
+    transport: str
     first: int
     credit: int = 1
     window: int = 1
@@ -130,18 +131,18 @@ class Leg:
 
     @property
     def traits(self) -> Traits:
-        """What the carrier does."""
-        return CARRIERS[self.carrier]
+        """What the transport does."""
+        return TRANSPORTS[self.transport]
 
     def check(self) -> None:
         """Raises RemoteProtocolError if no sender may say this."""
-        if self.carrier not in CARRIERS or min(self.first, self.number - 1, self.credit - 1, self.window - 1) < 0:
-            raise RemoteProtocolError("Leg has a carrier, a block, a window or a number out of range")
+        if self.transport not in TRANSPORTS or min(self.first, self.number - 1, self.credit - 1, self.window - 1) < 0:
+            raise RemoteProtocolError("Phase has a transport, a block, a window or a number out of range")
 
 
 @dataclass(frozen=True, slots=True)
-class OnLeg:
-    """The receiver listens on leg `number`; or `reason` says why it cannot, and it needs its data otherwise."""
+class PhaseReady:
+    """The receiver listens on phase `number`; or `reason` says why it cannot, and it needs its data otherwise."""
 
     session: int
     number: int
@@ -248,19 +249,19 @@ class Quit:
 
 
 @dataclass(frozen=True, slots=True)
-class CarrierWord:
-    """What the carrier of leg `leg` at a receiver tells its counterpart at the sender, who alone understands it."""
+class TransportReport:
+    """A message from the transport of phase `phase` at a receiver to its counterpart at the sender."""
 
     session: int
-    leg: int
+    phase: int
     body: bytes
 
 
 Message = (
     Hello
     | Ready
-    | Leg
-    | OnLeg
+    | Phase
+    | PhaseReady
     | Digests
     | Credit
     | Nack
@@ -271,5 +272,5 @@ Message = (
     | Quit
     | Demoted
     | Promoted
-    | CarrierWord
+    | TransportReport
 )

@@ -186,7 +186,11 @@ class Publisher:
             tell(version=version, delivered=[], failed=failed)
         else:
             failed = dict(outcome.failed)
-            told = {"carriers": outcome.carriers, "no_light": outcome.no_light, "seconds": round(outcome.seconds, 3)}
+            told = {
+                "transports": outcome.transports,
+                "no_light": outcome.no_light,
+                "seconds": round(outcome.seconds, 3),
+            }
             tell(version=version, delivered=sorted(outcome.delivered), failed=failed, **told)
         finally:
             for name in names:

@@ -15,7 +15,7 @@ _GROUP_MAC_PREFIX = b"\x01\x00\x5e"
 
 
 def play(stage: Stage) -> None:
-    """Inject frames of a lit group at the receivers' transmitters and at the splitter's legs, against the light."""
+    """Inject frames of a lit group at the receivers' transmitters and at the splitter's outputs, against the light."""
     stage.open_scene("g", "Light goes one way")
     stage.wait_dark()
     hosts = stage.first_hosts()
@@ -25,11 +25,11 @@ def play(stage: Stage) -> None:
         Captures(stage, hosts, grant.groupAddress) as captures,
     ):
         frame = _frame(stage.address(sender), grant)
-        legs = _outer_legs(stage.client.fabric(), grant)
-        for leg in legs:
-            _inject(stage, stage.lab.names.ocs_port(leg), frame, stage.lab.optical_switch.pid)
+        outputs = _outer_outputs(stage.client.fabric(), grant)
+        for output in outputs:
+            _inject(stage, stage.lab.names.ocs_port(output), frame, stage.lab.optical_switch.pid)
         backwards = captures.counts()
-        stage.check("into the splitter's legs, backwards", not backwards, _seen(len(legs), backwards))
+        stage.check("into the splitter's outputs, backwards", not backwards, _seen(len(outputs), backwards))
         for host in others:
             _inject(stage, stage.lab.names.optical_at_tor(stage.rack_number(host), 1), frame, None)
         upwards = captures.counts()
@@ -39,12 +39,12 @@ def play(stage: Stage) -> None:
         stage.check("down from the sender, as a control", reached == set(others), " ".join(sorted(reached)))
 
 
-def _outer_legs(fabric: FabricStatus, grant: Grant) -> list[int]:
-    """Lit legs of the tree's splitters, less the duplex port that each splitter's input shares."""
+def _outer_outputs(fabric: FabricStatus, grant: Grant) -> list[int]:
+    """Lit outputs of the tree's splitters, less the duplex port that each splitter's input shares."""
     (tree,) = [tree for tree in fabric.lightTrees if tree.reservation == grant.reservation]
     used = [s for s in fabric.splitters if s.name in tree.splitters]
     lit = {c.switchInput for c in tree.crossConnects}
-    return [leg for s in used for leg in s.switchInputs if leg in lit and leg != s.switchOutput]
+    return [output for s in used for output in s.switchInputs if output in lit and output != s.switchOutput]
 
 
 def _inject(stage: Stage, interface: str, frame: bytes, pid: int | None) -> None:

@@ -12,9 +12,9 @@ from typing import TypeVar
 from blast_api.ttypes import Grant, TransferReport
 from blast_transport.base.host_order import by_racks
 from blast_transport.base.report import TransferResult
-from blast_transport.carriers.choices import Chain
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
+from blast_transport.transports.choices import Chain
 from blast_transport.wire.datagram import segment_size_for
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Quantity, Transfer

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from blast_sim.replay.result import Outcome, Played
 from blast_sim.traces.workload import Multicast, Workload
-from blast_transport.carriers.optical.pacing import SHARE
+from blast_transport.transports.optical.pacing import SHARE
 from blast_transport.wire.datagram import segment_size_for, wire_bytes
 from mininet_topos.demo.mix import Asked, Served
 from mininet_topos.plan import LabPlan

@@ -392,11 +392,11 @@ impl Default for Crossbar {
     }
 }
 
-/// Soft errors of a leg (section 2.1).
+/// Soft errors of a link (section 2.1).
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Errors {
-    /// Of a copy of a frame, on each leg.
+    /// Of a copy of a frame, on each link.
     pub probability: f64,
     pub timeout_ns: u64,
 }

@@ -168,14 +168,14 @@ fn run_traced(case: &Case) -> (u64, BTreeMap<u32, u64>) {
     let mut bytes = Vec::new();
     let trace = Trace::new(Box::new(&mut bytes)).expect("is written");
     let mut fabric = Fabric::new(&scenario, &trees, Some(trace));
-    let legs: Vec<(u32, u32)> = fabric.voqs.iter().map(|voq| (case.leaf(voq.port), case.leaf(voq.to))).collect();
+    let ends: Vec<(u32, u32)> = fabric.voqs.iter().map(|voq| (case.leaf(voq.port), case.leaf(voq.to))).collect();
     assert!(!fabric.run(u64::MAX));
     let (statistics, written) = fabric.finish();
     written.expect("is written");
     let frames = statistics.results(&scenario, &trees).flows[0].offered_frames;
     let mut arrived = BTreeMap::new();
     for record in bytes[16..].chunks_exact(32).filter(|record| record[8] == Kind::PacketSent as u8) {
-        let (from, to) = legs[u32::from_le_bytes([record[16], record[17], record[18], record[19]]) as usize];
+        let (from, to) = ends[u32::from_le_bytes([record[16], record[17], record[18], record[19]]) as usize];
         if from != to {
             *arrived.entry(to).or_default() += 1;
         }

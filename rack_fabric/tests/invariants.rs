@@ -45,7 +45,7 @@ fn records(trace: &[u8]) -> impl Iterator<Item = Record> + '_ {
 
 /// Where a VOQ leads, and in which lane.
 #[derive(Clone, Copy, Debug)]
-struct Leg {
+struct VoqEnds {
     from: Port,
     to: Port,
     lane: u32,
@@ -76,7 +76,7 @@ struct Held {
 struct Replay<'a> {
     scenario: &'a Scenario,
     trees: &'a Trees,
-    legs: Vec<Leg>,
+    voqs: Vec<VoqEnds>,
     frames: HashMap<u32, Held>,
     /// By port and lane.
     headers: BTreeMap<(Port, u32), u32>,
@@ -96,11 +96,11 @@ struct Replay<'a> {
 type See<'a> = fn(&mut Replay<'a>, &Record);
 
 impl<'a> Replay<'a> {
-    fn new(scenario: &'a Scenario, trees: &'a Trees, legs: Vec<Leg>) -> Self {
+    fn new(scenario: &'a Scenario, trees: &'a Trees, voqs: Vec<VoqEnds>) -> Self {
         Self {
             scenario,
             trees,
-            legs,
+            voqs,
             frames: HashMap::new(),
             headers: BTreeMap::new(),
             most_headers: BTreeMap::new(),
@@ -192,18 +192,18 @@ impl<'a> Replay<'a> {
     }
 
     fn header_accepted(&mut self, record: &Record) {
-        let leg = self.legs[record.voq as usize];
+        let voq = self.voqs[record.voq as usize];
         let held = self.frames.get_mut(&record.frame).expect("a header has a frame");
         let flow = held.flow;
-        assert_eq!((held.port, leg.from), (record.port, record.port));
+        assert_eq!((held.port, voq.from), (record.port, record.port));
         let known = held.copies.insert(record.extra, (record.voq, Copied::Waits));
         assert!(known.is_none(), "a copy is accepted twice: {record:?}");
         let lossy = !self.is_lossless(flow);
-        let headers = self.headers.entry((record.port, leg.lane)).or_default();
+        let headers = self.headers.entry((record.port, voq.lane)).or_default();
         let before = *headers + std::mem::take(&mut self.heads_dropped);
         assert_eq!(before, record.value, "headers of a pool are counted otherwise");
         *headers += 1;
-        let most = self.most_headers.entry((record.port, leg.lane)).or_default();
+        let most = self.most_headers.entry((record.port, voq.lane)).or_default();
         *most = (*most).max(*headers);
         assert!(!lossy || *headers <= self.scenario.headers.high);
         self.check_payload_pool(flow, record.port);
@@ -254,12 +254,12 @@ impl<'a> Replay<'a> {
 
     fn acknowledged(&mut self, record: &Record) {
         let flow = self.advance(record, |copied, packets| (copied == Copied::Begun(packets)).then_some(Copied::Acked));
-        *self.acked.entry((flow, self.legs[record.voq as usize].to)).or_default() += 1;
+        *self.acked.entry((flow, self.voqs[record.voq as usize].to)).or_default() += 1;
         self.give_back_header(record);
     }
 
     fn give_back_header(&mut self, record: &Record) {
-        let lane = self.legs[record.voq as usize].lane;
+        let lane = self.voqs[record.voq as usize].lane;
         *self.headers.get_mut(&(record.port, lane)).expect("was counted") -= 1;
     }
 
@@ -308,10 +308,10 @@ fn replayed(scenario: &Value) -> Replayed {
     let mut bytes = Vec::new();
     let trace = Trace::new(Box::new(&mut bytes)).expect("is written");
     let mut fabric = Fabric::new(&scenario, &trees, Some(trace));
-    let legs = fabric.voqs.iter().map(|voq| Leg { from: voq.port, to: voq.to, lane: voq.lane }).collect();
+    let voqs = fabric.voqs.iter().map(|voq| VoqEnds { from: voq.port, to: voq.to, lane: voq.lane }).collect();
     assert!(!fabric.run(u64::MAX));
     fabric.finish().1.expect("is written");
-    let mut replay = Replay::new(&scenario, &trees, legs);
+    let mut replay = Replay::new(&scenario, &trees, voqs);
     records(&bytes).for_each(|record| replay.see(&record));
     replay.end();
     let lossless = |(_, lane): &(Port, u32)| scenario.classes[(lane / LANES) as usize].lossless;

@@ -22,9 +22,9 @@ from blast_transport.base.errors import (
     SettingsError,
     UnsafeNameError,
 )
-from blast_transport.carriers.pipeline.protocol.messages import encode as encode_join
 from blast_transport.credentials.authentication import MAGIC, REFUSED, AgentHandshake, ClientHandshake
 from blast_transport.links.first_message import read_first
+from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import FRAME, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Hello, Quit

@@ -14,10 +14,10 @@ import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.optical.compiled_light import open_light
-from blast_transport.carriers.optical.light_intake import Light
 from blast_transport.store.block_assembly import BlockAssembly
 from blast_transport.store.opening import open_assembly
+from blast_transport.transports.optical.compiled_light import open_light
+from blast_transport.transports.optical.light_intake import Light
 from blast_transport.wire.datagram import HEADER
 from tests.support.datagrams import bound_socket, delivered, on_one_processor
 from tests.support.engines import file_store

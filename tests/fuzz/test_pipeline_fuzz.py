@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
-from blast_transport.carriers.pipeline.protocol.downstream import Down, Downstream
-from blast_transport.carriers.pipeline.protocol.events import (
+from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
+from blast_transport.transports.pipeline.protocol.downstream import Down, Downstream
+from blast_transport.transports.pipeline.protocol.events import (
     Arrived,
     FetchLost,
     FromPredecessor,
@@ -20,8 +20,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     SuccessorLost,
     Torn,
 )
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import (
+from blast_transport.transports.pipeline.protocol.messages import (
     Alive,
     Data,
     Decoder,
@@ -37,8 +36,9 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     Why,
     encode,
 )
-from blast_transport.carriers.pipeline.protocol.node_state import NodeState
-from blast_transport.carriers.pipeline.protocol.upstream import Up, Upstream
+from blast_transport.transports.pipeline.protocol.node_state import NodeState
+from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.upstream import Up, Upstream
 from tests.support.fuzzing import inputs
 from tests.support.transport_data import mutated
 from tests.unit.test_pipeline_messages import SAMPLES
@@ -89,8 +89,8 @@ def test_streams_of_messages() -> None:
     assert refused > INPUTS // 10
 
 
-def leg(index: int) -> PipelineLeg:
-    return PipelineLeg(1, 1, bytes(16), 0, tuple(Member(f"n{place}", "h", 1) for place in range(4)), index)
+def phase(index: int) -> PipelinePhase:
+    return PipelinePhase(1, 1, bytes(16), 0, tuple(Member(f"n{place}", "h", 1) for place in range(4)), index)
 
 
 def any_message(chance: random.Random) -> Message:
@@ -114,7 +114,7 @@ def test_a_node_bears_whatever_its_neighbors_say() -> None:
     chance = random.Random(2)
     ends = set()
     for _ in range(INPUTS // 10):
-        core, now = NodeCore(leg(2), 0), 0.0
+        core, now = NodeCore(phase(2), 0), 0.0
         core.handle(Started(), now)
         for _ in range(25):
             now += chance.random() * 0.3
@@ -147,7 +147,7 @@ def test_a_node_bears_whatever_its_neighbors_say() -> None:
 def test_a_source_bears_whatever_its_successor_says() -> None:
     chance = random.Random(3)
     for _ in range(INPUTS // 10):
-        core, now = SourceCore(leg(0), 0), 0.0
+        core, now = SourceCore(phase(0), 0), 0.0
         core.handle(Started(), now)
         for _ in range(15):
             now += chance.random() * 0.5
@@ -167,7 +167,7 @@ ODD: list[Any] = [*SAMPLES, Arrived(5), Joined(1), PredecessorLost(), SuccessorL
 def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> None:
     for state in Down:
         for event in ODD:
-            down = Downstream(NodeState(leg(2), 0), lambda now: None)
+            down = Downstream(NodeState(phase(2), 0), lambda now: None)
             down.state = state
             try:
                 down.handle(event, 1.0)
@@ -175,7 +175,7 @@ def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> Non
                 assert str(error)
     for place in Up:
         for event in ODD:
-            node = NodeState(leg(2), 0)
+            node = NodeState(phase(2), 0)
             node.quit = Quit(Why.GONE, "gone")
             up = Upstream(node, lambda now: None, lambda: None)
             up.state = place

@@ -15,12 +15,12 @@ from blast_transport.store.file_names import plain_name
 from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, encode
 from blast_transport.wire.codec import Decoder as Frames
 from blast_transport.wire.fields import from_json, to_json
-from blast_transport.wire.messages import Demoted, Fin, Hello, Leg, Message, OnLeg, Promoted, Quit, Ready
+from blast_transport.wire.messages import Demoted, Fin, Hello, Message, Phase, PhaseReady, Promoted, Quit, Ready
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.transport_data import mutated
 from tests.support.transport_messages import SAMPLES
 
-JSON = (Hello, Ready, Leg, OnLeg, Fin, Quit, Demoted, Promoted)
+JSON = (Hello, Ready, Phase, PhaseReady, Fin, Quit, Demoted, Promoted)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -39,7 +39,7 @@ def invented(rng: random.Random) -> bytes:
     number = rng.randint(1, 14)
     body = rng.randbytes(rng.randrange(80))
     if rng.random() < 0.5:
-        fields = ["session", "size", "held", "chain", "carrier", "number", "first", "reason", "leg", "key"]
+        fields = ["session", "size", "held", "chain", "transport", "number", "first", "reason", "phase", "key"]
         fields += ["highest_rate", "first_datagram"]
         values = [0, 1, -1, 1.5, True, None, "", "ab", "optical", [], [[1, 2]], {}, 1 << 70]
         values += [10**400, float("inf"), [[1]], [["", "h"]], [["", "h", 1], ["a", "h", 2]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.carriers.trees.protocol.messages import (
+from blast_transport.transports.trees.protocol.messages import (
     Alive,
     Block,
     End,
@@ -18,7 +18,7 @@ from blast_transport.carriers.trees.protocol.messages import (
     Taken,
     encode,
 )
-from blast_transport.carriers.trees.protocol.words import Word, decode_word, encode_word
+from blast_transport.transports.trees.protocol.words import Word, decode_word, encode_word
 from tests.support.fuzzing import inputs
 from tests.support.transport_data import mutated
 

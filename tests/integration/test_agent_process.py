@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import AuthenticationError
-from blast_transport.carriers.choices import Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.transports.choices import Unicast
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import Fin, Hello, Quit, Ready
 from tests.support.transport_hosts import Process

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import AuthenticationError
-from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote.start import StartedAgents, StartOptions, started_agents
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.transports.choices import Chain, Unicast
 from tests.support.ssh_server import Sshd, lacks
 from tests.support.waiting import eventually
 

@@ -20,8 +20,8 @@ def test_a_transfer_is_timed_by_its_sender_and_its_copies_are_compared():
 
     with Bed(presets.homogeneous(3, 20)) as bed:
         lab = bed.sites.id
-        for carrier in ("pipeline", "unicast"):
-            sent = bed.send("h1", by(carrier), SIZE, 10e6)
+        for transport in ("pipeline", "unicast"):
+            sent = bed.send("h1", by(transport), SIZE, 10e6)
             assert (set(sent.complete), sent.failed, sent.wrong) == ({"h2", "h3"}, (), ())
             assert sent.rate < 20e6 * 1.05
         assert not list(bed.folder.glob("file*"))
@@ -40,7 +40,7 @@ def test_a_host_is_killed_on_the_way_and_named():
     assert (sent.complete, sent.failed, sent.wrong) == (("h3",), ("h2",), ())
 
 
-def test_a_carrier_that_there_is_not_is_a_failed_run_with_the_sender_s_words():
+def test_a_transport_that_there_is_not_is_a_failed_run_with_the_sender_s_words():
     from balanced_bed.bed import Bed, by
     from transport_bed.failures import RunFailed
 

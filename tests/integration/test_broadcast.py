@@ -32,9 +32,9 @@ from blast_client import (
 )
 from blast_client.base_error import BlastError
 from blast_transport.base.report import Progress
-from blast_transport.carriers.choices import Chain
 from blast_transport.credentials.material import SharedSecret
-from blast_transport.wire.carriers import OPTICAL, PIPELINE
+from blast_transport.transports.choices import Chain
+from blast_transport.wire.transports import OPTICAL, PIPELINE
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
@@ -71,7 +71,7 @@ def states(settings: RoundSettings) -> list[int]:
 def test_an_array_by_light(agents: list[Agent], controller: RoundSettings) -> None:
     array = np.arange(300_000.0).reshape(1000, 300)
     outcome = broadcast(array, addresses(agents), "weights-17", settings=replace(controller, via=OPTICAL)).check()
-    assert outcome.carriers == (OPTICAL,)
+    assert outcome.transports == (OPTICAL,)
     assert (outcome.name, outcome.complete, outcome.no_light) == ("weights-17", True, "")
     assert set(outcome.delivered) == set(HOSTS)
     for one in agents:
@@ -85,9 +85,9 @@ def test_an_array_by_light(agents: list[Agent], controller: RoundSettings) -> No
     [b"", memoryview(bytes(range(256)) * 300)[::3], {"layer": np.full((500, 100), 2.0, "f4"), "bias": np.arange(5)}],
 )
 def test_whatever_is_sent_is_what_is_received(agents: list[Agent], controller: RoundSettings, data: Any) -> None:
-    for settings, carrier in ((replace(controller, via=OPTICAL), OPTICAL), (ALONG_A_CHAIN, PIPELINE)):
+    for settings, transport in ((replace(controller, via=OPTICAL), OPTICAL), (ALONG_A_CHAIN, PIPELINE)):
         outcome = broadcast(data, addresses(agents), settings=settings).check()
-        assert outcome.carriers in {(carrier,), ()}
+        assert outcome.transports in {(transport,), ()}
         for one in agents:
             got = receive(outcome.name, one.directory, timeout=0)
             if isinstance(data, dict):
@@ -134,11 +134,11 @@ def test_a_controller_that_is_away_or_refuses_costs_the_light_and_nothing_else(
 ) -> None:
     away = RoundSettings(controller="127.0.0.1:9", light_address=LOOPBACK)
     outcome = broadcast(b"x" * 100_000, addresses(agents), settings=away).check()
-    assert outcome.carriers == (PIPELINE,)
+    assert outcome.transports == (PIPELINE,)
     assert "no answer from a controller at 127.0.0.1:9" in outcome.no_light
     unknown = RoundSettings(controller=controller.controller, sender="stranger", light_address=LOOPBACK)
     outcome = broadcast(b"x" * 100_000, addresses(agents), settings=unknown).check()
-    assert outcome.carriers == (PIPELINE,)
+    assert outcome.transports == (PIPELINE,)
     assert "stranger" in outcome.no_light
 
 

@@ -1,4 +1,4 @@
-"""Ends of different engines in one transfer: every pair of neighbors, by every carrier, and who was which is told."""
+"""Ends of different engines in one transfer: every pair of neighbors, by every transport, and who was which is told."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.report import Received
-from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.messages import MEMORY
 from tests.support.transport_hosts import LOOPBACK, MTU, FaultyLight, agent, light, sender_to
 
@@ -29,7 +29,7 @@ def a_tree() -> Trees:
     return Trees((Tree(800e6, dict(pairwise(reversed([SOURCE, *HOSTS])))),))
 
 
-CHOICES: dict[str, Callable[[], CarrierChoice]] = {
+CHOICES: dict[str, Callable[[], TransportChoice]] = {
     "optical": light,
     "pipeline": Chain,
     "trees": a_tree,
@@ -39,7 +39,9 @@ CHOICES: dict[str, Callable[[], CarrierChoice]] = {
 
 @pytest.mark.parametrize("sends", [PYTHON, COMPILED])
 @pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
-def test_every_pair_of_engines_works_together(tmp_path: Path, choice: Callable[[], CarrierChoice], sends: str) -> None:
+def test_every_pair_of_engines_works_together(
+    tmp_path: Path, choice: Callable[[], TransportChoice], sends: str
+) -> None:
     content = random.Random(5).randbytes(SIZE)
     file = tmp_path / "content"
     file.write_bytes(content)

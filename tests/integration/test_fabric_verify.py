@@ -33,7 +33,7 @@ Edit = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    """Eight racks, at 1 to 8; splitter s1 is fed by output 9, its legs are at 9 to 12; s2 by 13, at 13 to 16.
+    """Eight racks, at 1 to 8; splitter s1 is fed by output 9, its outputs are at 9 to 12; s2 by 13, at 13 to 16.
 
     A controller with a wrong config has started first.
     """
@@ -73,9 +73,9 @@ def without_ports(rack: str) -> Edit:
     return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = ).*', r"\g<1>[]")
 
 
-def legs_of(splitter: str, *legs: int) -> Edit:
-    """The config with a splitter's legs at these inputs."""
-    return changed(rf'(name = "{splitter}"\n(?:.*\n)*?outputs = ).*', rf"\g<1>{list(legs)}")
+def outputs_of(splitter: str, *outputs: int) -> Edit:
+    """The config with a splitter's outputs at these inputs."""
+    return changed(rf'(name = "{splitter}"\n(?:.*\n)*?outputs = ).*', rf"\g<1>{list(outputs)}")
 
 
 def changed(pattern: str, replacement: str) -> Edit:
@@ -112,7 +112,7 @@ def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(l
         assert {element.state for element in bench.client.elements()} == {"free"}
         shown = run_command(lab)
         assert (shown.returncode, shown.stdout) == (0, "every fiber is wired as the configuration says\n")
-        broken = ("port:r3/91", "leg:s1/11", "splitter:s2")
+        broken = ("port:r3/91", "output:s1/11", "splitter:s2")
         for element in broken:
             lab.faults.break_fiber(element)
         try:
@@ -122,8 +122,8 @@ def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(l
                 lab.faults.mend_fiber(element)
         assert said(report) == {
             "port:r3/91": "its receive fiber is dead: no light arrives from output 3 of ocs1",
-            "leg:s1/11": "the leg is dead: none of its light comes in at input 11 of ocs1",
-            "splitter:s2": "no light comes out of any of its legs when output 13 of ocs1 is lit",
+            "output:s1/11": "the output is dead: none of its light comes in at input 11 of ocs1",
+            "splitter:s2": "no light comes out of any of its outputs when output 13 of ocs1 is lit",
         }
         assert verified(bench).faults == []
 
@@ -134,17 +134,17 @@ def run_command(lab: Lab) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
-    """Two racks' transmit fibers and two splitters' legs are swapped; one leg is where a port is that has no name."""
-    edits = (*SWAPPED, without_ports("r8"), legs_of("s1", 9, 14, 11, 12), legs_of("s2", 13, 10, 15, 8))
+    """Two racks' transmit fibers and two splitters' outputs are swapped; one output is at a port without a name."""
+    edits = (*SWAPPED, without_ports("r8"), outputs_of("s1", 9, 14, 11, 12), outputs_of("s2", 13, 10, 15, 8))
     with controller(lab, *edits) as bench:
         report = verified(bench)
         assert report.skipped == []
         assert said(report) == {
             "port:r2/91": "its transmit fiber is swapped with the transmit fiber of port:r5/91",
             "port:r5/91": "its transmit fiber is swapped with the transmit fiber of port:r2/91",
-            "leg:s1/14": "the leg is swapped with leg:s2/10",
-            "leg:s2/10": "the leg is swapped with leg:s1/14",
-            "leg:s2/8": "the leg is dead: none of its light comes in at input 8 of ocs1",
+            "output:s1/14": "the output is swapped with output:s2/10",
+            "output:s2/10": "the output is swapped with output:s1/14",
+            "output:s2/8": "the output is dead: none of its light comes in at input 8 of ocs1",
         }
         assert not held_circuits(lab)
         shown = run_command(lab)
@@ -176,7 +176,7 @@ def test_a_live_group_keeps_its_packets_and_is_skipped(lab: Lab) -> None:
 
 
 def test_a_controller_that_is_killed_meanwhile_clears_up_when_it_returns(lab: Lab) -> None:
-    with controller(lab, without_ports("r8"), legs_of("s2", 13, 14, 15, 8)) as bench:
+    with controller(lab, without_ports("r8"), outputs_of("s2", 13, 14, 15, 8)) as bench:
         with Client(lab.thrift, timeout=PROBING) as asking:
             asking_thread = in_background(asking)
             eventually(lambda: frozen_while_probing(lab), "circuits to probe through")
@@ -186,7 +186,7 @@ def test_a_controller_that_is_killed_meanwhile_clears_up_when_it_returns(lab: La
         bench.restart_controller()
         eventually(lambda: not held_circuits(lab), "the probes' circuits to be removed")
         eventually(lambda: {e.state for e in bench.client.elements()} == {"free"}, "everything to be free")
-        assert set(said(verified(bench))) == {"leg:s2/8"}
+        assert set(said(verified(bench))) == {"output:s2/8"}
 
 
 def frozen_while_probing(lab: Lab) -> bool:

@@ -10,8 +10,8 @@ import pytest
 
 from blast_client.command import main
 from blast_transport.base.endpoint import Endpoint
-from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.session.route import Route
+from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from tests.integration.test_transport_streams import chains
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.transport_hosts import Agent, agents, sender_to
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-TRANSPORTS: dict[str, Callable[[], CarrierChoice]] = {
+TRANSPORTS: dict[str, Callable[[], TransportChoice]] = {
     "unicast": Unicast,
     "pipeline": Chain,
     "trees": lambda: chains(("r0", "r1"), ("r1", "r0")),
@@ -39,7 +39,7 @@ TRANSPORTS: dict[str, Callable[[], CarrierChoice]] = {
 
 @pytest.mark.parametrize("choice", TRANSPORTS.values(), ids=TRANSPORTS)
 def test_transport_reaches_hosts_with_ipv6_addresses(
-    there: list[Agent], file: Path, choice: Callable[[], CarrierChoice]
+    there: list[Agent], file: Path, choice: Callable[[], TransportChoice]
 ) -> None:
     with sender_to(there) as sender:
         assert sender.send_file(file, Route(choice())).complete == 2

@@ -19,11 +19,11 @@ from blast_client import round as whole_round
 from blast_client.aio import AsyncClient
 from blast_client.delivery import deliver
 from blast_transport.base.report import TransferResult
-from blast_transport.carriers.choices import Chain, Light
 from blast_transport.session.route import Order, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import FileSource
+from blast_transport.transports.choices import Chain, Light
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
@@ -123,7 +123,7 @@ def test_pipeline_continues_a_transfer_whose_light_is_withdrawn(bench: Bench) ->
         await client.withdraw("withdrawn")
 
     result = bench.deliver("withdrawn", Chain, story)
-    assert result.carriers == ("optical", "pipeline")
+    assert result.transports == ("optical", "pipeline")
     # The core carries the rest once to each other rack, and repairs; what came by light is not sent again.
     along_core = (counters.core() - core).sent_bytes / len(RECEIVERS)
     assert along_core < 0.75 * SIZE + result.repaired_bytes
@@ -139,7 +139,7 @@ def test_the_pipeline_begins_and_light_takes_over_when_it_comes(bench: Bench) ->
         await client.finish("holder")
 
     bench.stage.client.request(holder, HANGING)
-    assert bench.deliver("late", Light, story).carriers == ("pipeline", "optical")
+    assert bench.deliver("late", Light, story).transports == ("pipeline", "optical")
 
 
 class SenderInHost:
@@ -173,7 +173,7 @@ def test_broadcast_delivers_an_array_by_one_copy_of_light(bench: Bench, monkeypa
         credentials=settings.credentials,
     )
     outcome = broadcast(array, bench.receivers.addresses(RECEIVERS), "weights", settings=round_settings).check()
-    assert outcome.carriers == ("optical",)
+    assert outcome.transports == ("optical",)
     for host in RECEIVERS:
         assert (receive("weights", bench.receivers.directory(host), timeout=0) == array).all()
     assert SIZE < (lab.counters.optical(1) - optical).sent_bytes < 2 * SIZE, "not a copy for each receiver"

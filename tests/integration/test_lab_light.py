@@ -46,27 +46,27 @@ def test_a_circuit_goes_one_way_and_nowhere_else(bench):
     assert bench.shine(2) == {1: 50}
 
 
-def test_a_splitter_copies_to_every_connected_leg_and_never_back(bench):
-    feed, legs = bench.plan.splitter_plans[0].input, bench.plan.splitter_plans[0].outputs
-    bench.connect((1, feed), (legs[0], 2), (legs[1], 3), (legs[3], 5))
+def test_a_splitter_copies_to_every_connected_output_and_never_back(bench):
+    feed, outputs = bench.plan.splitter_plans[0].input, bench.plan.splitter_plans[0].outputs
+    bench.connect((1, feed), (outputs[0], 2), (outputs[1], 3), (outputs[3], 5))
     assert bench.shine(1) == {2: 50, 3: 50, 5: 50}
-    bench.disconnect((legs[1], 3))
-    bench.connect((legs[2], 6))
+    bench.disconnect((outputs[1], 3))
+    bench.connect((outputs[2], 6))
     assert bench.shine(1) == {2: 50, 5: 50, 6: 50}
     assert bench.shine(2) == {}
-    # Light sent backwards into a leg: a splitter has no way from leg to leg or to its feed.
-    bench.disconnect((legs[2], 6))
-    bench.connect((4, legs[2]))
+    # Light sent backwards into an output: a splitter has no way from output to output or to its feed.
+    bench.disconnect((outputs[2], 6))
+    bench.connect((4, outputs[2]))
     assert bench.shine(4) == {}
 
 
-def test_a_wide_splitter_takes_several_filters_and_misses_no_leg(bench):
+def test_a_wide_splitter_takes_several_filters_and_misses_no_output(bench):
     splitter = bench.plan.splitter_plans[2]
     bench.connect((1, splitter.input))
-    for leg in (splitter.outputs[i] for i in (0, 29, 30, 59, 60, 63)):
-        bench.connect((leg, 2))
+    for output in (splitter.outputs[i] for i in (0, 29, 30, 59, 60, 63)):
+        bench.connect((output, 2))
         assert bench.shine(1, frames=10) == {2: 10}
-        bench.disconnect((leg, 2))
+        bench.disconnect((output, 2))
 
 
 def test_the_fabric_refuses_what_glass_cannot_do_and_what_would_circle(bench):

@@ -40,7 +40,7 @@ def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
     broken = [element["name"] for element in elements(lab_bench, "unusable")]
     for element in broken:
         lab_bench.client.release_element(element)
-    for name in ("leg:s1/7", "leg:s1/8", "leg:s1/9", "leg:s1/10", "port:r2/91", "port:r3/91"):
+    for name in ("output:s1/7", "output:s1/8", "output:s1/9", "output:s1/10", "port:r2/91", "port:r3/91"):
         lab_bench.lab.faults.mend_fiber(name)
         lab_bench.lab.faults.dim_fiber(name, 0)
     assert elements(lab_bench, "unusable") == []
@@ -65,22 +65,22 @@ def blast(bench: FaultBench, *words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_dark_leg_is_avoided_and_taken_out_of_use(bench: FaultBench) -> None:
-    bench.lab.faults.break_fiber("leg:s1/7")
+def test_a_dark_output_is_avoided_and_taken_out_of_use(bench: FaultBench) -> None:
+    bench.lab.faults.break_fiber("output:s1/7")
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
         transfer.goes_on()
     assert transfer.missed == {}
-    assert "no light towards port:" in unusable(bench, "leg:s1/7")["reason"]
+    assert "no light towards port:" in unusable(bench, "output:s1/7")["reason"]
     assert_converged(bench.lab, bench.client)
     assert 7 not in {source for source, _ in held_circuits(bench.lab)}
 
 
-def test_a_released_leg_is_used_again(bench: FaultBench) -> None:
-    blast(bench, "element", "quarantine", "leg:s1/7", "--reason", "being cleaned")
-    assert [e["name"] for e in elements(bench, "unusable")] == ["leg:s1/7"]
-    blast(bench, "element", "release", "leg:s1/7")
+def test_a_released_output_is_used_again(bench: FaultBench) -> None:
+    blast(bench, "element", "quarantine", "output:s1/7", "--reason", "being cleaned")
+    assert [e["name"] for e in elements(bench, "unusable")] == ["output:s1/7"]
+    blast(bench, "element", "release", "output:s1/7")
     assert elements(bench, "unusable") == []
     bench.grant(bench.new_request("r1h1", "r2h1", "r3h1"))
     assert 7 in {source for source, _ in held_circuits(bench.lab)}
@@ -94,7 +94,7 @@ def test_a_receiver_that_stays_dark_ends_the_request_with_a_clear_reason(bench: 
     assert "no light at port:r3/91" in ended.value.reason
     port = unusable(bench, "port:r3/91")
     assert port["reason"].startswith("no light over ")
-    assert "leg:" in port["reason"], "the legs it was tried over are named, and in use again"
+    assert "output:" in port["reason"], "the outputs it was tried over are named, and in use again"
     bench.wait_for(lambda fabric: not fabric.lightTrees, "the light to be taken back")
     bench.grant(bench.new_request("r1h1", "r2h1", "r4h1"))
 
@@ -103,21 +103,21 @@ def test_an_alarm_on_a_lit_tree_repairs_that_branch_only(bench: FaultBench) -> N
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
     before = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}
-    leg = before[3]
+    output = before[3]
     splitter = bench.tree(request).splitters[0]
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
         transfer.goes_on()
         sent = transfer.sent
-        bench.lab.faults.break_fiber(f"leg:{splitter}/{leg}")
-        assert transfer.hears_again("r3h1", sent, 30), "the branch is led over another leg"
+        bench.lab.faults.break_fiber(f"output:{splitter}/{output}")
+        assert transfer.hears_again("r3h1", sent, 30), "the branch is led over another output"
     assert transfer.missed_by("r2h1") == 0, "who is not on the branch loses nothing"
     assert transfer.missed_by("r3h1") > 0, "the fiber was really broken"
     bench.wait_state(request, "lit")
     after = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}
-    assert after[3] not in (leg, before[2]) and after[2] == before[2]
+    assert after[3] not in (output, before[2]) and after[2] == before[2]
     changed = bench.client.await_event(request.key, 1, 10)
     assert changed.kind == EventKind.CHANGED and changed.grant.reservation == grant.reservation
-    unusable(bench, f"leg:{splitter}/{leg}")
+    unusable(bench, f"output:{splitter}/{output}")
     assert_converged(bench.lab, bench.client)
 
 
@@ -125,15 +125,15 @@ def test_a_fiber_that_ages_below_the_sensitivity_is_dark_and_led_around(bench: F
     """First it only loses some light, which its monitor shows; then too much for the receiver behind it."""
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
-    leg = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}[3]
-    name = f"leg:{bench.tree(request).splitters[0]}/{leg}"
+    output = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}[3]
+    name = f"output:{bench.tree(request).splitters[0]}/{output}"
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
         bench.lab.faults.dim_fiber(name, 5.0)
         assert transfer.hears("r3h1", 30), "there is light enough"
         assert elements(bench, "unusable") == []
         sent = transfer.sent
         bench.lab.faults.dim_fiber(name, 30.0)
-        assert transfer.hears_again("r3h1", sent, 30), "the branch is led over another leg"
+        assert transfer.hears_again("r3h1", sent, 30), "the branch is led over another output"
     assert transfer.missed_by("r2h1") == 0 and transfer.missed_by("r3h1") > 0
     unusable(bench, name)
     bench.lab.faults.dim_fiber(name, 0)

@@ -1,4 +1,4 @@
-"""Nodes as threads on real sockets: files, memory, commands, streams, TLS, legs in pieces; and what ends them.
+"""Nodes as threads on real sockets: files, memory, commands, streams, TLS, phases in pieces; and what ends them.
 
 A listener for each node does what an agent does with whoever joins.
 """
@@ -23,22 +23,6 @@ import pytest
 from blast_transport.agent.permissions import AllowedCommand
 from blast_transport.base.engines import PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.pipeline.connections import copy_pump
-from blast_transport.carriers.pipeline.node import PipelineNode
-from blast_transport.carriers.pipeline.protocol.leg import (
-    Drained,
-    Ended,
-    Lost,
-    Member,
-    Outcome,
-    PipelineEvent,
-    PipelineLeg,
-    PipelineTimings,
-    Progress,
-    Reported,
-)
-from blast_transport.carriers.pipeline.protocol.messages import Decoder
-from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.block_store import BlockStore
 from blast_transport.store.command_target import CommandTarget
@@ -46,6 +30,22 @@ from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.store.store import Store
 from blast_transport.store.target import Buffer
+from blast_transport.transports.pipeline.connections import copy_pump
+from blast_transport.transports.pipeline.node import PipelineNode
+from blast_transport.transports.pipeline.protocol.messages import Decoder
+from blast_transport.transports.pipeline.protocol.phase import (
+    Drained,
+    Ended,
+    Lost,
+    Member,
+    Outcome,
+    PipelineEvent,
+    PipelinePhase,
+    PipelineTimings,
+    Progress,
+    Reported,
+)
+from blast_transport.transports.pipeline.source import PipelineSource
 from blast_transport.wire.joining import Join
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER
 from tests.support.certificates import Authority
@@ -157,18 +157,18 @@ class Chain:
         for door in self.doors:
             door.close()
 
-    def leg(self, place: int, first_block: int = 0) -> PipelineLeg:
-        return PipelineLeg(7, 1, self._token, first_block, self.members, place, self.timings, buffer=self.buffer)
+    def phase(self, place: int, first_block: int = 0) -> PipelinePhase:
+        return PipelinePhase(7, 1, self._token, first_block, self.members, place, self.timings, buffer=self.buffer)
 
     def node(self, place: int, store: Store, first_block: int = 0) -> PipelineNode:
-        return self._start(PipelineNode(self.leg(place, first_block), store, self.events[place], self.connect))
+        return self._start(PipelineNode(self.phase(place, first_block), store, self.events[place], self.connect))
 
     def source(self, source: Source) -> PipelineSource:
         engine = asked_engine()
-        return self._start(PipelineSource(self.leg(0), source, BLOCK, self.events[0], self.connect, engine=engine))
+        return self._start(PipelineSource(self.phase(0), source, BLOCK, self.events[0], self.connect, engine=engine))
 
     def _start(self, running: Any) -> Any:
-        self.doors[running.leg.index].admit = running.accept
+        self.doors[running.phase.index].admit = running.accept
         self.running.append(running)
         running.start()
         return running
@@ -181,7 +181,7 @@ class Chain:
 
     def wait(self, seconds: float = HANGING) -> None:
         for runner in self.running:
-            assert runner.join(seconds), f"{runner.leg.index} has not ended"
+            assert runner.join(seconds), f"{runner.phase.index} has not ended"
 
 
 def command_store(size: int | None, *arguments: str) -> Store:
@@ -260,14 +260,14 @@ def test_nodes_that_hold_something_already_ask_for_the_rest(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("engine", BOTH)
-def test_a_leg_from_the_middle_to_the_middle(tmp_path: Path, engine: str) -> None:
-    """As after light, and before it: other carriers bring the rest."""
+def test_a_phase_from_the_middle_to_the_middle(tmp_path: Path, engine: str) -> None:
+    """As after light, and before it: other transports bring the rest."""
     content = content_of(50 * BLOCK + 9)
     with asking_for(engine), file_with(tmp_path, content) as source, Chain(2) as chain:
         stores = [file_store(tmp_path / "n1", "f", len(content)), memory_store(len(content))]
         for place, store in enumerate(stores, 1):
             chain.node(place, store, first_block=5)
-        running = PipelineSource(chain.leg(0, 5), source, BLOCK, chain.events[0])
+        running = PipelineSource(chain.phase(0, 5), source, BLOCK, chain.events[0])
         chain.running.append(running)
         running.stop_at(20)
         running.start()

@@ -6,19 +6,19 @@ import pytest
 
 from blast_client.round import _timings
 from blast_transport.base.errors import WrongInputError
-from blast_transport.carriers.choices import Chain as Way
-from blast_transport.carriers.pipeline.protocol.core import SourceCore
-from blast_transport.carriers.pipeline.protocol.events import FromSuccessor, Started
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg, PipelineTimings
-from blast_transport.carriers.pipeline.protocol.messages import Get
 from blast_transport.session.peers.timings import SenderTimings
+from blast_transport.transports.choices import Chain as Way
+from blast_transport.transports.pipeline.protocol.core import SourceCore
+from blast_transport.transports.pipeline.protocol.events import FromSuccessor, Started
+from blast_transport.transports.pipeline.protocol.messages import Get
+from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase, PipelineTimings
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SMALLEST_BUFFER
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1.0, 4.0])
 def test_a_silent_neighbor_is_dead_after_the_time_that_was_ordered(timeout: float) -> None:
     chain = tuple(Member(name, "h", 1) for name in "abc")
-    core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, chain, 0, PipelineTimings.of(timeout)), 0)
+    core = SourceCore(PipelinePhase(1, 1, bytes(16), 0, chain, 0, PipelineTimings.of(timeout)), 0)
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
     core.tick(0.99 * timeout)

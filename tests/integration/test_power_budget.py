@@ -30,7 +30,7 @@ def lab_bench() -> Iterator[FaultBench]:
 
 @pytest.fixture
 def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
-    """All is free again after each test: light that a fiber loses takes its leg out of use."""
+    """All is free again after each test: light that a fiber loses takes its output out of use."""
     yield lab_bench
     lab_bench.clear()
     for element in (element for element in lab_bench.client.elements() if element.state != "free"):

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.targets import Targets
-from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.folder_source import FolderSource
+from blast_transport.transports.choices import Chain, Light, TransportChoice, Unicast
 from blast_transport.wire.messages import FOLDER
 from tests.support.folder_trees import names_in, seen, varied
 from tests.support.store_faults import before_writes
@@ -57,14 +57,14 @@ def test_a_folder_goes_by_light(tmp_path: Path, folder: Path) -> None:
         Sender([one.address for one in there], SenderSettings(LOOPBACK, MTU)) as sender,
     ):
         result = sender.transmit(FolderSource(folder), Route(by), Destination("data", FOLDER))
-        assert (result.complete, result.carriers) == (2, ("optical",))
+        assert (result.complete, result.transports) == (2, ("optical",))
         for one in there:
             assert seen(one.directory / "data") == seen(folder)
 
 
 @pytest.mark.parametrize("way", [light, Chain, Unicast])
 def test_folder_with_a_sparse_file_and_hard_links_stays_so(
-    tmp_path: Path, folder: Path, way: Callable[[], CarrierChoice]
+    tmp_path: Path, folder: Path, way: Callable[[], TransportChoice]
 ) -> None:
     with (folder / "image").open("wb") as file:
         file.truncate(64 << 20)

@@ -251,10 +251,10 @@ def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytes
         assert whole.read_bytes() == file.read_bytes()
 
 
-@pytest.mark.parametrize("carrier", ["optical", "pipeline"])
-def test_the_plain_sender_too(tmp_path: Path, file: Path, stuck: Stuck, carrier: str) -> None:
+@pytest.mark.parametrize("transport", ["optical", "pipeline"])
+def test_the_plain_sender_too(tmp_path: Path, file: Path, stuck: Stuck, transport: str) -> None:
     by = light()
-    options = ["--carrier", carrier, "--group", by.group, "--port", by.port, "--rate-mbps", "400"]
+    options = ["--transport", transport, "--group", by.group, "--port", by.port, "--rate-mbps", "400"]
     with agent(tmp_path / "a") as there:
         command = (*TRANSPORT, file, "--to", to(there), *map(str, options), "--interface-address", "127.0.0.1")
         with running(*command) as process:

@@ -51,12 +51,12 @@ def send(data: Path, receivers: list[Agent], *options: str | Path) -> subprocess
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def carriers(done: subprocess.CompletedProcess[str]) -> list[str]:
+def transports(done: subprocess.CompletedProcess[str]) -> list[str]:
     """By which a send that told JSON lines went."""
     assert done.returncode == 0, done.stderr
     last: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert all(receiver["complete"] for receiver in last["transfers"][0]["receivers"])
-    return list(last["transfers"][0]["carriers"])
+    return list(last["transfers"][0]["transports"])
 
 
 def everywhere(data: Path, receivers: list[Agent]) -> bool:
@@ -78,7 +78,7 @@ def test_a_plan_of_somebody_elses_is_followed(tmp_path: Path, data: Path, three:
         check=True,
     )
     file.write_bytes(planned.stdout)
-    assert carriers(send(data, three, "--via", "trees", "--trees", file, "--json")) == ["trees"]
+    assert transports(send(data, three, "--via", "trees", "--trees", file, "--json")) == ["trees"]
     assert everywhere(data, three)
 
 

@@ -90,7 +90,7 @@ def test_two_at_once_by_light_and_the_spool_is_left_empty(agents: list[Agent], c
         ends = {end["send"]: end for end in (sender.next(), sender.next())}
         assert {end["event"] for end in ends.values()} == {"end"}
         assert all(end["delivered"] == sorted(HOSTS) and end["bytes"] == 300_000 for end in ends.values())
-        assert [end["carriers"] for end in ends.values()] == [["optical"]] * 2
+        assert [end["transports"] for end in ends.values()] == [["optical"]] * 2
         assert list(sender.spool.iterdir()) == []
         for one in agents:
             assert (one.directory / "b.bytes").read_bytes() == b"b" * 300_000
@@ -103,7 +103,7 @@ def test_what_is_not_of_the_spool_is_left_where_it_is(tmp_path: Path, agents: li
     mine.write_bytes(b"x")
     with Asking("--controller", "", "--via", "pipeline") as sender:
         sender.ask(send="1", file=str(mine), name="mine", folder="", to=to)
-        assert sender.next()["carriers"] == ["pipeline"]
+        assert sender.next()["transports"] == ["pipeline"]
     assert mine.exists()
 
 

@@ -214,7 +214,7 @@ def test_by_light(hosts: Hosts, executor: Callable[..., Any]) -> None:
         way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK, via="optical")
         settings = hosts.settings(agents=hosts.in_the_fabric(), round=way)
         broadcast = blast_broadcast(hosts.context, VALUE, settings=settings)
-        assert broadcast.outcome is not None and broadcast.outcome.carriers == ("optical",)
+        assert broadcast.outcome is not None and broadcast.outcome.transports == ("optical",)
         assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
 
 

@@ -84,10 +84,10 @@ def test_a_tree_from_a_tor_lights_other_racks_and_a_host_without_a_cross_connect
     core, switch = stage.lab.counters.core(), through_the_switch(stage)
     to = ("r2h1", "r2h2", "r3h1", "r4h1")
     result = sent(stage, data, "r1h2", to, "10.0.1.2")
-    assert (result.complete, result.carriers) == (len(to), ("optical",))
+    assert (result.complete, result.transports) == (len(to), ("optical",))
     assert held_circuits(stage.lab) == set()
     assert through_the_switch(stage) == switch, "no fiber of the optical switch has carried anything"
-    eventually(lambda: len(set(carried(stage))) == 1, "all that went into the glass to leave it by every leg")
+    eventually(lambda: len(set(carried(stage))) == 1, "all that went into the glass to leave it by every output")
     assert SIZE < carried(stage)[0] < 1.2 * SIZE, "one copy"
     assert (stage.lab.counters.core() - core).sent_bytes < 0.2 * SIZE, "and next to nothing beside it"
 
@@ -102,5 +102,5 @@ def test_a_tree_from_a_host_works_while_the_optical_switch_is_off(stage: Stage, 
     finally:
         stage.lab.optical_switch.start_agent()
     stage.wait_devices()
-    assert (result.complete, result.carriers) == (len(to), ("optical",))
+    assert (result.complete, result.transports) == (len(to), ("optical",))
     assert result.repaired_bytes < SIZE // 20, "but for what a busy machine drops"

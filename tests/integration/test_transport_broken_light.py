@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from blast_transport.base.errors import LightPathError
-from blast_transport.carriers.choices import Chain, Unicast
-from blast_transport.carriers.optical import sender as optical_sender
-from blast_transport.carriers.optical.interface import open_sender_socket
 from blast_transport.session import light_retry, transfer
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
+from blast_transport.transports.choices import Chain, Unicast
+from blast_transport.transports.optical import sender as optical_sender
+from blast_transport.transports.optical.interface import open_sender_socket
 from tests.support.transport_hosts import LOOPBACK, PATIENT, FaultyLight, agents, light, sender_to, sending
 from tests.support.waiting import eventually
 
@@ -105,7 +105,7 @@ def test_what_has_not_left_goes_another_way(
         route.on_broken = lambda: told.append(route.broken)
         result = sender.send_file(file, route)
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
-        assert (result.carriers[-1], route.reached) == (name, SIZE)
+        assert (result.transports[-1], route.reached) == (name, SIZE)
         assert told == [route.broken]
         assert re.search(BROKEN, route.broken)
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
@@ -119,7 +119,7 @@ def test_later_grants_of_light_do_not_tempt_it(tmp_path: Path, file: Path, break
             eventually(lambda: route.broken, "the light to break")
             route.darken()
             route.shine(light())
-        assert (results[0].complete, results[0].carriers) == (2, ("optical", "pipeline"))
+        assert (results[0].complete, results[0].transports) == (2, ("optical", "pipeline"))
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
 
 
@@ -159,13 +159,13 @@ def test_light_that_failed_for_a_moment_is_tried_again(
         sent = thread.submit(sender.transmit, source, route, Destination("stream"))
         feed.write(content[: SIZE // 2])
         feed.flush()
-        # Once to see whether it can be, and once for the leg.
+        # Once to see whether it can be, and once for the phase.
         eventually(lambda: breaking.opened == 3, "light that is tried again")
         feed.write(content[SIZE // 2 :])
         feed.close()
         result = sent.result()
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
-        assert result.carriers == ("optical", "pipeline", "optical")
+        assert result.transports == ("optical", "pipeline", "optical")
         assert result.repaired_bytes == 0
         assert (told, route.broken, route.no_more_light) == ([], "", False)
         assert all(one.files() == {"stream": content} for one in there)

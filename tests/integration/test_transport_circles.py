@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.carriers.choices import Chain, Light, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.store import Store
+from blast_transport.transports.choices import Chain, Light, Tree, Trees, Unicast
 from tests.support.transport_hosts import Agent, agents, sender_to
 from tests.support.waiting import eventually
 
@@ -39,20 +39,20 @@ def transfer(file: Path, there: list[Agent], route: Route) -> None:
     eventually(lambda: all(not one.server.busy for one in there), what="the end of every connection")
 
 
-@pytest.mark.parametrize("carrier", ROUTES)
-def test_no_transfer_leaves_its_memory_in_a_circle(tmp_path: Path, carrier: str) -> None:
+@pytest.mark.parametrize("transport", ROUTES)
+def test_no_transfer_leaves_its_memory_in_a_circle(tmp_path: Path, transport: str) -> None:
     file = tmp_path / "file"
     file.write_bytes(os.urandom(1_000_000))
     with agents(tmp_path, 2) as there:
         # What the first one makes for good is no matter of the others.
-        transfer(file, there, ROUTES[carrier]())
+        transfer(file, there, ROUTES[transport]())
         gc.collect()
         # What tests before this one still hold, in threads of theirs, may be let go in the middle of it.
         gc.freeze()
         gc.disable()
         try:
             for _ in range(TRANSFERS):
-                transfer(file, there, ROUTES[carrier]())
+                transfer(file, there, ROUTES[transport]())
             assert not large_and_many()
         finally:
             gc.set_debug(0)

@@ -1,4 +1,4 @@
-"""Receivers that are stopped, restarted or full, by every carrier: the others get it all, and they what they lack."""
+"""Receivers that are stopped, restarted or full, by every transport: the others get it all, and they what they lack."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from blast_transport.base.report import Received
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Route
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.file_target import FileTarget
+from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, MTU, agent, light, receiver_process, sender_to, sending
 from tests.support.waiting import eventually
 
 SIZE = 4 << 20
 RATE = 40e6
-WAYS: dict[str, Callable[[], CarrierChoice]] = {"light": lambda: light(RATE), "pipeline": Chain, "unicast": Unicast}
+WAYS: dict[str, Callable[[], TransportChoice]] = {"light": lambda: light(RATE), "pipeline": Chain, "unicast": Unicast}
 
 
 def partial(directory: Path, name: str) -> Path | None:

@@ -12,10 +12,6 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.settings import ClientSection
-from blast_transport.carriers.choices import Chain
-from blast_transport.carriers.pipeline import node
-from blast_transport.carriers.pipeline.connections import copy_pump
-from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import SENDER
@@ -23,6 +19,10 @@ from blast_transport.credentials.tls import TlsFiles
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.transports.choices import Chain
+from blast_transport.transports.pipeline import node
+from blast_transport.transports.pipeline.connections import copy_pump
+from blast_transport.transports.pipeline.source import PipelineSource
 from blast_transport.wire.messages import COMMAND
 from tests.support.certificates import Authority
 from tests.support.measured_hosts import host_process
@@ -116,7 +116,7 @@ def test_what_its_neighbors_have_forgotten_comes_from_the_sender(
         assert fetching == ["h3"]
         assert [outcomes[name].complete for name in ("h1", "h2", "h3")] == [True, False, True], outcomes
         # Whether h2 has called it slow before it died is a matter of how fast the machine is.
-        assert result.carriers == ("pipeline",) and outcomes["h3"].repaired_bytes == 0
+        assert result.transports == ("pipeline",) and outcomes["h3"].repaired_bytes == 0
         assert outcomes["h3"].repaired_bytes == 0, "the chain has brought it all"
         for one in (first, last):
             assert (one.directory / "collected").read_bytes() == file.read_bytes()

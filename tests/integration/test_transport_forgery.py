@@ -10,14 +10,20 @@ from pathlib import Path
 import pytest
 
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.choices import Chain
-from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.carriers.pipeline import node
-from blast_transport.carriers.pipeline.connections.compiled_pump import open_outlet
-from blast_transport.carriers.pipeline.connections.file_pump import FileOutlet
-from blast_transport.carriers.pipeline.node import PipelineNode
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import (
+from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
+from blast_transport.session.route import Route
+from blast_transport.store import assembly
+from blast_transport.store.assembly import Assembly
+from blast_transport.store.block_store import BlockStore
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.store import Store
+from blast_transport.transports.choices import Chain
+from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.transports.pipeline import node
+from blast_transport.transports.pipeline.connections.compiled_pump import open_outlet
+from blast_transport.transports.pipeline.connections.file_pump import FileOutlet
+from blast_transport.transports.pipeline.node import PipelineNode
+from blast_transport.transports.pipeline.protocol.messages import (
     Alive,
     Data,
     Decoder,
@@ -28,13 +34,7 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     Report,
     encode,
 )
-from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
-from blast_transport.session.route import Route
-from blast_transport.store import assembly
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import EndOfData, Hello, Nack
 from tests.support.pipeline_chain import SEGMENT, SUITE, content_of, digests_of, file_store
@@ -91,7 +91,7 @@ def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) 
     content = content_of(100_000)
     store = file_store(tmp_path / "out", "f", None)
     chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))
-    receiver = PipelineNode(PipelineLeg(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
+    receiver = PipelineNode(PipelinePhase(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
     ours, theirs = socket.socketpair()
     with theirs:
         receiver.start()
@@ -115,7 +115,7 @@ def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) 
 def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
     """What a node with this store says to a predecessor that sends these, until the node ends the connection."""
     chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))
-    receiver = PipelineNode(PipelineLeg(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
+    receiver = PipelineNode(PipelinePhase(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
     ours, theirs = socket.socketpair()
     decoder, said = Decoder(), list[Message]()
     with theirs:

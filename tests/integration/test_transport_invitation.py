@@ -12,13 +12,13 @@ import pytest
 
 from blast_transport.agent.targets import Targets
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED
-from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE, Address, dial
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.target import Target
+from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.messages import Hello
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to, sending
 from tests.support.waiting import HANGING, eventually
@@ -43,7 +43,7 @@ def deaf() -> Iterator[tuple[str, str, int]]:
 
 @WAYS
 def test_who_never_answers_is_reported_when_its_time_is_over(
-    tmp_path: Path, file: Path, deaf: tuple[str, str, int], way: CarrierChoice
+    tmp_path: Path, file: Path, deaf: tuple[str, str, int], way: TransportChoice
 ) -> None:
     """The others have it all before."""
     settings = replace(SETTINGS, timings=SenderTimings(ready=READY, stall=HANGING))
@@ -57,7 +57,7 @@ def test_who_never_answers_is_reported_when_its_time_is_over(
 
 @WAYS
 def test_who_answers_late_gets_it_all_the_same(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, way: CarrierChoice
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, way: TransportChoice
 ) -> None:
     """Its directory takes its time: until the others have it all."""
     make = Targets.__call__
@@ -81,7 +81,7 @@ def test_who_answers_late_gets_it_all_the_same(
 @pytest.mark.parametrize(
     ("way", "precedence"), [(light(), EXPEDITED), (Chain(), BEST_EFFORT)], ids=["light", "pipeline"]
 )
-def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: CarrierChoice, precedence: int) -> None:
+def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: TransportChoice, precedence: int) -> None:
     """Behind a flood of them it would be late; and who is connected later is no different."""
     sockets: list[socket.socket] = []
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.report import Progress, TransferResult
-from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from tests.support.transport_hosts import LOOPBACK, Agent, Process, agent, light, receiver_process, transfer
 
 SIZE = 2 << 20
@@ -60,7 +60,7 @@ def test_every_way_goes_through_leaders_and_their_connections_serve_again(tmp_pa
     with hosts(tmp_path) as made, sender_to(made) as sender:
         assert sender.connect() == {}
         assert sender.connections == RACKS
-        ways: list[CarrierChoice] = [light(200e6), Unicast(), Chain(), trees(), light(200e6)]
+        ways: list[TransportChoice] = [light(200e6), Unicast(), Chain(), trees(), light(200e6)]
         for number, way in enumerate(ways):
             result = sender.send_file(file, Route(way), Destination(f"copy{number}"))
             assert complete(result) == NAMES
@@ -84,7 +84,7 @@ def test_a_leader_and_a_member_that_are_hit_in_mid_transfer_cost_the_others_noth
     tmp_path: Path, file: Path, way: str, blow: signal.Signals
 ) -> None:
     lost = (LEADERS[0], NAMES[4])
-    ways: dict[str, CarrierChoice] = {"light": light(40e6), "chain": Chain(), "trees": trees()}
+    ways: dict[str, TransportChoice] = {"light": light(40e6), "chain": Chain(), "trees": trees()}
     with hosts(tmp_path, lost) as made, sender_to(made) as sender:
         assert sender.connect() == {}
         with transfer(sender, file, Route(ways[way])) as one:

@@ -1,4 +1,4 @@
-"""Sender and receivers with real sockets on the loopback interface, by every carrier; no root needed."""
+"""Sender and receivers with real sockets on the loopback interface, by every transport; no root needed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import TransferResult
-from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
-from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.transports.choices import Chain, TransportChoice, Unicast
+from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -54,7 +54,7 @@ SIZE = 2 << 20
 SEGMENT = 1456
 
 
-def ways() -> list[CarrierChoice]:
+def ways() -> list[TransportChoice]:
     return [light(), Chain(), Unicast()]
 
 
@@ -72,7 +72,7 @@ def test_every_way_over_the_same_connections(tmp_path: Path, file: Path, content
                 peers.add(event.sender)
                 assert one.files() == {file.name: content}
         assert len(peers) == 5
-        assert result.carriers == ("unicast",)
+        assert result.transports == ("unicast",)
 
 
 @pytest.mark.parametrize("mtu", [576, 9000, None])
@@ -112,7 +112,7 @@ def test_several_senders_at_the_same_time_do_not_mix(tmp_path: Path, content: by
     results: dict[str, TransferResult] = {}
     with agent(tmp_path / "r") as there:
 
-        def send(name: str, way: CarrierChoice) -> None:
+        def send(name: str, way: TransportChoice) -> None:
             path = tmp_path / name
             path.write_bytes(name.encode() + content)
             with sender_to([there]) as sender:
@@ -192,10 +192,10 @@ def test_the_commands_end_to_end(tmp_path: Path, file: Path, content: bytes) -> 
             assert (event["event"], event["bytes"], event["digest"]) == ("received", SIZE, results[0]["digest"])
         second.process.kill()
         second.process.wait()
-        for carrier in ("pipeline", "unicast"):
-            some = subprocess.run([*command, "--carrier", carrier], capture_output=True, check=False)
+        for transport in ("pipeline", "unicast"):
+            some = subprocess.run([*command, "--transport", transport], capture_output=True, check=False)
             assert some.returncode == 3
         first.process.terminate()
         assert first.process.wait(PATIENCE) == 0
-        none = subprocess.run([*command, "--carrier", "unicast"], capture_output=True, check=False)
+        none = subprocess.run([*command, "--transport", "unicast"], capture_output=True, check=False)
         assert none.returncode == 1

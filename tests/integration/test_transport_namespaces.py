@@ -181,11 +181,11 @@ def test_a_branch_without_light_gets_all_by_packets(plant: Plant, file: Path) ->
     assert copies_equal(plant, file, [1, 2, 3])
 
 
-@pytest.mark.parametrize(("carrier", "copies"), [("unicast", 3), ("pipeline", 1)])
-def test_other_carriers_use_no_light(plant: Plant, file: Path, carrier: str, copies: int) -> None:
+@pytest.mark.parametrize(("transport", "copies"), [("unicast", 3), ("pipeline", 1)])
+def test_other_transports_use_no_light(plant: Plant, file: Path, transport: str, copies: int) -> None:
     """At least a copy for each leaves the sender, or one for all of them."""
     light, packet = plant.transmitted("light"), plant.transmitted("packet")
-    status, _ = plant.send(file, "--carrier", carrier)
+    status, _ = plant.send(file, "--transport", transport)
     assert status == 0
     assert copies_equal(plant, file, [1, 2, 3])
     assert plant.transmitted("light") - light < 1000
@@ -210,7 +210,7 @@ def test_sealed_light_shows_nothing_of_the_file(plant: Plant, file: Path, tmp_pa
 
 LISTENER = """
 import socket, sys
-from blast_transport.carriers.optical.interface import open_group_socket
+from blast_transport.transports.optical.interface import open_group_socket
 sock = open_group_socket(sys.argv[1], "239.1.2.3", 5000)
 sock.settimeout(30)
 sys.stdout.write("listening\\n")

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import SourceChangedError, WrongInputError
-from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.source import StreamSource
+from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
-from blast_transport.wire.messages import Alive, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Ready, Repair
+from blast_transport.wire.messages import Alive, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady, Ready, Repair
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -33,7 +33,7 @@ from tests.support.waiting import HANGING
 SIZE = 2 << 20
 
 
-def ways() -> list[CarrierChoice]:
+def ways() -> list[TransportChoice]:
     return [light(), Chain(), Unicast()]
 
 
@@ -132,8 +132,8 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
                     case Hello() as hello:
                         session = hello.session
                         control.sendall(encode(Ready(session)))
-                    case Leg(number=number):
-                        control.sendall(encode(OnLeg(session, number)))
+                    case Phase(number=number):
+                        control.sendall(encode(PhaseReady(session, number)))
                     case EndOfData() as end:
                         digest = end.digest
                         control.sendall(encode(Nack(session, ((0, 1),))))
@@ -157,7 +157,9 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
 
 
 @pytest.mark.parametrize("way", ways(), ids=["light", "chain", "unicast"])
-def test_a_stream_is_cut_off_where_the_agent_takes_no_more(tmp_path: Path, content: bytes, way: CarrierChoice) -> None:
+def test_a_stream_is_cut_off_where_the_agent_takes_no_more(
+    tmp_path: Path, content: bytes, way: TransportChoice
+) -> None:
     """Without an end it would fill the disk: nobody knows its size before it has ended."""
     reader, writer = os.pipe()
     fed = threading.Thread(target=feed_on_and_on, args=(writer, content), daemon=True)

@@ -15,7 +15,6 @@ import pytest
 
 from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.base.report import Progress, TransferResult
-from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
 from blast_transport.credentials.admission import Connection
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.receiver_session import ReceiverSession
@@ -23,9 +22,10 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
+from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.joining import Join
-from blast_transport.wire.messages import COMMAND, Leg
+from blast_transport.wire.messages import COMMAND, Phase
 from tests.support.transport_hosts import MTU, PATIENT, Agent, agents, light, sender_to
 
 SIZE = 8 << 20
@@ -47,7 +47,7 @@ def pipeline(*order: str) -> Chain:
     return Chain(order or None, node_timeout=10.0)
 
 
-CHANGES: dict[str, tuple[Callable[[], CarrierChoice], Callable[[], CarrierChoice]]] = {
+CHANGES: dict[str, tuple[Callable[[], TransportChoice], Callable[[], TransportChoice]]] = {
     "pipeline to another": (pipeline, lambda: pipeline("r2", "r1", "r0")),
     "pipeline to trees": (pipeline, trees),
     "trees to pipeline": (trees, pipeline),
@@ -59,13 +59,13 @@ CHANGES: dict[str, tuple[Callable[[], CarrierChoice], Callable[[], CarrierChoice
 
 @pytest.mark.parametrize(("first", "second"), CHANGES.values(), ids=CHANGES)
 def test_commands_get_all_of_a_stream(
-    tmp_path: Path, first: Callable[[], CarrierChoice], second: Callable[[], CarrierChoice]
+    tmp_path: Path, first: Callable[[], TransportChoice], second: Callable[[], TransportChoice]
 ) -> None:
     content = random.Random(3).randbytes(SIZE)
     with collecting(tmp_path) as there, sender_to(there, PATIENT) as sender:
         result = stream(sender, content, first(), second())
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
-        assert len(result.carriers) == 2
+        assert len(result.transports) == 2
         for one in there:
             assert (one.directory / "collected").read_bytes() == content
 
@@ -75,21 +75,21 @@ def test_commands_get_all_of_a_stream(
 def test_who_hears_late_of_a_chain_takes_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, late: int
 ) -> None:
-    """Those before it hold data of the carrier before, and may not take what passes among them for a beginning."""
-    take_leg = ReceiverSession._take_leg
+    """Those before it hold data of the transport before, and may not take what passes among them for a beginning."""
+    take_phase = ReceiverSession._take_phase
 
-    def take_late(session: ReceiverSession, leg: Leg, now: float) -> None:
-        if leg.number == 2 and session._around.emit is there[late].emit:
+    def take_late(session: ReceiverSession, phase: Phase, now: float) -> None:
+        if phase.number == 2 and session._around.emit is there[late].emit:
             time.sleep(0.6)  # It is late: that is what is tested.
-        take_leg(session, leg, time.monotonic())
+        take_phase(session, phase, time.monotonic())
 
-    monkeypatch.setattr(ReceiverSession, "_take_leg", take_late)
+    monkeypatch.setattr(ReceiverSession, "_take_phase", take_late)
     first, second = CHANGES[change]
     content = random.Random(late).randbytes(SIZE)
     with collecting(tmp_path) as there, sender_to(there, PATIENT) as sender:
         result = stream(sender, content, first(), second())
         assert [(outcome.reason, outcome.demoted) for outcome in result.receivers] == [("", "")] * 3
-        assert result.carriers == (first().carrier, "pipeline")
+        assert result.transports == (first().transport, "pipeline")
         for one in there:
             assert (one.directory / "collected").read_bytes() == content
 
@@ -115,7 +115,7 @@ def test_a_stream_goes_on_without_whom_its_chain_leaves_behind(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("way", [Chain, trees, light, Unicast], ids=["pipeline", "trees", "light", "unicast"])
-def test_a_stream_that_breaks_is_nowhere_taken_for_whole(tmp_path: Path, way: Callable[[], CarrierChoice]) -> None:
+def test_a_stream_that_breaks_is_nowhere_taken_for_whole(tmp_path: Path, way: Callable[[], TransportChoice]) -> None:
     """Everything that it gave has arrived, and nothing more is to be read, when it turns out to be broken."""
     ours, theirs = socket.socketpair()
     segment_size = segment_size_for(MTU)
@@ -144,7 +144,7 @@ def collecting(directory: Path) -> AbstractContextManager[list[Agent]]:
     return agents(directory, 3, commands={"collect": ("/bin/dd", "of=collected", "status=none")})
 
 
-def stream(sender: Sender, content: bytes, first: CarrierChoice, second: CarrierChoice) -> TransferResult:
+def stream(sender: Sender, content: bytes, first: TransportChoice, second: TransportChoice) -> TransferResult:
     """Send it as it is produced, the first half by `first`, the other by `second`."""
     route = Route(first)
     reader, writer = os.pipe()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.wire.carriers import UNICAST
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import FILE, Digests, EndOfData, Fin, Hello, Leg, Message, Ready, Repair
+from blast_transport.wire.messages import FILE, Digests, EndOfData, Fin, Hello, Message, Phase, Ready, Repair
+from blast_transport.wire.transports import UNICAST
 from tests.support.transport_data import SUITE, Data, data_of
 from tests.support.transport_hosts import Agent, agent
 
@@ -30,7 +30,7 @@ def everything() -> bytes:
     """Of the session, to its end."""
     return b"".join(
         (
-            encode(Leg(SESSION, 1, UNICAST, 0)),
+            encode(Phase(SESSION, 1, UNICAST, 0)),
             *(repair(DATA, block) for block in range(DATA.blocks)),
             encode(Digests(SESSION, 0, DATA.digests())),
             encode(EndOfData(SESSION, len(DATA.content), DATA.whole)),

@@ -1,4 +1,4 @@
-"""The carrier `trees` with real agents: any trees, hosts that are lost within them, edges that are broken."""
+"""The transport `trees` with real agents: any trees, hosts that are lost within them, edges that are broken."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ import pytest
 
 from blast_transport.agent.settings import ClientSection
 from blast_transport.base.report import Progress, TransferResult
-from blast_transport.carriers.choices import Tree, Trees
-from blast_transport.carriers.sight import Sight
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.roles import SENDER
 from blast_transport.credentials.tls import TlsFiles
@@ -25,6 +23,8 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.transports.choices import Tree, Trees
+from blast_transport.transports.sight import Sight
 from tests.support import transport_hosts
 from tests.support.certificates import Authority
 from tests.support.store_faults import before_writes
@@ -62,9 +62,9 @@ class Struck:
 
 
 def assert_by_trees_alone(result: TransferResult, least: int = 1) -> None:
-    """In `least` legs, and nothing was repaired; on a busy machine somebody may seem frozen, which costs more."""
-    assert set(result.carriers) == {"trees"}
-    assert len(result.carriers) > least or (len(result.carriers) == least and result.repaired_bytes == 0)
+    """In `least` phases, and nothing was repaired; on a busy machine somebody may seem frozen, which costs more."""
+    assert set(result.transports) == {"trees"}
+    assert len(result.transports) > least or (len(result.transports) == least and result.repaired_bytes == 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -124,7 +124,7 @@ def test_host_that_accepts_no_connection_is_served_apart_and_holds_up_nobody(
         result = sender.send_file(file, Route(Trees(trees)))
         assert [outcome.reason for outcome in result.receivers] == [""] * 4
         assert all(one.files() == {file.name: content} for one in there)
-        assert len(result.carriers) <= 4, result.carriers
+        assert len(result.transports) <= 4, result.transports
 
 
 class NarrowWays:

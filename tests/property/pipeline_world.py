@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
-from blast_transport.carriers.pipeline.protocol.events import (
+from blast_transport.store.store_pace import StorePace
+from blast_transport.store.store_writer import StoreGauge
+from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
+from blast_transport.transports.pipeline.protocol.events import (
     Admit,
     Arrived,
     CloseDown,
@@ -43,18 +45,16 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Tell,
     Unheld,
 )
-from blast_transport.carriers.pipeline.protocol.leg import (
+from blast_transport.transports.pipeline.protocol.messages import Alive, Forget, Message, Pget
+from blast_transport.transports.pipeline.protocol.phase import (
     Ended,
     Member,
     Outcome,
     PipelineEvent,
-    PipelineLeg,
+    PipelinePhase,
     PipelineTimings,
     Reported,
 )
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Message, Pget
-from blast_transport.store.store_pace import StorePace
-from blast_transport.store.store_writer import StoreGauge
 from blast_transport.wire.joining import Join
 
 PIECE = 4_000
@@ -188,8 +188,8 @@ class Host:
         self.alarm = self.ended_at = float("inf")
         self.silent: dict[int, float] = {}
         self.asked: Pget | None = None
-        leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, TIMINGS, world.slowest_rate)
-        self.core: NodeCore | SourceCore = NodeCore(leg, 0) if place else SourceCore(leg, 0)
+        phase = PipelinePhase(1, 1, bytes(16), 0, world.members, place, TIMINGS, world.slowest_rate)
+        self.core: NodeCore | SourceCore = NodeCore(phase, 0) if place else SourceCore(phase, 0)
 
     @property
     def reported(self) -> dict[str, str] | None:
@@ -444,7 +444,7 @@ MOST_STEPS = 400_000
 
 
 class World:
-    """Runs one leg to its end."""
+    """Runs one phase to its end."""
 
     def __init__(
         self,
@@ -506,7 +506,7 @@ class World:
             return None
         connection = Connection(self, caller, callee)
         callee.waiting.append(connection)
-        connection.put(caller, Join(1, 1, bytes(16), caller.core.node.leg.chain[caller.place].name))
+        connection.put(caller, Join(1, 1, bytes(16), caller.core.node.phase.chain[caller.place].name))
         return connection
 
     def connect(self, caller: Host, place: int) -> None:
@@ -554,7 +554,7 @@ class World:
             self.now, _, action = heapq.heappop(self._heap)
             action()
             self.steps += 1
-            assert self.now < LONGEST, "the leg does not end"
+            assert self.now < LONGEST, "the phase does not end"
             assert self.steps < MOST_STEPS, "too many steps"
 
     def _never_again(self, host: Host) -> bool:

@@ -17,13 +17,13 @@ from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import StoreError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.carriers.optical.light_intake import LightIntake
 from blast_transport.store import assembly as assembly_module
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.block_assembly import BlockAssembly, Piece
 from blast_transport.store.compiled_assembly import CompiledAssembly
 from blast_transport.store.file_target import FileRules
 from blast_transport.store.opening import open_assembly
+from blast_transport.transports.optical.light_intake import LightIntake
 from tests.support.engines import file_store
 from tests.support.transport_data import Data, data_of
 
@@ -106,7 +106,7 @@ class TwoAssemblies(RuleBasedStateMachine):
         self.both(lambda one: one.repair(rows))
 
     @rule(block=st.integers(0, MOST_BLOCKS), right=st.booleans())
-    def another_carrier_brings_a_block(self, block: int, right: bool) -> None:
+    def another_transport_brings_a_block(self, block: int, right: bool) -> None:
         if block < self.data.blocks:
             length = self.data.layout.length(block)
             self.both(lambda one: one.store.put(block, self.payload(block * COUNT, COUNT, right, 0)[:length]))

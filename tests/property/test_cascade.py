@@ -81,8 +81,8 @@ def test_it_takes_only_what_the_pool_has_and_every_tree_stands(supply, switch, w
         for index, feed in enumerate(shape.feeds):
             below = by_ways[shape.ways[index]].hung(light[feed], switch)
             assert below is not None
-            light |= {(index, leg): below for leg in range(shape.ways[index])}
-        assert all(window.fits(switch.after(light[leg])) for leg in shape.leaves)
+            light |= {(index, output): below for output in range(shape.ways[index])}
+        assert all(window.fits(switch.after(light[output])) for output in shape.leaves)
 
 
 @pytest.mark.parametrize("budget", [11.1, 15, 24, 29.5, 34.5, 40, 49.5])

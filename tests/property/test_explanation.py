@@ -75,7 +75,7 @@ deeds = st.one_of(
     st.tuples(st.just("wait"), st.floats(0.1, 9.0)),
     st.tuples(st.just("finish"), st.integers(0, 9)),
     st.tuples(st.just("lose"), st.sampled_from(["ocs1", 2, 5])),
-    st.tuples(st.just("quarantine"), st.sampled_from(["port:r2/50", "port:r5/50", "splitter:s1", "leg:s2/10"])),
+    st.tuples(st.just("quarantine"), st.sampled_from(["port:r2/50", "port:r5/50", "splitter:s1", "output:s2/10"])),
 )
 histories = st.builds(
     lambda first, then, last: [*first, *then, *last],

@@ -12,7 +12,7 @@ from tests.support.core import make_fabric
 FABRIC = make_fabric(6, [4, 4, 2])
 ROOT = FABRIC.racks["r1"].optical_ports[0]
 LEAVES = [FABRIC.racks[f"r{n}"].optical_ports[0] for n in range(2, 7)]
-LEGS = [s.leg_element(leg) for s in FABRIC.splitters.values() for leg in s.outputs]
+OUTPUTS = [s.output_element(output) for s in FABRIC.splitters.values() for output in s.outputs]
 SPLITTERS = {s.element: s for s in FABRIC.splitters.values()}
 
 
@@ -78,23 +78,23 @@ def test_nobody_healthy_is_ever_suspected(patients):
     assert clinic.quarantined == {}
 
 
-@given(groups, st.sampled_from(LEGS))
-def test_one_bad_leg_is_found_and_nothing_else_is_condemned(ports, leg):
-    clinic = Clinic([leg])
+@given(groups, st.sampled_from(OUTPUTS))
+def test_one_bad_output_is_found_and_nothing_else_is_condemned(ports, output):
+    clinic = Clinic([output])
     clinic.run(ports)
-    assert clinic.quarantined.keys() <= {leg}
+    assert clinic.quarantined.keys() <= {output}
     assert clinic.attempt(ports) is False, "the group is served"
 
 
 @given(groups, st.sampled_from(LEAVES))
-def test_one_bad_receiver_is_found_after_two_legs_and_the_legs_are_cleared(ports, bad):
+def test_one_bad_receiver_is_found_after_two_outputs_and_the_outputs_are_cleared(ports, bad):
     clinic = Clinic([bad.element])
     clinic.run(ports)
     assert clinic.quarantined.keys() == ({bad.element} if bad in ports else set())
 
 
 @given(groups, st.sampled_from(sorted(SPLITTERS)))
-def test_one_bad_splitter_is_found_and_neither_legs_nor_receivers_are_condemned(ports, bad):
+def test_one_bad_splitter_is_found_and_neither_outputs_nor_receivers_are_condemned(ports, bad):
     clinic = Clinic([bad])
     clinic.run(ports)
     assert clinic.quarantined.keys() <= {bad}
@@ -110,7 +110,7 @@ def test_one_bad_transmitter_is_found_and_all_splitters_are_cleared(ports):
 
 @given(
     st.lists(groups, min_size=1, max_size=5),
-    st.sets(st.sampled_from([*LEGS, *(p.element for p in LEAVES)]), max_size=4),
+    st.sets(st.sampled_from([*OUTPUTS, *(p.element for p in LEAVES)]), max_size=4),
 )
 def test_any_damage_comes_to_an_end(patients, broken):
     """Each group is lit, or given up for want of hardware, after few attempts; a lit group has no broken part."""
@@ -123,7 +123,7 @@ def test_any_damage_comes_to_an_end(patients, broken):
 
 @given(groups, st.integers(2, 4))
 def test_light_between_two_failures_proves_a_receiver_good(ports, times):
-    """Dark over a second leg, but lit in between: the leg is to blame each time."""
+    """Dark over a second output, but lit in between: the output is to blame each time."""
     clinic = Clinic([])
     for _ in range(times):
         tree = clinic.tree(ports)

@@ -24,9 +24,9 @@ def test_a_right_fabric_has_no_faults_and_nothing_is_waited_for(sizes):
     played = Played(wiring)
     assert played.faults == []
     assert played.waits == 0
-    legs, ports = sum(s.ways for s in wiring.splitters), len(wiring.ports)
+    outputs, ports = sum(s.ways for s in wiring.splitters), len(wiring.ports)
     growth = 1 + max(ports - 1, 1).bit_length()
-    assert len(played.rounds) <= growth + -(-legs // ports) + len(wiring.splitters)
+    assert len(played.rounds) <= growth + -(-outputs // ports) + len(wiring.splitters)
 
 
 @given(st.integers(1, 8), st.data())
@@ -52,7 +52,7 @@ def test_any_muddle_of_port_fibers_is_found_fiber_by_fiber(racks, data):
 @given(st.integers(1, 8), st.data())
 @settings(max_examples=100, deadline=None)
 def test_the_map_is_the_truth_whatever_is_plugged_where(racks, data):
-    """Ports, legs and splitter inputs anywhere, or nowhere: all that the survey believes to know is so."""
+    """Ports, outputs and splitter inputs anywhere, or nowhere: all that the survey believes to know is so."""
     wiring = Wiring(make_fabric(racks, tuple(data.draw(st.lists(st.integers(2, 4), max_size=3)))))
     inputs, outputs = [*wiring.at_input.values(), None, None], [*wiring.at_output.values(), None, None]
     wiring.at_input = dict(zip(wiring.at_input, data.draw(st.permutations(inputs)), strict=False))
@@ -88,12 +88,12 @@ class Bench:
         self.wiring = wiring
         self.expected: dict[str, str] = {}
         self._touched: set[object] = set()
-        legs = [(i, end) for i, end in wiring.at_input.items()]
-        self._fibers = [("input", i, end) for i, end in legs]
+        outputs = [(i, end) for i, end in wiring.at_input.items()]
+        self._fibers = [("input", i, end) for i, end in outputs]
         self._fibers += [("output", o, end) for o, end in wiring.at_output.items()]
 
     def swap(self, one: int, other: int) -> None:
-        """Two fibers on one side; legs of one splitter are all alike, so those are of two."""
+        """Two fibers on one side; outputs of one splitter are all alike, so those are of two."""
         fibers = [f for f in self._fibers if f[0] == ("input" if one % 2 else "output") and f[2] not in self._touched]
         if len(fibers) < 2:
             return
@@ -115,7 +115,7 @@ class Bench:
         if side == "input":
             self._say(side, place, f"is dead: none of its light comes in at input {place} of ocs1")
         elif isinstance(end, str):
-            sentence = f"no light comes out of any of its legs when output {place} of ocs1 is lit"
+            sentence = f"no light comes out of any of its outputs when output {place} of ocs1 is lit"
             self.expected[f"splitter:{end}"] = sentence
         else:
             self._say(side, place, f"is dead: no light arrives from output {place} of ocs1")
@@ -135,14 +135,14 @@ class Bench:
             fiber = "its transmit fiber" if side == "input" else "its receive fiber"
             self.expected[end.element] = f"{fiber} {what}"
         elif side == "input":
-            self.expected[f"leg:{end}/{place}"] = f"the leg {what}"
+            self.expected[f"output:{end}/{place}"] = f"the output {what}"
         else:
             self.expected[f"splitter:{end}"] = f"the fiber to its input {what}"
 
     def _fiber(self, side: str, place: int, end: object) -> str:
         if not isinstance(end, str):
             return f"the {'transmit' if side == 'input' else 'receive'} fiber of {end.element}"
-        return f"leg:{end}/{place}" if side == "input" else f"the input of splitter:{end}"
+        return f"output:{end}/{place}" if side == "input" else f"the input of splitter:{end}"
 
 
 @pytest.fixture
@@ -181,24 +181,24 @@ def test_a_patch_panel_that_is_off_by_one(wiring):
     assert said["port:r2/50"] == "its transmit fiber is at input 1 of ocs1 instead of input 2"
 
 
-def test_what_is_found_is_found_for_one_leg_only():
-    """Two legs of s1 hold legs of s2: one in exchange; of the other and a third, nothing is where the config says."""
+def test_what_is_found_is_found_for_one_output_only():
+    """Two outputs of s1 are wired as outputs of s2, one in exchange; the other and a third are not where configured."""
     wiring = Wiring(make_fabric(12, (6, 6)))
     one, two = (splitter.outputs for splitter in wiring.splitters)
     wiring.swap_inputs(one[0], two[0])
     wiring.swap_inputs(one[1], two[1])
     wiring.at_input |= {two[1]: None, two[2]: None}
     assert Played(wiring).said == {
-        f"leg:s1/{one[0]}": f"the leg is swapped with leg:s2/{two[0]}",
-        f"leg:s2/{two[0]}": f"the leg is swapped with leg:s1/{one[0]}",
-        f"leg:s1/{one[1]}": f"the leg is dead: none of its light comes in at input {one[1]} of ocs1",
-        f"leg:s2/{two[1]}": f"the leg is at input {one[1]} of ocs1 instead of input {two[1]}",
-        f"leg:s2/{two[2]}": f"the leg is dead: none of its light comes in at input {two[2]} of ocs1",
+        f"output:s1/{one[0]}": f"the output is swapped with output:s2/{two[0]}",
+        f"output:s2/{two[0]}": f"the output is swapped with output:s1/{one[0]}",
+        f"output:s1/{one[1]}": f"the output is dead: none of its light comes in at input {one[1]} of ocs1",
+        f"output:s2/{two[1]}": f"the output is at input {one[1]} of ocs1 instead of input {two[1]}",
+        f"output:s2/{two[2]}": f"the output is dead: none of its light comes in at input {two[2]} of ocs1",
     }
 
 
 def test_no_splitter_is_found_at_two_outputs():
-    """Legs are so mixed that the first output lights most of s2, the second one leg of each."""
+    """Outputs are so mixed that the first output lights most of s2, the second one output of each."""
     wiring = Wiring(make_fabric(9, (3, 3, 3)))
     lit_by = ("s1", "s2", "s3", "s1", "s1", "s2", "s2", "s3", "s3")
     wiring.at_input |= dict(zip(range(10, 19), lit_by, strict=True))
@@ -209,7 +209,7 @@ def test_no_splitter_is_found_at_two_outputs():
     }
 
 
-def test_legs_of_one_splitter_are_all_alike(wiring):
+def test_outputs_of_one_splitter_are_all_alike(wiring):
     wiring.swap_inputs(wiring.splitters[0].outputs[0], wiring.splitters[0].outputs[2])
     assert Played(wiring).faults == []
 
@@ -249,12 +249,12 @@ class CrossOver:
 
 @pytest.mark.parametrize(("racks", "ports_back", "splitters_back"), [(20, 13, set()), (4, 0, {"splitter:s1"})])
 def test_what_is_right_is_given_back_and_not_used_again(racks, ports_back, splitters_back):
-    """Seven legs need seven ports at once; with four ports, one splitter is done before the other."""
+    """Seven outputs need seven ports at once; with four ports, one splitter is done before the other."""
     wiring = Wiring(make_fabric(racks, (4, 3)))
     dead = wiring.splitters[1].outputs[0]
     wiring.at_input[dead] = None
     played = Played(wiring)
-    assert set(played.said) == {f"leg:s2/{dead}"}
+    assert set(played.said) == {f"output:s2/{dead}"}
     back = played.rounds[-1].done
     assert len([e for e in back if e.startswith("port:")]) == ports_back
     assert {e for e in back if e.startswith("splitter:")} == splitters_back

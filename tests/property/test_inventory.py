@@ -50,7 +50,7 @@ class Truth:
         if isinstance(piece, OpticalPort):
             ends = {(piece.switch, "in", piece.input), (piece.switch, "out", piece.output)}
             return None if piece.element in self.quarantined or ends & touched else piece
-        ends = {(piece.switch, "out", piece.input), *((piece.switch, "in", leg) for leg in piece.outputs)}
+        ends = {(piece.switch, "out", piece.input), *((piece.switch, "in", output) for output in piece.outputs)}
         left = piece.without(self.quarantined.__contains__)
         return None if piece.element in self.quarantined or ends & touched or left.ways < 2 else left
 
@@ -87,7 +87,7 @@ def act(data: st.DataObject, fabric, inventory: Inventory, truth: Truth) -> None
 
 def take(data: st.DataObject, inventory: Inventory, truth: Truth, number: int | None = None) -> None:
     number = data.draw(st.sampled_from(RESERVATIONS)) if number is None else number
-    elements = [e for e in inventory.elements if not e.startswith(("static:", "leg:"))]
+    elements = [e for e in inventory.elements if not e.startswith(("static:", "output:"))]
     some = [e for e in data.draw(st.lists(st.sampled_from(elements), max_size=4)) if e not in truth.holder]
     inventory.take(some, number)
     truth.holder |= dict.fromkeys(some, number)

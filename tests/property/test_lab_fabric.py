@@ -67,13 +67,13 @@ def model(state, removed, added):
 
 def loops(state):
     """Brute force: follow light from every splitter; it may never come back."""
-    legs = {s.input: s.outputs for s in SPLITTERS}
+    outputs = {s.input: s.outputs for s in SPLITTERS}
 
     def reaches(start, goal, seen):
-        targets = {state[leg] for leg in legs[start] if state.get(leg) in legs}
+        targets = {state[output] for output in outputs[start] if state.get(output) in outputs}
         return goal in targets or any(reaches(t, goal, seen | {t}) for t in targets - seen)
 
-    return any(reaches(feed, feed, {feed}) for feed in legs)
+    return any(reaches(feed, feed, {feed}) for feed in outputs)
 
 
 @settings(deadline=None, max_examples=150)
@@ -127,9 +127,9 @@ def test_everything_removed_is_dark_before_anything_is_lit(new):
 
 
 @given(st.integers(2, 64))
-def test_every_leg_of_a_splitter_gets_exactly_one_copy(ways):
+def test_every_output_of_a_splitter_gets_exactly_one_copy(ways):
     lines = mirror_set(Splitter("s", 1, tuple(range(1, ways + 1))), NAMES)[2:]
-    copies = [leg for line in lines for leg in re.findall(r"dev b000s(\d+)(?= |$)", line.partition("match")[2])]
+    copies = [output for line in lines for output in re.findall(r"dev b000s(\d+)(?= |$)", line.partition("match")[2])]
     assert sorted(map(int, copies)) == list(range(1, ways + 1))
     assert all(line.count("action") <= ACTIONS_PER_FILTER for line in lines)
     assert [line.endswith(" continue") for line in lines] == [True] * (len(lines) - 1) + [False]
@@ -137,6 +137,6 @@ def test_every_leg_of_a_splitter_gets_exactly_one_copy(ways):
 
 
 @given(st.integers(1, 99), st.lists(st.integers(1, 99), min_size=1))
-def test_wiring_survives_the_command_line(feed, legs):
-    splitter = Splitter(f"at {feed}", feed, tuple(legs))
+def test_wiring_survives_the_command_line(feed, outputs):
+    splitter = Splitter(f"at {feed}", feed, tuple(outputs))
     assert Splitter.parse(splitter.wiring) == splitter

@@ -38,10 +38,10 @@ def test_no_number_or_address_is_given_twice(plan):
     ]
     hosts = [host for rack in plan.rack_plans for host in rack.hosts]
     ocs = [p.ocs for rack in plan.rack_plans for p in rack.optical_ports]
-    legs = [leg for splitter in plan.splitter_plans for leg in splitter.outputs]
-    for things in (ports, [h.name for h in hosts], [h.ip for h in hosts], [h.mac for h in hosts], ocs + legs):
+    outputs = [output for splitter in plan.splitter_plans for output in splitter.outputs]
+    for things in (ports, [h.name for h in hosts], [h.ip for h in hosts], [h.mac for h in hosts], ocs + outputs):
         assert max(Counter(things).values()) == 1
-    assert sorted(ocs + legs) == list(range(1, plan.ocs_ports + 1))
+    assert sorted(ocs + outputs) == list(range(1, plan.ocs_ports + 1))
     assert all(splitter.input in splitter.outputs for splitter in plan.splitter_plans)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
-from blast_controller.core.light.light_tree import build, good_legs, grow, prune, rehang
+from blast_controller.core.light.light_tree import build, good_outputs, grow, prune, rehang
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
 from tests.support.core import World, make_fabric
@@ -167,7 +167,7 @@ def test_while_a_tree_is_changed_all_old_and_new_members_are_served(change):
 
 
 def _parted(before, after):
-    """Members in racks whose leg was given to somebody else: they are leaving, and their light is gone first."""
+    """Members in racks whose output was given to somebody else: they are leaving, and their light is gone first."""
     taken = {(c.switch, c.input): c for c in after.circuits}
     leaves = before.tree.leaves if before.tree else ()
     lost = {leaf.port.rack for leaf in leaves if after.tree.leaf_of(leaf.port.rack) is None}
@@ -180,7 +180,7 @@ def _parted(before, after):
 def _behind(tree, gone):
     """The racks whose light passes one of these circuits."""
     feeds = {c.output: c.input for c in tree.circuits}
-    inputs = {leg: h.splitter.input for h in tree.splitters for leg in h.splitter.outputs}
+    inputs = {output: h.splitter.input for h in tree.splitters for output in h.splitter.outputs}
 
     def passes(output):
         while output in feeds:
@@ -193,7 +193,7 @@ def _behind(tree, gone):
 
 
 @given(changes())
-def test_whoever_stays_on_their_leg_is_served_after_every_single_operation(change):
+def test_whoever_stays_on_their_output_is_served_after_every_single_operation(change):
     """Add, then take away; each device does its share one by one, circuits before rules or after."""
     before, after = change
     union = both(before.holding, after.holding)
@@ -230,7 +230,7 @@ def _fill(world, holding):
 
 @given(changes())
 def test_roots_come_first(change):
-    """Light is led from the root on: a circuit is connected when what feeds it is, so that no leg shines elsewhere."""
+    """Circuits are connected from the root on, each after its feed, so that no output lights another tree."""
     before, after = change
     for start, end in ((NOTHING, before.holding), (NOTHING, after.holding), (before.holding, after.holding)):
         held = set(start.circuits) & set(end.circuits)
@@ -245,7 +245,9 @@ def _lit_inputs(circuits):
     """The switch inputs that light from the root of all trees comes in at."""
     fed = {FABRIC.racks["r1"].optical_ports[0].input}
     splitters = {s.input: s.outputs for s in FABRIC.splitters.values()}
-    while new := {leg for c in circuits if c.input in fed for leg in splitters.get(c.output, ()) if leg not in fed}:
+    while new := {
+        output for c in circuits if c.input in fed for output in splitters.get(c.output, ()) if output not in fed
+    }:
         fed |= new
     return fed
 
@@ -276,18 +278,18 @@ def test_a_tree_is_connected_from_its_root_on():
     assert {c.output for c in tree.circuits[2:]} == {port.output for port in PORTS[1:]}
 
 
-def test_growing_leaves_bad_legs_open():
+def test_growing_leaves_bad_outputs_open():
     tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
-    grown = grow(tree, [PORTS[3]], [], bad_legs=[QUAD.outputs[2]])
+    grown = grow(tree, [PORTS[3]], [], bad_outputs=[QUAD.outputs[2]])
     assert grown.leaves[-1].feed == QUAD.outputs[3]
-    assert good_legs(grown, [QUAD.outputs[2]]) == []
-    assert grow(grown, [PORTS[4]], [], bad_legs=[QUAD.outputs[2]]) is None
+    assert good_outputs(grown, [QUAD.outputs[2]]) == []
+    assert grow(grown, [PORTS[4]], [], bad_outputs=[QUAD.outputs[2]]) is None
 
 
-def test_a_splitter_is_not_hung_on_a_bad_leg():
+def test_a_splitter_is_not_hung_on_a_bad_output():
     tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
-    assert grow(tree, PORTS[3:5], [PAIR], bad_legs=[QUAD.outputs[2]]).splitters[-1].feed == QUAD.outputs[3]
-    assert grow(tree, PORTS[3:5], [PAIR], bad_legs=QUAD.outputs[2:]) is None
+    assert grow(tree, PORTS[3:5], [PAIR], bad_outputs=[QUAD.outputs[2]]).splitters[-1].feed == QUAD.outputs[3]
+    assert grow(tree, PORTS[3:5], [PAIR], bad_outputs=QUAD.outputs[2:]) is None
 
 
 def test_rehanging_moves_only_what_is_dark():

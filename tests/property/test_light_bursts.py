@@ -16,16 +16,16 @@ from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import LightPathError, SourceChangedError
 from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
-from blast_transport.carriers.optical.compiled_bursts import CompiledBursts
-from blast_transport.carriers.optical.interface import open_group_socket
-from blast_transport.carriers.optical.sender import OpticalSender
-from blast_transport.carriers.sending import SendingContext, SendingEvent
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_reader
 from blast_transport.store.source import opened_file
-from blast_transport.wire.carriers import OPTICAL
+from blast_transport.transports.optical.compiled_bursts import CompiledBursts
+from blast_transport.transports.optical.interface import open_group_socket
+from blast_transport.transports.optical.sender import OpticalSender
+from blast_transport.transports.sending import SendingContext, SendingEvent
 from blast_transport.wire.datagram import HEADER
-from blast_transport.wire.messages import Leg
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import OPTICAL
 from tests.support.transport_data import Data, data_of
 from tests.support.transport_hosts import LOOPBACK, light
 from tests.support.waiting import eventually
@@ -40,7 +40,7 @@ SO_NO_CHECK = 11
 
 
 class Side:
-    """A carrier by one engine on a file of its own, and all that it tells and that comes out of it."""
+    """A transport by one engine on a file of its own, and all that it tells and that comes out of it."""
 
     def __init__(self, engine: str, data: Data, held: BlockMap, undo: ExitStack) -> None:
         self.path = Path(undo.enter_context(tempfile.TemporaryDirectory())) / "file"
@@ -52,9 +52,9 @@ class Side:
         self.ear = undo.enter_context(open_group_socket(LOOPBACK, choice.group, choice.port))
         waker = undo.enter_context(closing(Waker()))
         around = SendingContext(self.reader, held, (), LOOPBACK, LOOPBACK, dial, None, waker.wake, waker.fileno())
-        self.carrier = OpticalSender(Leg(SESSION, 1, OPTICAL, 0), choice, around)
-        undo.callback(self.carrier.close)
-        assert isinstance(self.carrier._bursts, CompiledBursts) == (engine == COMPILED)
+        self.transport = OpticalSender(Phase(SESSION, 1, OPTICAL, 0), choice, around)
+        undo.callback(self.transport.close)
+        assert isinstance(self.transport._bursts, CompiledBursts) == (engine == COMPILED)
         self.datagrams: list[bytes] = []
         self.events: list[SendingEvent] = []
         self.error = ""
@@ -64,10 +64,10 @@ class Side:
         wait = None
         if not self.error:
             try:
-                wait = self.carrier.work(now)
+                wait = self.transport.work(now)
             except (SourceChangedError, LightPathError) as error:
                 self.error = f"{type(error).__name__}: {error}"
-        self.events += self.carrier.events()
+        self.events += self.transport.events()
         eventually(self._all_heard, "what was sent to arrive")
         return wait
 
@@ -76,13 +76,13 @@ class Side:
             while True:
                 self.datagrams.append(self.ear.recv(1 << 16))
         except BlockingIOError:
-            return len(self.datagrams) >= self.carrier.datagrams
+            return len(self.datagrams) >= self.transport.datagrams
 
     @property
     def seen(self) -> tuple[object, ...]:
         """What must not differ."""
-        carrier = self.carrier
-        told = carrier.datagrams, carrier.offload, carrier.over, list(map(str, self.events)), self.error
+        transport = self.transport
+        told = transport.datagrams, transport.offload, transport.over, list(map(str, self.events)), self.error
         return self.datagrams, told
 
 
@@ -117,17 +117,17 @@ def drive(sides: tuple[Side, Side], blocks: int, script: list[tuple[str, object]
             now += value
         for one in sides:
             if what == "permit":
-                one.carrier.permit(min(int(str(value)), blocks))
+                one.transport.permit(min(int(str(value)), blocks))
             elif what == "pace":
-                one.carrier.pace(float(str(value)))
+                one.transport.pace(float(str(value)))
             elif what == "again":
                 assert isinstance(value, tuple)
                 if value[0] < blocks:
-                    one.carrier.retransmit(*value)
+                    one.transport.retransmit(*value)
         turn(sides, now)
-    while not sides[0].carrier.over and not sides[0].error and (most_turns := most_turns - 1):
+    while not sides[0].transport.over and not sides[0].error and (most_turns := most_turns - 1):
         now += max(1e-4, turn(sides, now) or 0.0)
-    assert sides[0].carrier.over or sides[0].error
+    assert sides[0].transport.over or sides[0].error
 
 
 def turn(sides: tuple[Side, Side], now: float) -> float | None:
@@ -157,7 +157,7 @@ def test_the_same_permits_put_the_same_on_the_wire(
         sides = pair(data, held, undo)
         for one in sides:
             if not cut:
-                one.carrier._socket.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
+                one.transport._socket.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
         drive(sides, data.blocks, script)
         layout = data.layout
         skipped = {block for first, count in held for block in range(first, first + count)}
@@ -165,7 +165,7 @@ def test_the_same_permits_put_the_same_on_the_wire(
         for block in set(range(data.blocks)) - skipped:
             first = block * layout.block_segments
             assert b"".join(sent[first + index] for index in range(layout.segments(block))) == data.block(block)
-        assert sides[1].carrier.offload == (cut if sides[1].datagrams else None)
+        assert sides[1].transport.offload == (cut if sides[1].datagrams else None)
         assert sides[1].reader.take_digests() == data.digests()
 
 
@@ -176,21 +176,21 @@ def test_a_file_that_becomes_shorter_is_reported_in_the_same_words(data: Data, t
     with ExitStack() as undo:
         sides = pair(data, [], undo)
         for one in sides:
-            one.carrier.pace(1e6)
+            one.transport.pace(1e6)
         now = 100.0
         for number in range(turns):
             now += 1e-3
             for one in sides:
-                one.carrier.permit(number)
+                one.transport.permit(number)
             turn(sides, now)
         for one in sides:
             os.truncate(one.path, min(left, len(data.content)))
-            one.carrier.permit(data.blocks)
+            one.transport.permit(data.blocks)
             for later in range(10_000):
-                if one.carrier.over or one.error:
+                if one.transport.over or one.error:
                     break
                 one.work(now + 1e-3 * later)
         python, compiled = sides
         assert compiled.datagrams[: len(python.datagrams)] == python.datagrams
-        assert python.carrier.over or "was changed while it was sent" in python.error
-        assert compiled.carrier.over or compiled.error == python.error.replace(str(python.path), str(compiled.path))
+        assert python.transport.over or "was changed while it was sent" in python.error
+        assert compiled.transport.over or compiled.error == python.error.replace(str(python.path), str(compiled.path))

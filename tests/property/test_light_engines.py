@@ -19,19 +19,19 @@ from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.optical import compiled_light, light_socket
-from blast_transport.carriers.optical.compiled_light import CompiledLight, open_light
-from blast_transport.carriers.optical.light_intake import PythonLight
-from blast_transport.carriers.optical.offload import UDP_SEGMENT, take_super_packets
-from blast_transport.carriers.optical.parameters import OpticalParameters
-from blast_transport.carriers.optical.receiver import OpticalReceiver
-from blast_transport.carriers.receiving import ReceivingContext
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_assembly
-from blast_transport.wire.carriers import OPTICAL
+from blast_transport.transports.optical import compiled_light, light_socket
+from blast_transport.transports.optical.compiled_light import CompiledLight, open_light
+from blast_transport.transports.optical.light_intake import PythonLight
+from blast_transport.transports.optical.offload import UDP_SEGMENT, take_super_packets
+from blast_transport.transports.optical.parameters import OpticalParameters
+from blast_transport.transports.optical.receiver import OpticalReceiver
+from blast_transport.transports.receiving import ReceivingContext
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.fields import to_parameters
-from blast_transport.wire.messages import Leg
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import OPTICAL
 from tests.support.datagrams import LOOPBACK, bound_socket, delivered, on_one_processor
 from tests.support.engines import file_store
 from tests.support.transport_data import data_of
@@ -242,13 +242,13 @@ def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.Monkey
 
 
 def receiving(there: Hearer, mouth: socket.socket, woken: socket.socket) -> OpticalReceiver:
-    """The carrier of a session that is woken there."""
+    """The transport of a session that is woken there."""
     said = to_parameters(OpticalParameters("239.7.7.7", 7001, *mouth.getsockname()))
     at = (woken.fileno(), woken.fileno())
     around = ReceivingContext(there.assembly, dial, LOOPBACK, lambda *_: there.socket, lambda: None, lambda: at)
-    carrier = OpticalReceiver(Leg(SESSION, 1, OPTICAL, 0, parameters=said), around)
-    carrier.permit(SEGMENTS)
-    return carrier
+    transport = OpticalReceiver(Phase(SESSION, 1, OPTICAL, 0, parameters=said), around)
+    transport.permit(SEGMENTS)
+    return transport
 
 
 @pytest.mark.parametrize("engine", [PYTHON, COMPILED])
@@ -257,7 +257,7 @@ def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -
     with ExitStack() as undo:
         there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
         mouth, woken = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
-        carrier = receiving(there, mouth, woken)
+        transport = receiving(there, mouth, woken)
         passed = list[tuple[int, int]]()
 
         def shine() -> None:
@@ -269,17 +269,17 @@ def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -
         sender.start()
         while sum(stop - first for first, stop in passed) < SEGMENTS:
             assert select.select([there.socket], [], [], PATIENCE)[0]
-            carrier.stay(time.monotonic() + PATIENCE, SEGMENTS)
-            carrier.work()
-            passed += [run for arrived in carrier.events() for run in arrived.runs]
+            transport.stay(time.monotonic() + PATIENCE, SEGMENTS)
+            transport.work()
+            passed += [run for arrived in transport.events() for run in arrived.runs]
         sender.join()
         assert joined(passed) == [(0, SEGMENTS)]
         send(mouth, [there], Sent(0, COUNT))
         delivered(mouth)
         mouth.sendto(b"wake", woken.getsockname())
         began = time.monotonic()
-        carrier.stay(began + PATIENCE, SEGMENTS)
-        carrier.work()
+        transport.stay(began + PATIENCE, SEGMENTS)
+        transport.work()
         assert time.monotonic() < began + PATIENCE
         assert there.assembly.duplicates == COUNT
 
@@ -289,12 +289,12 @@ def test_all_that_has_come_when_the_light_ends_is_read(engine: str) -> None:
     with ExitStack() as undo:
         there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
         mouth = undo.enter_context(bound_socket())
-        carrier = receiving(there, mouth, mouth)
+        transport = receiving(there, mouth, mouth)
         for block in range(MOST_BLOCKS):
             send(mouth, [there], Sent(block * COUNT, COUNT))
         delivered(mouth)
-        carrier.drain()
-        assert sum(arrived.new for arrived in carrier.events()) == SEGMENTS
+        transport.drain()
+        assert sum(arrived.new for arrived in transport.events()) == SEGMENTS
 
 
 def test_a_socket_of_another_class_is_read_by_python() -> None:

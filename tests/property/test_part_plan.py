@@ -16,7 +16,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.convert import grant as to_thrift
-from blast_transport.carriers.choices import Light
+from blast_transport.transports.choices import Light
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 STEP = STOP_BEFORE / 2

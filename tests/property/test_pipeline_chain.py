@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blast_transport.carriers.pipeline.protocol.core import SourceCore
-from blast_transport.carriers.pipeline.protocol.events import FromSuccessor, Probe, Started
-from blast_transport.carriers.pipeline.protocol.leg import Member, Outcome, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Get
+from blast_transport.transports.pipeline.protocol.core import SourceCore
+from blast_transport.transports.pipeline.protocol.events import FromSuccessor, Probe, Started
+from blast_transport.transports.pipeline.protocol.messages import Alive, Get
+from blast_transport.transports.pipeline.protocol.phase import Member, Outcome, PipelinePhase
 from tests.property.pipeline_world import Faults, World
 
 contents = st.integers(0, 300_000).map(lambda length: random.Random(length).randbytes(length))
@@ -185,7 +185,7 @@ FAR_BEHIND = "excluded: its store is far behind"
 
 
 def seconds_of(content: bytes, faults: list[Faults]) -> tuple[float, dict[str, str]]:
-    """How long a leg takes for those without a fault, and what its report says."""
+    """How long a phase takes for those without a fault, and what its report says."""
     world = World(content, faults)
     check(world)
     return max(host.ended_at for host in world.hosts if not host.faulty), world.hosts[0].reported or {}
@@ -250,7 +250,7 @@ def test_those_that_fail_beside_each_other_cost_what_one_costs(kind: str, number
 
 
 def test_who_is_silent_again_and_again_is_not_probed_each_time() -> None:
-    core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, tuple(Member(f"n{i}", "h", 1) for i in range(40)), 0), 10**9)
+    core = SourceCore(PipelinePhase(1, 1, bytes(16), 0, tuple(Member(f"n{i}", "h", 1) for i in range(40)), 0), 10**9)
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
     probed = []
@@ -292,7 +292,7 @@ def test_the_papers_hundred_nodes(share: int, step: float) -> None:
 def test_neighbors_that_are_killed_at_once_cost_no_more_time_than_one(
     length: int, before: int, failing: int, after: int, share: float
 ) -> None:
-    """Though the chain is young: who has got data knows that those behind it have heard of the leg."""
+    """Though the chain is young: who has got data knows that those behind it have heard of the phase."""
     content = random.Random(length).randbytes(length)
 
     def seconds(faults: list[Faults]) -> float:

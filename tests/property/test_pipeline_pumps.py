@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import SourceChangedError
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.pipeline.connections import link as link_module
-from blast_transport.carriers.pipeline.connections.compiled_pump import CompiledIntake, open_intake, open_outlet
-from blast_transport.carriers.pipeline.connections.feed import Feed
-from blast_transport.carriers.pipeline.connections.link import Link
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, End, Message, Report, encode
+from blast_transport.transports.pipeline.connections import link as link_module
+from blast_transport.transports.pipeline.connections.compiled_pump import CompiledIntake, open_intake, open_outlet
+from blast_transport.transports.pipeline.connections.feed import Feed
+from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.protocol.messages import Alive, Data, Decoder, End, Message, Report, encode
 from tests.support.engines import file_store
 from tests.support.transport_data import SUITE, data_of
 from tests.support.waiting import eventually

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.links.group import REPORT_SECONDS, Group
-from blast_transport.wire.carriers import OPTICAL, PIPELINE
-from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Leg, Nack, Promoted, Quit, Ready
+from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Nack, Phase, Promoted, Quit, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
+from blast_transport.wire.transports import OPTICAL, PIPELINE
 
 SESSION = 7
 MEMBERS = 3
@@ -20,8 +20,8 @@ def hello(session: int = SESSION) -> Hello:
     return Hello(session, 10, 1456, 44, "fast", "file", "name")
 
 
-def leg(credit: int, carrier: str = OPTICAL) -> Leg:
-    return Leg(SESSION, 1, carrier, 0, credit=credit)
+def phase(credit: int, transport: str = OPTICAL) -> Phase:
+    return Phase(SESSION, 1, transport, 0, credit=credit)
 
 
 @dataclass
@@ -40,7 +40,7 @@ class World:
     def join(self, member: int, held: int) -> None:
         self.group.told(member, hello())
         assert not self.group.heard(member, Ready(SESSION, ((0, held),) if held else ()))
-        self.group.told(member, leg(self.credit))
+        self.group.told(member, phase(self.credit))
         self.truth[member] = self.known[member] = held
 
     def reach(self, member: int, handled: int) -> None:
@@ -144,7 +144,7 @@ def test_many_members_cost_the_sender_hardly_more_than_one(credit, members):
 def test_by_packets_nobody_waits_for_credits():
     group = Group()
     group.told(0, hello())
-    group.told(0, leg(1, PIPELINE))
+    group.told(0, phase(1, PIPELINE))
     for block in range(100):
         assert group.heard(0, Credit(SESSION, block, block, block))
         group.take(0.001 * block)
@@ -157,7 +157,7 @@ def test_one_that_is_slow_is_told_from_the_others():
     group = Group()
     for member in range(4):
         group.told(member, hello())
-        group.told(member, leg(2))
+        group.told(member, phase(2))
     for member, handled in ((0, 8), (1, 9), (2, 3), (3, 10)):
         group.heard(member, Credit(SESSION, handled, handled, handled))
     assert GroupCredit(SESSION, 3, 8, (2,)) in group.take(0.0)

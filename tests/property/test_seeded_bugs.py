@@ -244,7 +244,7 @@ self.addresses._used.discard(reservation.group_address)"""
         seed=17,
     ),
     "budget_ignored": SeededBug(
-        "Trees are built by the number of legs alone, where the matching has found splitters.",
+        "Trees are built by the number of outputs alone, where the matching has found splitters.",
         {
             "blast_controller.core.light.light_budget:LightBudget.tree": {
                 "first = self._shape": """\

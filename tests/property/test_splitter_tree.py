@@ -17,9 +17,9 @@ LIMITS = st.none() | st.integers(0, 8)
 
 
 @given(st.integers(0, 70), POOLS, LIMITS, st.integers(0, 5))
-def test_the_rule_is_kept(leaves, pool, most, open_legs):
+def test_the_rule_is_kept(leaves, pool, most, free_outputs):
     sizes = [ways for ways, count in pool.items() for _ in range(count)]
-    assert choose_splitters(leaves, pool, most, open_legs) == plain_pieces(leaves, sizes, most, open_legs)
+    assert choose_splitters(leaves, pool, most, free_outputs) == plain_pieces(leaves, sizes, most, free_outputs)
 
 
 @given(st.integers(1, 70), POOLS, LIMITS)
@@ -42,7 +42,7 @@ def test_every_leaf_hangs_on_the_root(ways, data):
     assert sorted(tree.ways) == sorted(ways)
     assert len(tree.leaves) == leaves
     used = [*tree.feeds, *tree.leaves]
-    assert len(used) == len(set(used)), "a leg feeds one thing only"
+    assert len(used) == len(set(used)), "an output feeds one thing only"
     depths = [tree.depth(leaf) for leaf in tree.leaves]
     assert depths == sorted(depths), "shallowest first"
 
@@ -57,13 +57,13 @@ def largest_group(ways: int, splitters: int) -> int:
 
 @cache
 def shapes(sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
-    """The depths of all legs (sorted), for every way to hang splitters of these sizes, in any order and place."""
+    """The depths of all outputs (sorted), for every way to hang splitters of these sizes, in any order and place."""
     found = {(0,)}
     for size in sizes:
         found = {
-            tuple(sorted([*legs[:place], *legs[place + 1 :], *[legs[place] + 1] * size]))
-            for legs in found
-            for place in range(len(legs))
+            tuple(sorted([*outputs[:place], *outputs[place + 1 :], *[outputs[place] + 1] * size]))
+            for outputs in found
+            for place in range(len(outputs))
         }
     return frozenset(found)
 
@@ -71,15 +71,15 @@ def shapes(sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
 def least_depth(leaves: int, sizes: tuple[int, ...]) -> int:
     """The least depth of the deepest of `leaves` leaves over all orders and shapes."""
     return min(
-        legs[leaves - 1]
+        outputs[leaves - 1]
         for order in set(itertools.permutations(sizes))
-        for legs in shapes(order)
-        if len(legs) >= leaves
+        for outputs in shapes(order)
+        if len(outputs) >= leaves
     )
 
 
 def least_count(leaves: int, ways: int) -> int:
-    return next(m for m in range(100) if any(len(legs) >= leaves for legs in shapes((ways,) * m)))
+    return next(m for m in range(100) if any(len(outputs) >= leaves for outputs in shapes((ways,) * m)))
 
 
 SMALL = [(ways, racks) for ways in range(2, 7) for racks in range(2, 2 + LARGEST_COUNT * (ways - 1) + 1)]
@@ -97,8 +97,8 @@ def test_count_and_depth_are_the_least_of_all_shapes(ways, racks):
     "sizes", [s for n in range(1, 5) for s in itertools.combinations_with_replacement((2, 3, 4, 5), n)], ids=str
 )
 def test_mixed_sizes_hang_as_shallow_as_can_be(sizes):
-    legs = 1 + sum(sizes) - len(sizes)
-    for leaves in range(legs - min(sizes) + 2, legs + 1):  # none of them is superfluous
+    outputs = 1 + sum(sizes) - len(sizes)
+    for leaves in range(outputs - min(sizes) + 2, outputs + 1):  # none of them is superfluous
         tree = shallowest(leaves, sizes)
         assert max(map(tree.depth, tree.leaves)) == least_depth(leaves, sizes), leaves
 
@@ -109,8 +109,8 @@ def test_one_leaf_needs_no_splitter():
     assert tree.depth(None) == 0
 
 
-def test_too_few_legs_are_an_error():
-    with pytest.raises(ValueError, match="5 legs cannot serve 6 leaves"):
+def test_too_few_outputs_are_an_error():
+    with pytest.raises(ValueError, match="5 outputs cannot serve 6 leaves"):
         shallowest(6, [4, 2])
 
 

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_transport.session.peers.peer import LISTENING, PeerState
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import Nack
+from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
 from tests.support.transport_data import Data, data_of
 from tests.support.transport_world import FOREVER, SPACING, Faults, Host, Spans, World
 
@@ -20,11 +20,11 @@ fault_sets = st.builds(Faults, loss=shares, duplication=shares, reordering=share
 sizes = st.sampled_from([0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK]) | st.integers(0, 100 * BLOCK)
 datas = st.builds(data_of, sizes, seed=st.integers(0, 99))
 seeds = st.integers(0, 2**32)
-carriers = st.sampled_from([OPTICAL, PIPELINE, UNICAST])
+transports = st.sampled_from([OPTICAL, PIPELINE, UNICAST])
 ways = st.builds(
     lambda first, later: [(0, first), *sorted(later)],
-    carriers,
-    st.lists(st.tuples(st.integers(0, 100), carriers), max_size=3),
+    transports,
+    st.lists(st.tuples(st.integers(0, 100), transports), max_size=3),
 )
 windows = st.sampled_from([1, 2, 8, 50])
 NONE = Faults()
@@ -65,8 +65,10 @@ def test_without_loss_nothing_is_asked_for_and_nothing_comes_twice(
 ) -> None:
     world = World(data, hosts(number), way, seed=seed, window=window, stream=stream).run()
     all_complete(world)
-    ends = [min(leg.first * data.layout.block_size, len(data.content)) for leg in world.legs] + [len(data.content)]
-    owed = sum(ends[leg.number] - ends[leg.number - 1] for leg in world.legs if leg.carrier == UNICAST)
+    ends = [min(phase.first * data.layout.block_size, len(data.content)) for phase in world.phases] + [
+        len(data.content)
+    ]
+    owed = sum(ends[phase.number] - ends[phase.number - 1] for phase in world.phases if phase.transport == UNICAST)
     for host in world.hosts.values():
         assert host.core is not None
         assert (host.core.assembly.duplicates, host.core.assembly.refused, host.core.repaired) == (0, 0, owed)
@@ -168,18 +170,18 @@ def test_a_receiver_that_crashes_may_come_back_with_what_it_holds(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("carrier", [OPTICAL, PIPELINE, UNICAST])
-def test_what_was_held_before_a_crash_is_not_sent_again(carrier: str, stream: bool) -> None:
+@pytest.mark.parametrize("transport", [OPTICAL, PIPELINE, UNICAST])
+def test_what_was_held_before_a_crash_is_not_sent_again(transport: str, stream: bool) -> None:
     """By light, 200 blocks take 0.2 s; half of them are there when it crashes, and 0.04 s of light pass without it."""
     data, there = data_of(200 * BLOCK), hosts(3)
     there[1].up = ((0.0, 0.1), (0.14, FOREVER))
-    world = World(data, there, [(0, carrier)], stream=stream).run()
+    world = World(data, there, [(0, transport)], stream=stream).run()
     all_complete(world, ["h0", "h2"])
-    if carrier == UNICAST:
+    if transport == UNICAST:
         return
     all_complete(world)
     peer = world.sender.peers["h1"]
-    assert 0 < peer.repairs < (70 if carrier == OPTICAL else 130) * data.layout.block_segments
+    assert 0 < peer.repairs < (70 if transport == OPTICAL else 130) * data.layout.block_segments
     assert there[1].core is not None and there[1].core.assembly.duplicates <= data.layout.block_segments
 
 

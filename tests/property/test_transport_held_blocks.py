@@ -1,4 +1,4 @@
-"""A block that is held is never written again, whichever carriers bring what in whatever order, right or wrong."""
+"""A block that is held is never written again, whichever transports bring what in whatever order, right or wrong."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blast_transport.base.engines import COMPILED, PYTHON
-from blast_transport.carriers.pipeline.connections.file_pump import FileIntake
 from blast_transport.store.block_store import BlockStore
+from blast_transport.transports.pipeline.connections.file_pump import FileIntake
 from tests.support.engines import BOTH, file_store
 from tests.support.transport_data import Data, data_of
 
@@ -23,8 +23,8 @@ SEED, FORGERS_SEED = 1, 2
 MOST_BLOCKS = 40
 
 
-class Leg:
-    """A chain's leg at one node: bytes from `position` on, of which some may be somebody else's."""
+class Phase:
+    """A chain's phase at one node: bytes from `position` on, of which some may be somebody else's."""
 
     def __init__(self, store: BlockStore, position: int, undo: ExitStack) -> None:
         self.intake = FileIntake(store, position, lambda: None)
@@ -57,7 +57,7 @@ class HeldBlocks(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = file_store(self.engine, self.directory, self.data.layout)
-        self.legs: list[Leg] = []
+        self.phases: list[Phase] = []
         self.seen: dict[int, bytes] = {}
         self.told = 0
 
@@ -74,18 +74,18 @@ class HeldBlocks(RuleBasedStateMachine):
             self.told = stop
 
     @rule(number=st.integers(0, MOST_BLOCKS))
-    def a_leg_begins(self, number: int) -> None:
+    def a_phase_begins(self, number: int) -> None:
         """The one before it ends where it is, in the middle of a block or not."""
-        self.legs.append(Leg(self.store, self.data.layout.offset(number % self.data.blocks), self.undo))
+        self.phases.append(Phase(self.store, self.data.layout.offset(number % self.data.blocks), self.undo))
 
-    @precondition(lambda self: self.legs)
+    @precondition(lambda self: self.phases)
     @rule(which=st.integers(0, 3), length=st.integers(1, 300), right=st.booleans(), settles=st.booleans())
-    def a_leg_brings(self, which: int, length: int, right: bool, settles: bool) -> None:
-        leg = self.legs[which % len(self.legs)]
-        position = leg.intake.position
-        leg.take((self.data if right else self.forged).content[position : position + length])
+    def a_phase_brings(self, which: int, length: int, right: bool, settles: bool) -> None:
+        phase = self.phases[which % len(self.phases)]
+        position = phase.intake.position
+        phase.take((self.data if right else self.forged).content[position : position + length])
         if settles:
-            leg.intake.settle()
+            phase.intake.settle()
 
     @rule()
     def another_session_goes_on(self) -> None:
@@ -138,7 +138,7 @@ class TestHeldByCompiled(HeldByCompiled.TestCase):
 
 @pytest.mark.parametrize("engine", BOTH)
 @given(st.integers(1, 15), st.integers(0, 38))
-def test_a_leg_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(engine: str, blocks: int, rest: int) -> None:
+def test_a_phase_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(engine: str, blocks: int, rest: int) -> None:
     data, forged = data_of(640, seed=SEED), data_of(640, seed=FORGERS_SEED)
     with ExitStack() as undo:
         directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))
@@ -146,9 +146,9 @@ def test_a_leg_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(engine:
         store.expect(0, data.digests())
         for block in range(1, data.blocks):
             store.put(block, data.block(block))
-        leg = Leg(store, 0, undo)
-        leg.take(forged.content[: blocks * 40 + rest])
-        leg.intake.settle()
+        phase = Phase(store, 0, undo)
+        phase.take(forged.content[: blocks * 40 + rest])
+        phase.intake.settle()
         store.put(0, data.block(0))
         assert store.complete
         store.commit(data.whole)

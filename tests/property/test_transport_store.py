@@ -163,14 +163,14 @@ def test_digests_come_in_order_and_for_blocks_that_there_are(first: int, count: 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
-def test_several_carriers_fill_one_store(seed: int, in_order: bool) -> None:
+def test_several_transports_fill_one_store(seed: int, in_order: bool) -> None:
     """Threads that put, and that read behind, with blocks that come twice and some that are wrong."""
     data = data_of(3000, seed=seed)
     target = InOrder() if in_order else MemoryTarget("m", MOST)
     store = Store(data.layout, SUITE, target)
     store.expect(0, data.digests(0, 30))
 
-    def carrier(number: int) -> None:
+    def transport(number: int) -> None:
         chance = random.Random(seed + number)
         order = chance.sample(range(data.blocks), data.blocks)
         for block in order:
@@ -188,7 +188,7 @@ def test_several_carriers_fill_one_store(seed: int, in_order: bool) -> None:
             assert begin + count > 30 * data.layout.block_size or view[:count] == data.content[begin : begin + count]
 
     with ThreadPoolExecutor() as pool:
-        for running in [pool.submit(carrier, number) for number in range(3)]:
+        for running in [pool.submit(transport, number) for number in range(3)]:
             running.result()
     for block in range(data.blocks):
         store.put(block, data.block(block))

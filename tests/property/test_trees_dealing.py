@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.carriers.trees.dealing import Dealer
+from blast_transport.transports.trees.dealing import Dealer
 
 SIZE = 64_064
 rates = st.lists(st.floats(1e6, 1e10), min_size=1, max_size=12)

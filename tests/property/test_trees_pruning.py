@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.carriers.choices import Tree
-from blast_transport.carriers.trees.pruning import pruned
 from blast_transport.links.dialling import SOURCE
+from blast_transport.transports.choices import Tree
+from blast_transport.transports.trees.pruning import pruned
 
 HOSTS = [f"h{number}" for number in range(8)]
 

@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 CONTROLLER, AGENT = Path("/etc/blast/blast.toml"), Path("/etc/blast/agent.toml")
 STATE = {"blast": Path("/var/lib/blast"), "blast-agent": Path("/var/lib/blast-agent")}
 LIBRARIES = Path("/usr/lib/blast")
-PACKAGES = ("blast-common", "blast-agent", "blast-controller", "blast-carrier")
+PACKAGES = ("blast-common", "blast-agent", "blast-controller", "blast-engine")
 COMPILER = ("cargo-web", "gcc", "libc6-dev")
 SERVICES = ("blast-controller", "blast-agent")
 SPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")

@@ -96,8 +96,8 @@ def make_fabric(
     next_out = dict(next_in)
     for number, ways in enumerate(splitters):
         switch = names[number % switches]
-        legs = tuple(range(next_in[switch], next_in[switch] + ways))
-        hung[f"s{number + 1}"] = Splitter(f"s{number + 1}", switch, next_out[switch], legs)
+        outputs = tuple(range(next_in[switch], next_in[switch] + ways))
+        hung[f"s{number + 1}"] = Splitter(f"s{number + 1}", switch, next_out[switch], outputs)
         next_in[switch] += ways
         next_out[switch] += 1
     return Fabric(wired, people, hung, names, LIGHT_RATE)

@@ -83,7 +83,7 @@ class Free:
         ]
 
     def splitters(self, switch: str) -> list[Splitter]:
-        """The splitters of a switch that nobody uses, with the legs that can be used."""
+        """The splitters of a switch that nobody uses, with the outputs that can be used."""
         found = [s for s in self._fabric.splitters.values() if s.switch == switch and s.element not in self._not_free]
         good = [splitter.without(self._bad.__contains__) for splitter in found]
         return [splitter for splitter in good if splitter.ways > 1]
@@ -135,7 +135,7 @@ class Free:
         # A single receiver lights the sender's own port from the other end, without a splitter.
         looped = self._settings.loop_leaf and len(leaves) > 1
         if not self._fabric.optics.budgeted(switch):
-            return most_legs(splitters, most) >= len(leaves) + looped
+            return most_outputs(splitters, most) >= len(leaves) + looped
         supply, passed = supply_of(self._fabric, splitters), self._fabric.optics.passes[switch]
         ends = product(*(sorts_of(self._fabric, ports) for ports in (roots, *leaves)))
         return any(self._can_be_lit(sender, receivers, supply, passed, most) for sender, *receivers in ends)
@@ -156,8 +156,8 @@ def reaches(tree: StaticTree, group: Group) -> bool:
     return at_root and all(host.name in tree.leaf_hosts or host.rack in racks for host in group.receivers)
 
 
-def most_legs(splitters: Sequence[Splitter], most: int) -> int:
-    """How many legs a tree of at most so many of these splitters can have."""
+def most_outputs(splitters: Sequence[Splitter], most: int) -> int:
+    """How many outputs a tree of at most so many of these splitters can have."""
     return 1 + sum(sorted((splitter.ways - 1 for splitter in splitters), reverse=True)[:most])
 
 
@@ -248,12 +248,12 @@ Kind = tuple[str, str]
 
 
 def pieces(core: Core) -> Iterator[tuple[str, Kind]]:
-    """Every port and splitter in service, with its kind; a splitter counts with the legs that are good."""
+    """Every port and splitter in service, with its kind; a splitter counts with the outputs that are good."""
     for rack in core.fabric.racks.values():
         for port in rack.optical_ports:
             yield port.element, (port.switch, port.end)
     for splitter in core.fabric.splitters.values():
-        good = [leg for leg in splitter.outputs if splitter.leg_element(leg) not in core.view.quarantined]
+        good = [output for output in splitter.outputs if splitter.output_element(output) not in core.view.quarantined]
         yield splitter.element, (splitter.switch, f"1:{len(good)}")
 
 

@@ -255,7 +255,7 @@ class Faults(Invariants):
         holders |= self.core.view.holders.keys()
         ports = [p for p in fabric.ports_on(switch.name) if (p.element in holders) == ours]
         splitters = [s for s in fabric.splitters.values() if s.switch == switch.name and (s.element in holders) == ours]
-        inputs = [p.input for p in ports] + [leg for s in splitters for leg in s.outputs]
+        inputs = [p.input for p in ports] + [output for s in splitters for output in s.outputs]
         outputs = [p.output for p in ports] + [s.input for s in splitters]
         if not inputs or not outputs:
             return
@@ -335,7 +335,7 @@ class Faults(Invariants):
         self.note("dark leaf", [r for r in self.reservations() if r.id == change.reservation])
 
     def break_fiber(self, dice: Dice) -> None:
-        """A transmit fiber or a splitter's leg goes dead, mostly one that is in use; or all are mended."""
+        """A transmit fiber or a splitter's output goes dead, mostly one that is in use; or all are mended."""
         wiring = self.world.wirings[dice.pick(sorted(self.world.wirings))]
         if dice.rarely():
             self.world.mend(wiring)
@@ -344,8 +344,8 @@ class Faults(Invariants):
         plugged = [number for number, end in wiring.at_input.items() if end is not None]
         if not plugged:
             return
-        legs = [leg for r in self.reservations() for x in r.layouts if x.tree for leg in x.tree.open_legs]
-        spare = sorted({leg for leg in legs if wiring.at_input.get(leg)})
+        outputs = [output for r in self.reservations() for x in r.layouts if x.tree for output in x.tree.free_outputs]
+        spare = sorted({output for output in outputs if wiring.at_input.get(output)})
         number = dice.pick(sorted(plugged if dice.rarely() else used or plugged))
         if spare and dice.rarely():
             # The next that is led there stays dark.
@@ -466,7 +466,7 @@ def is_passing(reservation: Reservation) -> bool:
 
 
 def phase_of(reservation: Reservation) -> str:
-    """Its state, or how far a change of it is; leading a dark leaf to another leg is a phase of its own."""
+    """Its state, or how far a change of it is; leading a dark leaf to another output is a phase of its own."""
     change = reservation.change
     if change is None:
         return reservation.state.value

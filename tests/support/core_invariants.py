@@ -497,7 +497,7 @@ class Invariants:
 
 
 def racks_being_moved(reservation: Reservation) -> set[str]:
-    """The racks whose dark leaf a repair leads to another leg: until that is done, or undone, nothing is promised."""
+    """Return the racks whose dark leaf a repair moves to another output; invariants do not cover them until it ends."""
     old, new = (layout.tree for layout in (reservation.layouts[0], reservation.layouts[-1]))
     feeds = {leaf.port: leaf.feed for leaf in old.leaves} if old else {}
     return {leaf.port.rack for leaf in (new.leaves if new else ()) if feeds.get(leaf.port, leaf.feed) != leaf.feed}
@@ -515,8 +515,8 @@ def touched_by(fabric: Fabric, circuits: Collection[CrossConnect]) -> set[str]:
     ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
     touched = {p.element for p in ports if (p.switch, p.input) in inputs or (p.switch, p.output) in outputs}
     for splitter in fabric.splitters.values():
-        legs = {(splitter.switch, leg) for leg in splitter.outputs}
-        if (splitter.switch, splitter.input) in outputs or legs & inputs:
+        entered = {(splitter.switch, output) for output in splitter.outputs}
+        if (splitter.switch, splitter.input) in outputs or entered & inputs:
             touched.add(splitter.element)
     return touched
 

@@ -40,7 +40,7 @@ class Wiring:
         self.ports = fabric.whole_ports_on(switch)
         self.splitters = [splitter for splitter in fabric.splitters.values() if splitter.switch == switch]
         self.at_input: dict[int, End] = {port.input: port for port in self.ports}
-        self.at_input |= {leg: s.name for s in self.splitters for leg in s.outputs}
+        self.at_input |= {output: s.name for s in self.splitters for output in s.outputs}
         self.at_output: dict[int, End] = {port.output: port for port in self.ports}
         self.at_output |= {s.input: s.name for s in self.splitters}
 
@@ -376,14 +376,14 @@ def quarantined(world: World) -> set[str]:
     return set(world.core.view.quarantined)
 
 
-def leg(world: World, number: int, splitter: str = "s1") -> int:
+def output(world: World, number: int, splitter: str = "s1") -> int:
     """Return the switch input that a splitter's output enters at."""
     return world.fabric.splitters[splitter].outputs[number]
 
 
-def leg_name(world: World, number: int, splitter: str = "s1") -> str:
+def output_name(world: World, number: int, splitter: str = "s1") -> str:
     """Return the element of a splitter's output."""
-    return f"leg:{splitter}/{leg(world, number, splitter)}"
+    return f"output:{splitter}/{output(world, number, splitter)}"
 
 
 def output_of(world: World, rack: str) -> int:

@@ -14,7 +14,7 @@ from algorithms.power_budget import ROUNDING_DB, Light, Loss, Passive, Piece, Tr
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
 
-LEG_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2, 10.6), 16: Loss(12.1, 13.4, 13.9)}
+OUTPUT_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2, 10.6), 16: Loss(12.1, 13.4, 13.9)}
 PASS_LOSS = Loss(0.5, 1.0, 1.5)
 LAUNCH = Light(0.0, 1.0, 2.0)
 Supply = tuple[tuple[Piece, int], ...]
@@ -38,7 +38,9 @@ def with_optics(
         most, fiber = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
         return Transceiver(port.element, LAUNCH, sensitivity, most, exactly(0.3), fiber)
 
-    pieces = (Piece(s.element, s.ways, LEG_LOSS[s.ways], price=10.0 * s.ways**0.5) for s in fabric.splitters.values())
+    pieces = (
+        Piece(s.element, s.ways, OUTPUT_LOSS[s.ways], price=10.0 * s.ways**0.5) for s in fabric.splitters.values()
+    )
     passes = {name: Passive(f"switch:{name}", PASS_LOSS) for name in fabric.switches}
     optics = Optics({port.element: transceiver(port) for port in ports}, {p.name: p for p in pieces}, passes)
     return replace(fabric, optics=optics)
@@ -74,7 +76,7 @@ def is_lit_well(fabric: Fabric, circuits: Collection[CrossConnect], port: Optica
 
 
 def supply_of(fabric: Fabric, splitters: Iterable[Splitter]) -> Supply:
-    """These splitters, with the legs that they have, by kind."""
+    """These splitters, with the outputs that they have, by kind."""
     pieces = Counter(replace(fabric.optics.splitters[s.element], ways=s.ways).kind for s in splitters)
     return tuple(sorted(pieces.items(), key=repr))
 

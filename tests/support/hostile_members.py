@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import TransportError
 from blast_transport.base.report import Received
-from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
-from blast_transport.carriers.pipeline.protocol import messages as pipeline
-from blast_transport.carriers.trees.protocol import messages as trees
 from blast_transport.links.dialling import SOURCE, Address, Dialer
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
+from blast_transport.transports.pipeline.protocol import messages as pipeline
+from blast_transport.transports.trees.protocol import messages as trees
 from blast_transport.wire import codec
 from blast_transport.wire.codec import FRAME
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, FaultyLight, agent, light
@@ -220,7 +220,7 @@ class Outcome:
     seen: set[int] = field(default_factory=set)
 
 
-def choice_of(transport: str) -> CarrierChoice:
+def choice_of(transport: str) -> TransportChoice:
     """The way, for members r0, r1, …"""
     names = [f"r{number}" for number in range(MEMBERS)]
     orders = (names, names[::-1], names[3:] + names[:3])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from blast_controller.core.light.forwarding import forwards_for
 from blast_controller.core.light.layout import Layout
-from blast_controller.core.light.light_tree import LightTree, build, good_legs, grow, prune, rehang
+from blast_controller.core.light.light_tree import LightTree, build, good_outputs, grow, prune, rehang
 from blast_controller.core.model.fabric import Fabric
 from tests.support.core import make_fabric
 
@@ -34,17 +34,17 @@ def trees(draw: st.DrawFn) -> LightTree:
     """A tree from r1 to at least one other rack."""
     racks = draw(st.lists(st.sampled_from([f"r{n}" for n in range(2, 9)]), min_size=1, max_size=6, unique=True))
     ports = [FABRIC.racks[rack].optical_ports[0] for rack in racks]
-    splitters, legs = [], 1
+    splitters, outputs = [], 1
     for splitter in draw(st.permutations(list(FABRIC.splitters.values()))):
-        if legs < len(ports):
+        if outputs < len(ports):
             splitters.append(splitter)
-            legs += splitter.ways - 1
+            outputs += splitter.ways - 1
     return build(FABRIC.racks["r1"].optical_ports[0], ports, splitters, loop_leaf=False)
 
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[Layout, Layout]:
-    """A layout that has light, and what becomes of it: grown, pruned, with leaves on other legs, or other members."""
+    """A lit layout and what it becomes: grown, pruned, with leaves on other outputs, or with other members."""
     old = draw(trees())
     before = layout(old, draw(members([leaf.port.rack for leaf in old.leaves])))
     new = old
@@ -70,5 +70,5 @@ def _pruned(draw: st.DrawFn, tree: LightTree) -> LightTree:
 
 def _rehung(draw: st.DrawFn, tree: LightTree) -> LightTree:
     outputs = draw(st.lists(st.sampled_from(sorted(tree.leaf_outputs)), max_size=2, unique=True))
-    bad = draw(st.lists(st.sampled_from(good_legs(tree, [])), max_size=1)) if tree.open_legs else []
+    bad = draw(st.lists(st.sampled_from(good_outputs(tree, [])), max_size=1)) if tree.free_outputs else []
     return rehang(tree, outputs, bad) or tree

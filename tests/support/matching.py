@@ -92,16 +92,16 @@ def papers_text(groups, budgets, splitters, ways, most):
     return [name for name, *_ in selected]
 
 
-def plain_pieces(leaves, sizes, most, legs=1):
+def plain_pieces(leaves, sizes, most, outputs=1):
     """One splitter after the other: the smallest left that covers the rest alone, else the largest left."""
     left, taken = sorted(sizes), []
-    while legs < leaves:
-        if not left or legs < 1 or (most is not None and len(taken) == most):
+    while outputs < leaves:
+        if not left or outputs < 1 or (most is not None and len(taken) == most):
             return None
-        covering = [n for n in left if legs - 1 + n >= leaves]
+        covering = [n for n in left if outputs - 1 + n >= leaves]
         taken.append(covering[0] if covering else left[-1])
         left.remove(taken[-1])
-        legs += taken[-1] - 1
+        outputs += taken[-1] - 1
     return tuple(taken)
 
 

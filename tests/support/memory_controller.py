@@ -256,9 +256,11 @@ class _Request:
     def tree(self):
         root, *leaves = dict.fromkeys(self.racks)
         numbers = {rack: int(rack.removeprefix("rack")) for rack in (root, *leaves)}
-        legs = [100 + 4 * self.splitter + k for k in range(4)]
+        outputs = [100 + 4 * self.splitter + k for k in range(4)]
         circuits = [CrossConnectStatus("ocs", numbers[root], 100 + self.splitter)]
-        circuits += [CrossConnectStatus("ocs", leg, numbers[leaf]) for leg, leaf in zip(legs, leaves, strict=False)]
+        circuits += [
+            CrossConnectStatus("ocs", output, numbers[leaf]) for output, leaf in zip(outputs, leaves, strict=False)
+        ]
         return LightTreeStatus(
             self.number, self.content.key, 0, "lit", f"239.1.0.{self.number + 1}", root, leaves,
             [f"s{self.splitter}"], circuits,

@@ -45,7 +45,7 @@ def units_of(core: Core) -> dict[ElementId, str]:
     fabric = core.fabric
     units: dict[ElementId, str] = {p.element: p.rack for rack in fabric.racks.values() for p in rack.optical_ports}
     units |= {s.element: s.element for s in fabric.splitters.values()}
-    units |= {s.leg_element(leg): s.element for s in fabric.splitters.values() for leg in s.outputs}
+    units |= {s.output_element(output): s.element for s in fabric.splitters.values() for output in s.outputs}
     return units | {static_element(name): static_element(name) for name in fabric.static_trees}
 
 

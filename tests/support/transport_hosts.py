@@ -32,9 +32,6 @@ from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.engines import AUTO
 from blast_transport.base.report import Failed, Progress, Received, ReceiverEvent, TransferResult
-from blast_transport.carriers.choices import Light
-from blast_transport.carriers.optical.interface import open_group_socket
-from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
@@ -49,6 +46,9 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.file_target import FileRules
 from blast_transport.store.source import FileSource
 from blast_transport.store.target import Target
+from blast_transport.transports.choices import Light
+from blast_transport.transports.optical.interface import open_group_socket
+from blast_transport.transports.receiving import GroupOpener
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
 from tests.support.engines import asked_engine

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from blast_transport.carriers.optical.parameters import OpticalParameters
-from blast_transport.carriers.pipeline.parameters import PipelineParameters
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
+from blast_transport.transports.optical.parameters import OpticalParameters
+from blast_transport.transports.pipeline.parameters import PipelineParameters
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
     Alive,
-    CarrierWord,
     Credit,
     Demoted,
     Digests,
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
     Nack,
-    OnLeg,
+    Phase,
+    PhaseReady,
     Promoted,
     Quit,
     Ready,
     Repair,
+    TransportReport,
 )
+from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
 
 CHAIN = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
 SAMPLES: list[Message] = [
@@ -32,10 +32,10 @@ SAMPLES: list[Message] = [
     Hello(3, 10_000_000, 1456, 44, "blake3", "folder", "sparse", holes=((0, 3), (5, 150))),
     Ready(3, ((0, 5), (9, 1)), 425984, True, 1e9, True),
     Ready(4),
-    Leg(5, 1, OPTICAL, 0, 4, 12, parameters=to_parameters(OpticalParameters("239.1.2.3", 5000, "10.0.0.9", 40000))),
-    Leg(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=to_parameters(PipelineParameters(CHAIN, 1))),
-    Leg(7, 3, UNICAST, 9),
-    OnLeg(8, 1, "no interface"),
+    Phase(5, 1, OPTICAL, 0, 4, 12, parameters=to_parameters(OpticalParameters("239.1.2.3", 5000, "10.0.0.9", 40000))),
+    Phase(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=to_parameters(PipelineParameters(CHAIN, 1))),
+    Phase(7, 3, UNICAST, 9),
+    PhaseReady(8, 1, "no interface"),
     Digests(9, 3, bytes(range(48))),
     Credit(10, 4, 3, 9),
     Nack(11, ((0, 1), (7, 100))),
@@ -48,5 +48,5 @@ SAMPLES: list[Message] = [
     Quit(17, "the user interrupted it"),
     Demoted(20),
     Promoted(21),
-    CarrierWord(22, 3, b"{}"),
+    TransportReport(22, 3, b"{}"),
 ]

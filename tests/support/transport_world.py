@@ -2,7 +2,7 @@
 
 Light loses, doubles, delays and changes what it carries, for each receiver on its own; control connections are orderly
 and break when a host crashes. A host works one item after the other, so that a slow one lags and a frozen one stands
-still while its kernel goes on taking what comes. The carriers are reduced to what the cores see of them. Whatever is
+still while its kernel goes on taking what comes. The transports are reduced to what the cores see of them. Whatever is
 promised at every moment is checked at every moment.
 """
 
@@ -16,14 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from blast_transport.blocks.masks import runs
-from blast_transport.carriers.optical.light_intake import LightIntake
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
+from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import (
     Alive,
     Demoted,
@@ -31,14 +30,15 @@ from blast_transport.wire.messages import (
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
     Nack,
+    Phase,
     Promoted,
     Quit,
     Ready,
     Repair,
 )
+from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
 from tests.support.transport_data import SUITE, Data, InOrder
 
 SPACING = 0.001
@@ -123,7 +123,7 @@ class Chain:
 
 
 class World:
-    """One session. `ways` are (block, carrier): from this block on, or as soon as can be, the data goes that way."""
+    """One session. `ways` are (block, transport): from this block on, or as soon as can be, the data goes that way."""
 
     def __init__(
         self,
@@ -146,9 +146,9 @@ class World:
         self.sender.window = window
         self.light_segments = 0
         self.most_demoted = 0
-        self.legs: list[Leg] = []
+        self.phases: list[Phase] = []
         self._ways = deque(ways)
-        self._carrier = ""
+        self._transport = ""
         self._chains: list[Chain] = []
         self._chains_break = deque(chains_break)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -191,7 +191,7 @@ class World:
     def _advance(self) -> None:
         waits = [self._events[0][0]] if self._events else []
         if not self.sender.over:
-            waits += [self._send_at] if self._carrier == OPTICAL and self.sender.sending else []
+            waits += [self._send_at] if self._transport == OPTICAL and self.sender.sending else []
             deadline = self.sender.deadline()
             assert deadline is not None
             waits.append(deadline)
@@ -265,13 +265,13 @@ class World:
             self._go(self._ways.popleft()[1])
             return
         over = False
-        if self._carrier == OPTICAL:
+        if self._transport == OPTICAL:
             over = self._shine()
-        elif self._carrier == UNICAST:
+        elif self._transport == UNICAST:
             self._digest(self.data.blocks)
             sender.owe(sender.digests)
             over = True
-        elif self._carrier == PIPELINE:
+        elif self._transport == PIPELINE:
             over = self._chains[-1].over
             if over and self.hello.size is None and self._chains[-1].brought < self.data.blocks:
                 self._go(UNICAST)
@@ -280,27 +280,27 @@ class World:
             self._digest(self.data.blocks)
             sender.end_of_data(len(self.data.content), self.data.whole, self.now)
 
-    def _go(self, carrier: str) -> None:
-        sender, number = self.sender, len(self.legs) + 1
-        if self._carrier == OPTICAL:
+    def _go(self, transport: str) -> None:
+        sender, number = self.sender, len(self.phases) + 1
+        if self._transport == OPTICAL:
             sender.tell_sent()
-        if self._carrier == PIPELINE and not self._chains[-1].over:
+        if self._transport == PIPELINE and not self._chains[-1].over:
             chain = self._chains[-1]
             chain.stop = min(max(sender.next_block, chain.brought) + UNDER_WAY, self.data.blocks)
             sender.next_block = chain.stop
-        self._carrier = carrier
-        leg = Leg(9, number, carrier, sender.next_block, max(1, sender.window // 4), sender.window)
-        self.legs.append(leg)
-        if carrier != PIPELINE:
-            sender.begin_leg(leg, lambda name: leg, self.now)
+        self._transport = transport
+        phase = Phase(9, number, transport, sender.next_block, max(1, sender.window // 4), sender.window)
+        self.phases.append(phase)
+        if transport != PIPELINE:
+            sender.begin_phase(phase, lambda name: phase, self.now)
             return
         members = [name for name, peer in sender.peers.items() if peer.active]
         breaks = self._chains_break.popleft() if self._chains_break else FOREVER
         lives = {name: self.hosts[name].life for name in members}
-        chain = Chain(leg.first, lives, breaks, leg.first, self.data.blocks)
+        chain = Chain(phase.first, lives, breaks, phase.first, self.data.blocks)
         self._chains.append(chain)
-        forms = {name: replace(leg, parameters={"position": place}) for place, name in enumerate(members, 1)}
-        sender.begin_leg(leg, forms.get, self.now)
+        forms = {name: replace(phase, parameters={"position": place}) for place, name in enumerate(members, 1)}
+        sender.begin_phase(phase, forms.get, self.now)
         self.at(self.now + SPACING, lambda: self._bring(chain))
 
     def _digest(self, stop: int) -> None:
@@ -491,9 +491,9 @@ class World:
         if core is None or core.over:
             return
         match message:
-            case Leg():
-                host.listens = message.carrier == OPTICAL
-                core.leg(message, self.now)
+            case Phase():
+                host.listens = message.transport == OPTICAL
+                core.phase(message, self.now)
             case Repair():
                 core.repaired_by(core.assembly.repair(message.pieces) if core.receiving else 0, self.now)
                 host.free_at = self.now + host.pace * len(message.pieces) / self.data.layout.block_segments

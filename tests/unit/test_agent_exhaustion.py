@@ -30,7 +30,6 @@ from blast_transport.agent.settings import (
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError
-from blast_transport.carriers.pipeline.protocol.messages import encode as encode_join
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
@@ -38,6 +37,7 @@ from blast_transport.links.dialling import MOST_DIALS, Dialling
 from blast_transport.links.door import Door
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.file_target import FileRules
+from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Fin, Hello, Quit, Ready
@@ -192,7 +192,7 @@ def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
         (encode(Fin(1)), Why.PROTOCOL),
         (encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2")), Why.JOIN),
     ],
-    ids=["no message", "no first message", "a join of a leg that is not at work"],
+    ids=["no message", "no first message", "a join of a phase that is not at work"],
 )
 def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, why: Why) -> None:
     with hosting(tmp_path) as host, host.invite(hello(7)):

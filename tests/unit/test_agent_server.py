@@ -15,11 +15,11 @@ from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, ClientSection, LimitsSection, Settings
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError, CannotListenError, RemoteProtocolError, UnsafeNameError
-from blast_transport.carriers.pipeline.protocol.messages import encode as encode_join
 from blast_transport.credentials.admission import Admission, Connection, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import NEIGHBOR
 from blast_transport.credentials.tls import TlsFiles
+from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Alive, Hello, Promoted, Quit

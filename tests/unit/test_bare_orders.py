@@ -200,12 +200,12 @@ def test_a_configuration_may_let_senders_hear_errors() -> None:
     assert told == [False, True]
 
 
-def test_all_that_a_leg_needs_is_loaded_before_ready():
-    """A hundred bare hosts on few processors, each of which loaded it at its first leg, came too late to that."""
+def test_all_that_a_phase_needs_is_loaded_before_ready():
+    """A hundred bare hosts on few processors, each of which loaded it at its first phase, came too late to that."""
     code = (
         "import sys; from blast_transport.session.registry import load_receivers; load_receivers();"
         "before = set(sys.modules);"
-        "import blast_transport.carriers.pipeline.receiver, blast_transport.carriers.trees.receiver;"
+        "import blast_transport.transports.pipeline.receiver, blast_transport.transports.trees.receiver;"
         "print(sorted(set(sys.modules) - before))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -94,7 +94,7 @@ def test_another_size_is_found_among_all_that_are_free():
     assert isinstance(found, BudgetedTree) and [h.splitter.name for h in found.tree.splitters] == ["s3"]
 
 
-def test_a_splitter_with_a_broken_leg_has_the_others():
+def test_a_splitter_with_a_broken_output_has_the_others():
     broken = replace(SPLITTERS[3], outputs=SPLITTERS[3].outputs[1:])
     found = fit(optics(), ends(11), [broken])
     assert isinstance(found, BudgetedTree)

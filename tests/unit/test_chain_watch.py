@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.carriers.pipeline.chain_watch import ChainWatch, Node
+from blast_transport.transports.pipeline.chain_watch import ChainWatch, Node
 
 MEGABYTE = 1 << 20
 NAMES = ("", "n1", "n2", "n3", "n4", "n5")

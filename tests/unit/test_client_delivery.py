@@ -37,8 +37,8 @@ from blast_client.part_sending import PartSent
 from blast_client.sending import send
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import ReceiverOutcome, TransferResult
-from blast_transport.carriers.choices import Chain, Dark, Light
 from blast_transport.session.route import GiveUp, Order, Route
+from blast_transport.transports.choices import Chain, Dark, Light
 from tests.support.virtual_time import give_virtual_time
 from tests.support.waiting import eventually_async
 
@@ -126,7 +126,7 @@ CHAIN = Chain(("b",))
 REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, mayPause=True)
 
 
-class Carrier:
+class Transport:
     """Moves bytes at `chain_rate` or that of light, as the data plane does; `ways` are the transports that it took.
 
     Its own side of the light breaks at byte `breaks_at`. The first light does not bring more than `middle`.
@@ -189,12 +189,12 @@ def virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "in_thread", in_executor)
 
 
-async def delivering(controller: ScriptedController, carrier: Carrier, story: Awaitable[None]) -> Delivered:
+async def delivering(controller: ScriptedController, transport: Transport, story: Awaitable[None]) -> Delivered:
     telling = asyncio.ensure_future(story)
     # What is granted at once is there before anybody asks.
     await asyncio.sleep(0)
     async with asyncio.timeout(8):
-        delivered = await deliver(controller, REQUEST, carrier, CHAIN)
+        delivered = await deliver(controller, REQUEST, transport, CHAIN)
         await telling
     return delivered
 
@@ -209,58 +209,58 @@ def controller() -> ScriptedController:
 
 
 async def test_light_at_once(controller: ScriptedController) -> None:
-    carrier = Carrier()
+    transport = Transport()
 
     async def story() -> None:
         controller.grant(lease_ms=5000)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["light"] and delivered.sent.complete and not delivered.refused
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["light"] and delivered.sent.complete and not delivered.refused
     assert controller.finished[0].bytesSent == SIZE and not controller.withdrawn
 
 
 async def test_a_pipeline_while_the_request_waits_and_light_when_it_comes(controller: ScriptedController) -> None:
-    carrier = Carrier()
+    transport = Transport()
 
     async def story() -> None:
         await asyncio.sleep(2 * GRANT_SECONDS)
         controller.grant(lease_ms=5000)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["chain", "light"] and delivered.sent.complete
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["chain", "light"] and delivered.sent.complete
     assert controller.finished[0].bytesSent == SIZE
 
 
 async def test_small_data_wait_for_no_grant(controller: ScriptedController, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "_SMALL_BYTES", SIZE)
-    carrier = Carrier(RATE)
+    transport = Transport(RATE)
     began = asyncio.get_running_loop().time()
-    delivered = await delivering(controller, carrier, nothing_happens())
-    assert carrier.ways == ["chain"] and delivered.sent.complete
+    delivered = await delivering(controller, transport, nothing_happens())
+    assert transport.ways == ["chain"] and delivered.sent.complete
     assert asyncio.get_running_loop().time() - began < SIZE * 8 / RATE + GRANT_SECONDS / 2
 
 
 async def test_no_light_at_all(controller: ScriptedController) -> None:
-    carrier = Carrier(RATE)
-    delivered = await delivering(controller, carrier, nothing_happens())
-    assert carrier.ways == ["chain"] and delivered.sent.complete
+    transport = Transport(RATE)
+    delivered = await delivering(controller, transport, nothing_happens())
+    assert transport.ways == ["chain"] and delivered.sent.complete
     assert controller.withdrawn, "a request that nobody wants any more holds up others"
 
 
 async def test_light_that_comes_too_late_to_help_is_given_back(controller: ScriptedController) -> None:
-    carrier = Carrier(RATE / 1.5)
+    transport = Transport(RATE / 1.5)
 
     async def story() -> None:
         await asyncio.sleep(0.35)
         controller.grant(lease_ms=5000)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["chain"] and delivered.sent.complete
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["chain"] and delivered.sent.complete
     assert 0 in controller.finished and delivered.sent.state == PartState.DONE
 
 
 async def test_a_pause_goes_on_along_the_pipeline_and_back(controller: ScriptedController) -> None:
-    carrier = Carrier(middle=SIZE // 2)
+    transport = Transport(middle=SIZE // 2)
 
     async def story() -> None:
         controller.grant(lease_ms=2000)
@@ -270,12 +270,12 @@ async def test_a_pause_goes_on_along_the_pipeline_and_back(controller: ScriptedC
         await asyncio.sleep(0.05)
         controller.grant(first_byte=exact, lease_ms=5000)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["light", "chain", "light"] and delivered.sent.complete and delivered.sent.pauses == 1
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["light", "chain", "light"] and delivered.sent.complete and delivered.sent.pauses == 1
 
 
 async def test_a_withdrawn_tree_is_replaced_by_the_pipeline(controller: ScriptedController) -> None:
-    carrier = Carrier(RATE, middle=SIZE // 2)
+    transport = Transport(RATE, middle=SIZE // 2)
 
     async def story() -> None:
         controller.grant(lease_ms=2000)
@@ -283,8 +283,8 @@ async def test_a_withdrawn_tree_is_replaced_by_the_pipeline(controller: Scripted
         controller.state = PartState.EXPIRED
         controller.say(EventKind.ENDED, state=PartState.EXPIRED)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["light", "chain"] and delivered.sent.complete
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["light", "chain"] and delivered.sent.complete
     assert delivered.sent.state == PartState.EXPIRED
 
 
@@ -296,13 +296,13 @@ async def test_a_controller_that_refuses_or_is_away(error: Exception, controller
         raise error
 
     controller.submit = refuse  # type: ignore[assignment, method-assign]
-    carrier = Carrier(RATE)
-    delivered = await delivering(controller, carrier, nothing_happens())
-    assert carrier.ways == ["chain"] and delivered.sent.complete and delivered.refused
+    transport = Transport(RATE)
+    delivered = await delivering(controller, transport, nothing_happens())
+    assert transport.ways == ["chain"] and delivered.sent.complete and delivered.refused
 
 
 async def test_a_controller_that_goes_away_in_the_middle(controller: ScriptedController) -> None:
-    carrier = Carrier(RATE, middle=SIZE // 2)
+    transport = Transport(RATE, middle=SIZE // 2)
     calls = 0
 
     async def story() -> None:
@@ -316,34 +316,34 @@ async def test_a_controller_that_goes_away_in_the_middle(controller: ScriptedCon
 
         controller.await_event = controller.withdraw = lost  # type: ignore[assignment, method-assign]
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["light", "chain"] and delivered.sent.complete and calls
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["light", "chain"] and delivered.sent.complete and calls
 
 
 async def test_light_that_cannot_be_sent_is_given_back_and_the_pipeline_goes_on(controller: ScriptedController) -> None:
-    carrier = Carrier(RATE, breaks_at=SIZE // 3)
+    transport = Transport(RATE, breaks_at=SIZE // 3)
 
     async def story() -> None:
         controller.grant(lease_ms=5000)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["light", "chain"] and delivered.sent.complete
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["light", "chain"] and delivered.sent.complete
     assert delivered.refused == "the interface is down"
     assert SIZE // 3 <= controller.finished[0].bytesSent < SIZE, "at once: others wait for it"
 
 
 async def test_light_that_cannot_be_sent_is_not_asked_for_again(controller: ScriptedController) -> None:
-    carrier = Carrier(RATE / 2, breaks_at=SIZE // 3)
+    transport = Transport(RATE / 2, breaks_at=SIZE // 3)
 
     async def story() -> None:
         controller.grant(lease_ms=5000)
         async with asyncio.timeout(5):
-            while carrier.ways != ["light", "chain"]:
+            while transport.ways != ["light", "chain"]:
                 controller.say(EventKind.PAUSED)
                 await asyncio.sleep(0.02)
 
-    delivered = await delivering(controller, carrier, story())
-    assert carrier.ways == ["light", "chain"] and delivered.sent.complete and controller.withdrawn
+    delivered = await delivering(controller, transport, story())
+    assert transport.ways == ["light", "chain"] and delivered.sent.complete and controller.withdrawn
 
 
 @given(
@@ -363,16 +363,16 @@ def test_light_is_taken_exactly_when_it_ends_earlier(remaining: int, light: floa
 async def test_who_is_cancelled_leaves_no_request_and_no_transfer(
     controller: ScriptedController, granted: bool
 ) -> None:
-    carrier = Carrier(chain_rate=1.0, breaks_at=SIZE, middle=1)
+    transport = Transport(chain_rate=1.0, breaks_at=SIZE, middle=1)
     if granted:
         controller.grant(lease_ms=60_000)
-    delivering = asyncio.ensure_future(deliver(controller, REQUEST, carrier, CHAIN))
-    await eventually_async(lambda: carrier.ways, "the transfer to begin")
+    delivering = asyncio.ensure_future(deliver(controller, REQUEST, transport, CHAIN))
+    await eventually_async(lambda: transport.ways, "the transfer to begin")
     delivering.cancel()
     with pytest.raises(asyncio.CancelledError):
         await delivering
     assert controller.withdrawn
-    assert carrier.ways[-1] == "end", "its receivers hear of it"
+    assert transport.ways[-1] == "end", "its receivers hear of it"
 
 
 async def test_who_is_cancelled_while_nobody_answers_withdraws_all_the_same() -> None:
@@ -383,7 +383,7 @@ async def test_who_is_cancelled_while_nobody_answers_withdraws_all_the_same() ->
             raise AssertionError
 
     asked, controller = asyncio.Event(), Silent()
-    delivering = asyncio.ensure_future(deliver(controller, REQUEST, Carrier(), CHAIN))
+    delivering = asyncio.ensure_future(deliver(controller, REQUEST, Transport(), CHAIN))
     await asked.wait()
     delivering.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -397,7 +397,7 @@ async def test_a_key_of_somebody_else_is_not_withdrawn() -> None:
             raise KeyReused("k")
 
     controller = Taken()
-    delivered = await deliver(controller, REQUEST, Carrier(RATE), CHAIN)
+    delivered = await deliver(controller, REQUEST, Transport(RATE), CHAIN)
     assert delivered.refused and not controller.withdrawn
 
 
@@ -405,7 +405,7 @@ async def test_a_key_of_somebody_else_is_not_withdrawn() -> None:
 async def test_a_controller_that_is_away_when_it_is_told_something_costs_the_light_and_nothing_else(
     controller: ScriptedController, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carrier = Carrier()
+    transport = Transport()
 
     async def away(*_: object) -> RequestStatus:
         raise ControllerUnreachable(parse_address("127.0.0.1:1"), "gone")
@@ -414,25 +414,25 @@ async def test_a_controller_that_is_away_when_it_is_told_something_costs_the_lig
         controller.grant(lease_ms=100 if call == "extend" else 5000)
 
     monkeypatch.setattr(controller, call, away)
-    delivered = await delivering(controller, carrier, story())
+    delivered = await delivering(controller, transport, story())
     assert delivered.sent.complete
-    assert carrier.ways[0] == "light"
+    assert transport.ways[0] == "light"
     assert "127.0.0.1:1" in delivered.sent.reason
 
 
 # ------------------------------------------------------------------------------------- light alone: `send`
 
 
-async def sending(controller: ScriptedController, carrier: Carrier, story: object) -> list[PartSent]:
+async def sending(controller: ScriptedController, transport: Transport, story: object) -> list[PartSent]:
     telling = asyncio.ensure_future(story)  # type: ignore[arg-type]
     async with asyncio.timeout(5):
-        sent = await send(controller, REQUEST, carrier)
+        sent = await send(controller, REQUEST, transport)
         await telling
     return sent
 
 
 async def test_leases_one_after_the_other(controller: ScriptedController) -> None:
-    carrier = Carrier()
+    transport = Transport()
 
     async def story() -> None:
         controller.grant()
@@ -444,7 +444,7 @@ async def test_leases_one_after_the_other(controller: ScriptedController) -> Non
         await asyncio.sleep(0.04)
         controller.grant(first_byte=reached, kind=EventKind.CHANGED, lease_ms=2000)
 
-    (part,) = await sending(controller, carrier, story())
+    (part,) = await sending(controller, transport, story())
     assert part.complete and part.state == PartState.DONE and part.pauses == 0
     reached = [reached for _, reached in controller.told]
     assert reached == sorted(reached) and len(set(reached)) == 3 and reached[0] <= 10_000
@@ -452,7 +452,7 @@ async def test_leases_one_after_the_other(controller: ScriptedController) -> Non
 
 
 async def test_a_pause_and_another_group(controller: ScriptedController) -> None:
-    carrier = Carrier()
+    transport = Transport()
 
     async def story() -> None:
         controller.grant()
@@ -464,9 +464,9 @@ async def test_a_pause_and_another_group(controller: ScriptedController) -> None
         assert 5_000 <= exact <= 11_000
         controller.grant(first_byte=exact, lease_ms=5000, group="239.0.0.2")
 
-    (part,) = await sending(controller, carrier, story())
+    (part,) = await sending(controller, transport, story())
     assert part.complete and part.pauses == 1
-    assert [*dict.fromkeys(light.group for light in carrier.lights)] == ["239.0.0.1", "239.0.0.2"]
+    assert [*dict.fromkeys(light.group for light in transport.lights)] == ["239.0.0.1", "239.0.0.2"]
 
 
 async def test_parts_side_by_side(controller: ScriptedController) -> None:
@@ -475,7 +475,7 @@ async def test_parts_side_by_side(controller: ScriptedController) -> None:
         await asyncio.sleep(0.05)
         controller.grant(1, receivers=("d",), lease_ms=5000)
 
-    first, second = await sending(controller, Carrier(), story())
+    first, second = await sending(controller, Transport(), story())
     assert (first.receivers, second.receivers) == (("b", "c"), ("d",))
     assert first.complete and second.complete and set(controller.finished) == {0, 1}
 
@@ -490,7 +490,7 @@ async def test_a_finish_that_crosses_a_pause_is_made_good(controller: ScriptedCo
         assert await controller.until(1) == SIZE
         controller.grant(first_byte=SIZE)
 
-    (part,) = await sending(controller, Carrier(), story())
+    (part,) = await sending(controller, Transport(), story())
     assert part.complete and part.state == PartState.DONE
 
 
@@ -501,7 +501,7 @@ async def test_who_loses_the_request_stops_sending(controller: ScriptedControlle
         controller.state = PartState.EXPIRED
         controller.say(EventKind.ENDED, state=PartState.EXPIRED)
 
-    (part,) = await sending(controller, Carrier(), story())
+    (part,) = await sending(controller, Transport(), story())
     assert not part.complete and part.state == PartState.EXPIRED and part.reason.startswith("reason of")
     assert part.result is not None and part.result.receivers[0].reason == part.reason
 
@@ -516,20 +516,20 @@ async def test_a_sender_that_cannot_send_withdraws(controller: ScriptedControlle
     assert controller.withdrawn and part.result is None and part.reason == "the light path takes no datagrams"
 
 
-async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_carrier(controller: ScriptedController) -> None:
-    carrier = Carrier()
+async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_transport(controller: ScriptedController) -> None:
+    transport = Transport()
     controller.grant(first_byte=1)
     with pytest.raises(WrongGrant):
-        await send(controller, REQUEST, carrier)
-    await eventually_async(lambda: carrier.result, "the carrier's end")
-    assert carrier.result is not None and carrier.result.complete == 0
+        await send(controller, REQUEST, transport)
+    await eventually_async(lambda: transport.result, "the transport's end")
+    assert transport.result is not None and transport.result.complete == 0
 
 
 async def test_a_request_that_never_has_light(controller: ScriptedController) -> None:
     controller.state = PartState.EXPIRED
     controller.say(EventKind.ENDED, state=PartState.EXPIRED)
     async with asyncio.timeout(5):
-        assert await send(controller, REQUEST, Carrier()) == []
+        assert await send(controller, REQUEST, Transport()) == []
 
 
 async def test_what_the_controller_refuses_is_raised_as_it_is() -> None:
@@ -538,16 +538,16 @@ async def test_what_the_controller_refuses_is_raised_as_it_is() -> None:
             raise Rejected("unknown_host", "nobody knows a")
 
     with pytest.raises(Rejected, match="nobody"):
-        await send(Refusing(), REQUEST, Carrier())
+        await send(Refusing(), REQUEST, Transport())
 
 
 async def test_a_cancelled_send_leaves_no_request_and_no_transfer(controller: ScriptedController) -> None:
-    carrier = Carrier(middle=1)
+    transport = Transport(middle=1)
     controller.grant(lease_ms=60_000)
-    sending = asyncio.ensure_future(send(controller, REQUEST, carrier))
-    await eventually_async(lambda: carrier.ways, "the transfer to begin")
+    sending = asyncio.ensure_future(send(controller, REQUEST, transport))
+    await eventually_async(lambda: transport.ways, "the transfer to begin")
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
-    await eventually_async(lambda: carrier.result, "the carrier's end")
-    assert controller.withdrawn and carrier.ways[-1] == "end"
+    await eventually_async(lambda: transport.result, "the transport's end")
+    assert controller.withdrawn and transport.ways[-1] == "end"

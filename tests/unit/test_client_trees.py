@@ -15,9 +15,9 @@ from blast_client.trees.guide import SETTLED_SECONDS, TreeGuide
 from blast_client.trees.planner import planner_of
 from blast_sim.tree_planner import TreePlanner
 from blast_transport.base.errors import TransportError, WrongInputError
-from blast_transport.carriers.choices import Chain, Tree, Trees, Unicast
-from blast_transport.carriers.sight import Flow, Sight
 from blast_transport.session.route import Improve, Route
+from blast_transport.transports.choices import Chain, Tree, Trees, Unicast
+from blast_transport.transports.sight import Flow, Sight
 from tests.support.waiting import eventually, for_a_while
 from tests.unit.test_tree_planner import FIGURE_2, network_file
 

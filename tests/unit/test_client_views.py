@@ -91,8 +91,8 @@ def fabric(racks: int, ways: list[int], ports: int = 1, trees: int = 1) -> Fabri
     for t in range(trees):
         leaves = list(range(trees, racks))[t * ways[t] : (t + 1) * ways[t]]
         cross = [CrossConnectStatus("ocs", rack_list[t].opticalPorts[0].switchInput, 1000 + t)]
-        for leg, leaf in zip(splitters[t].switchInputs, leaves, strict=False):
-            cross.append(CrossConnectStatus("ocs", leg, rack_list[leaf].opticalPorts[0].switchOutput))
+        for output, leaf in zip(splitters[t].switchInputs, leaves, strict=False):
+            cross.append(CrossConnectStatus("ocs", output, rack_list[leaf].opticalPorts[0].switchOutput))
         names = [f"rack{leaf + 1}" for leaf in leaves]
         light.append(LightTreeStatus(t + 1, f"job{t}", 0, "lit", "239.1.0.1", f"rack{t + 1}", names, [f"s{t}"], cross))
     return FabricStatus(rack_list, splitters, [OpticalSwitchStatus("ocs", True)], light, 10**8, 0)

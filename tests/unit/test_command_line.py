@@ -313,7 +313,7 @@ def test_fabric_show(controller, blast):
     status, out, _ = blast("fabric", "show")
     assert status == 0
     assert "ocs             connected" in out
-    assert "s1        1:4   ocs output 101  104-107    tree 0" in out
+    assert "s1        1:4      ocs output 101  104-107  tree 0" in out
     assert "rack4" in out and "unusable: no light" in out and "rack2, rack3" in out
     assert json.loads(blast("fabric", "show", "--json")[1])["lightTrees"][0]["splitters"] == ["s1"]
 

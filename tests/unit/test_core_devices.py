@@ -119,8 +119,8 @@ def test_circuits_that_are_on_their_way_out_are_not_missed(world):
 
 def test_foreign_circuits_block_what_they_touch():
     world = World(make_fabric(4, [4, 4]))
-    ours, leg = world.fabric.splitters["s1"], world.fabric.splitters["s2"].outputs[1]
-    foreign = {CrossConnect("ocs1", 4, ours.input), CrossConnect("ocs1", leg, 77)}
+    ours, output = world.fabric.splitters["s1"], world.fabric.splitters["s2"].outputs[1]
+    foreign = {CrossConnect("ocs1", 4, ours.input), CrossConnect("ocs1", output, 77)}
     world.switches["ocs1"].circuits = {c.input: c.output for c in foreign}
     world.switches["ocs1"].foreign = foreign
     world.connect_all()

@@ -127,7 +127,7 @@ def test_the_splitter_that_would_do_is_the_smallest_that_does():
     assert "one more splitter 1:8 free" in explained(world, "late").smallest_change
 
 
-def test_a_loop_leaf_takes_a_leg():
+def test_a_loop_leaf_takes_a_output():
     world = ready_world(make_fabric(8, [2, 3]), CoreSettings(loop_leaf=True))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     ask(world, "late", "r4h1", ["r5h1", "r6h1"])

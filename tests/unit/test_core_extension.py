@@ -14,7 +14,7 @@ from tests.support.core import key_of, make_fabric, multicast, ready_world, reje
 
 @pytest.fixture
 def world():
-    """A group of r1h1 to r2, r3 and r4 over a 1:4 splitter: one leg is open, one splitter 1:2 is free."""
+    """A group of r1h1 to r2, r3 and r4 over a 1:4 splitter: one output is open, one splitter 1:2 is free."""
     world = ready_world(make_fabric(8, [4, 2]))
     world.granted(multicast("a", "r1h1", ["r1h2", "r2h1", "r3h1", "r4h1"]))
     world.commands.clear()
@@ -60,7 +60,7 @@ def test_a_member_of_a_lit_rack_costs_one_rule(world):
     assert not [c for c in world.commands if hasattr(c, "switch")], "no cross-connect changes"
 
 
-def test_a_new_rack_takes_the_open_leg(world):
+def test_a_new_rack_takes_the_free_output(world):
     moments = keep_serving(world, ["r1h2", "r2h1", "r3h1", "r4h1"])
     extend(world, add_receivers=("r5h1",))
     world.settle()
@@ -87,11 +87,11 @@ def test_all_members_change_places(world):
     assert world.part().grant.receivers == ("r5h2",)
 
 
-def test_without_an_open_leg_nothing_changes():
+def test_without_an_free_output_nothing_changes():
     world = ready_world(make_fabric(4, [4]))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     before = state_of(world)
-    with rejected("no_open_leg", "no open splitter leg"):
+    with rejected("no_free_output", "no open splitter output"):
         extend(world, add_receivers=("r3h1",))
 
     assert state_of(world) == before
@@ -117,7 +117,7 @@ def test_a_first_tree_needs_resources():
 def test_the_limit_of_splitters_holds_for_extensions():
     world = ready_world(make_fabric(6, [2, 2, 2]), CoreSettings(most_splitters=1))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
-    with rejected("no_open_leg"):
+    with rejected("no_free_output"):
         extend(world, add_receivers=("r4h1",))
 
 

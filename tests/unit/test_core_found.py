@@ -12,7 +12,7 @@ from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from tests.support.core import key_of, make_fabric, multicast, ready_world
-from tests.support.core_light import GROUP, leg, leg_name, measuring, output_of, quarantined, ready_fibers
+from tests.support.core_light import GROUP, measuring, output, output_name, output_of, quarantined, ready_fibers
 
 
 def test_a_second_copy_of_an_answer_does_not_stand_for_what_was_asked_since():
@@ -151,7 +151,7 @@ def test_a_link_lost_after_a_device_was_asked_again_is_not_waited_for_for_ever()
     assert world.part().state is PartState.CONFIGURING
     world.advance(world.core.settings.link_wait)
     assert world.part().failures == 1
-    assert quarantined(world) == {leg_name(world, 0)}
+    assert quarantined(world) == {output_name(world, 0)}
 
 
 def test_what_is_given_back_does_not_wait_for_a_link():
@@ -183,15 +183,15 @@ def test_light_that_a_stranger_has_taken_is_revoked_though_an_alarm_came_meanwhi
     assert stranger in switch.held
 
 
-def test_a_dark_leaf_whose_other_leg_is_refused_is_not_tried_for_ever():
+def test_a_dark_leaf_whose_other_output_is_refused_is_not_tried_for_ever():
     world = measuring(4, [4])
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     switch = world.switches["ocs1"]
-    # Of which the controller has not heard: somebody uses the legs that are open.
+    # Of which the controller has not heard: somebody uses the outputs that are open.
     for number, rack in ((2, "r4"), (3, "r1")):
-        switch.circuits[leg(world, number)] = output_of(world, rack)
-        switch.foreign.add(CrossConnect("ocs1", leg(world, number), output_of(world, rack)))
-    world.dead = {("in", leg(world, 0))}
+        switch.circuits[output(world, number)] = output_of(world, rack)
+        switch.foreign.add(CrossConnect("ocs1", output(world, number), output_of(world, rack)))
+    world.dead = {("in", output(world, 0))}
     world.run(LightAlarm("ocs1", output_of(world, "r2")))
     assert world.kinds("a") == ["granted", "changed"]
     assert world.reason().startswith("no light at port:r2/50")
@@ -210,7 +210,7 @@ def test_no_grant_while_an_alarm_says_that_a_leaf_is_dark_again():
     assert world.kinds("a") == []
     world.settle()
     assert world.kinds("a") == ["granted"]
-    assert quarantined(world) == {leg_name(world, 0)}
+    assert quarantined(world) == {output_name(world, 0)}
     assert world.served() == set(GROUP)
 
 

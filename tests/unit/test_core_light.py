@@ -10,30 +10,39 @@ from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, multicast, rejected
-from tests.support.core_light import GROUP, circuits_told, leg, leg_name, measuring, output_of, quarantined, rules_told
+from tests.support.core_light import (
+    GROUP,
+    circuits_told,
+    measuring,
+    output,
+    output_name,
+    output_of,
+    quarantined,
+    rules_told,
+)
 
 
 @pytest.fixture
 def world():
-    """A lit group over two of four legs; nothing told to devices yet."""
+    """A lit group over two of four outputs; nothing told to devices yet."""
     world = measuring(5, [4])
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.commands.clear()
     return world
 
 
-def test_a_dark_leg_is_avoided_in_the_next_attempt():
+def test_a_dark_output_is_avoided_in_the_next_attempt():
     world = measuring(3, [4])
-    world.dead = {("in", leg(world, 0))}
+    world.dead = {("in", output(world, 0))}
     world.granted(multicast("a", "r1h1", GROUP))
     assert world.kinds("a") == ["granted"]
-    assert quarantined(world) == {leg_name(world, 0)}
-    assert "no light towards port:r2/50" in world.core.view.quarantined[leg_name(world, 0)]
+    assert quarantined(world) == {output_name(world, 0)}
+    assert "no light towards port:r2/50" in world.core.view.quarantined[output_name(world, 0)]
     assert world.served() == set(GROUP)
-    assert leg(world, 0) not in {c.input for c in world.switches["ocs1"].held}
+    assert output(world, 0) not in {c.input for c in world.switches["ocs1"].held}
 
 
-def test_a_receiver_that_is_dark_over_two_legs_is_to_blame_and_the_legs_are_not():
+def test_a_receiver_that_is_dark_over_two_outputs_is_to_blame_and_the_outputs_are_not():
     world = measuring(4, [4])
     world.dead = {("out", output_of(world, "r2"))}
     world.serve(multicast("a", "r1h1", GROUP))
@@ -41,7 +50,7 @@ def test_a_receiver_that_is_dark_over_two_legs_is_to_blame_and_the_legs_are_not(
     part = world.part()
     assert part.state is PartState.FAILED
     assert part.reason.startswith("no light at port:r2/50. No optical switch has usable ports of all the racks")
-    assert "r2: no light over leg:s1/" in part.reason
+    assert "r2: no light over output:s1/" in part.reason
     assert world.kinds("a") == ["ended"]
     world.granted(multicast("b", "r1h1", ["r3h1", "r4h1"]))
     assert world.core.view.quarantined.keys() == {"port:r2/50"}
@@ -66,30 +75,30 @@ def test_an_alarm_moves_just_that_branch(world):
     gone, come = circuits_told(world)
     assert gone == {old}
     assert [c.output for c in come] == [old.output]
-    assert not {c.input for c in come} & {leg(world, 0), leg(world, 1)}
+    assert not {c.input for c in come} & {output(world, 0), output(world, 1)}
     assert rules_told(world) == []
     assert world.served() == set(GROUP)
     assert world.kinds("a") == ["granted", "changed"]
     assert world.part().state is PartState.ACTIVE
     assert world.reason() is None
-    assert quarantined(world) == {f"leg:s1/{old.input}"}
+    assert quarantined(world) == {f"output:s1/{old.input}"}
 
 
-def test_without_an_open_leg_the_status_says_so():
+def test_without_an_free_output_the_status_says_so():
     world = measuring(3, [2])
     world.granted(multicast("a", "r1h1", GROUP))
     world.commands.clear()
     world.run(LightAlarm("ocs1", output_of(world, "r2")))
     assert world.commands == []
-    assert world.reason() == "no light at port:r2/50, and no open leg to lead it there"
+    assert world.reason() == "no light at port:r2/50, and no open output to lead it there"
     assert world.part().state is PartState.ACTIVE
     assert world.served() == set(GROUP), "the switch may be wrong: nothing is taken away"
     world.restart()
-    assert world.reason() == "no light at port:r2/50, and no open leg to lead it there", "the journal knows it, too"
+    assert world.reason() == "no light at port:r2/50, and no open output to lead it there", "the journal knows it, too"
 
 
-def test_open_legs_of_a_condemned_splitter_are_no_way_out():
-    """All leaves behind a splitter are dark: its open legs are dark as well."""
+def test_free_outputs_of_a_condemned_splitter_are_no_way_out():
+    """All leaves behind a splitter are dark: its open outputs are dark as well."""
     world = measuring(3, [4])
     world.granted(multicast("a", "r1h1", GROUP))
     world.reconnect("ocs1", forgets=lambda circuit: True)
@@ -98,10 +107,10 @@ def test_open_legs_of_a_condemned_splitter_are_no_way_out():
     world.settle()
     assert quarantined(world) == {"splitter:s1"}
     assert circuits_told(world)[0] == set()
-    assert "no open leg" in world.reason()
+    assert "no open output" in world.reason()
 
 
-def test_a_branch_that_stays_dark_over_another_leg_is_left_alone_with_its_receiver_to_blame(world):
+def test_a_branch_that_stays_dark_over_another_output_is_left_alone_with_its_receiver_to_blame(world):
     (old,) = [c for c in world.switches["ocs1"].held if c.output == output_of(world, "r2")]
     world.dead = {("out", old.output)}
     world.after_operation = lambda: "r3h1" in world.served() or pytest.fail("the other receiver was cut off")
@@ -124,7 +133,7 @@ def test_an_alarm_during_a_change_is_heeded_when_that_is_done(world):
     world.settle()
     assert world.kinds("a") == ["granted", "changed", "changed"]
     assert world.served() == {*GROUP, "r4h1"}
-    assert leg_name(world, 0) in quarantined(world)
+    assert output_name(world, 0) in quarantined(world)
 
 
 def test_the_alarm_that_a_repair_itself_causes_is_ignored(world):
@@ -136,10 +145,10 @@ def test_the_alarm_that_a_repair_itself_causes_is_ignored(world):
 
 def test_a_quarantine_of_the_operator_is_not_lifted_by_a_finding(world):
     world.handle(LightAlarm("ocs1", output_of(world, "r2")))
-    world.handle(ElementQuarantined(leg_name(world, 0), "dirty"))
+    world.handle(ElementQuarantined(output_name(world, 0), "dirty"))
     world.dead = {("out", output_of(world, "r2"))}
     world.settle()
-    assert world.core.view.quarantined[leg_name(world, 0)] == "dirty"
+    assert world.core.view.quarantined[output_name(world, 0)] == "dirty"
     assert "port:r2/50" in quarantined(world)
 
 
@@ -147,7 +156,7 @@ def test_no_light_at_a_new_leaf_refuses_the_extension_and_keeps_the_old_state(wo
     before = {name: world.device(name).held for name in world.devices}
     holder = dict(world.core.view.holders)
     world.after_operation = lambda: set(GROUP) <= world.served() or pytest.fail("a receiver who stays was cut off")
-    world.dead = {("in", leg(world, 2))}
+    world.dead = {("in", output(world, 2))}
     world.extend("a", add_receivers=("r4h1",))
     world.settle()
     assert {name: world.device(name).held for name in world.devices} == before
@@ -156,13 +165,13 @@ def test_no_light_at_a_new_leaf_refuses_the_extension_and_keeps_the_old_state(wo
     assert (event.kind.value, event.reason) == ("changed", "no light arrived at the new leaves")
     assert event.grant.receivers == tuple(GROUP)
     assert world.reason() is None, "nobody who was promised light lacks it"
-    assert quarantined(world) == {leg_name(world, 2)}
+    assert quarantined(world) == {output_name(world, 2)}
 
 
-def test_quarantined_legs_do_not_count_as_open(world):
+def test_quarantined_outputs_do_not_count_as_open(world):
     for number in (2, 3):
-        world.handle(ElementQuarantined(leg_name(world, number), "dirty"))
-    with rejected("no_open_leg"):
+        world.handle(ElementQuarantined(output_name(world, number), "dirty"))
+    with rejected("no_free_output"):
         world.extend("a", add_receivers=("r4h1",))
 
 
@@ -194,7 +203,7 @@ def test_a_link_that_does_not_come_in_time_is_a_dark_leaf():
     assert quarantined(world) == set()
     world.now += 0.1
     world.handle(Tick())
-    assert quarantined(world) == {leg_name(world, 0)}
+    assert quarantined(world) == {output_name(world, 0)}
     assert world.part().state is PartState.PENDING
     assert "no light at port:r2/50" in world.reason()
     world.settle()
@@ -229,7 +238,7 @@ def test_flaps_in_a_row_are_not_added_up(world):
     world.advance(0.9)
     assert world.commands == []
     world.advance(0.1)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", leg(world, 0), output_of(world, "r2"))}
+    assert circuits_told(world)[0] == {CrossConnect("ocs1", output(world, 0), output_of(world, "r2"))}
 
 
 def test_a_loss_told_twice_counts_from_the_first_time(world):
@@ -237,10 +246,10 @@ def test_a_loss_told_twice_counts_from_the_first_time(world):
     world.advance(0.9)
     world.handle(PortChanged(2, 50, up=False))
     world.advance(0.1)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", leg(world, 0), output_of(world, "r2"))}
+    assert circuits_told(world)[0] == {CrossConnect("ocs1", output(world, 0), output_of(world, "r2"))}
 
 
-def test_a_link_that_stays_away_is_repaired_over_another_leg(world):
+def test_a_link_that_stays_away_is_repaired_over_another_output(world):
     world.after_operation = lambda: "r3h1" in world.served() or pytest.fail("the other receiver was cut off")
     world.handle(PortChanged(2, 50, up=False))
     world.advance(1.0)
@@ -253,7 +262,7 @@ def test_a_link_that_stays_away_is_repaired_over_another_leg(world):
     assert world.served() == set(GROUP)
 
 
-def test_a_link_that_comes_over_no_leg_is_left_alone_and_the_tree_can_be_changed_again(world):
+def test_a_link_that_comes_over_no_output_is_left_alone_and_the_tree_can_be_changed_again(world):
     world.handle(PortChanged(2, 50, up=False))
     world.advance(1.0)
     world.advance(world.core.settings.link_wait)

@@ -176,8 +176,8 @@ def test_a_group_within_one_rack_may_grow_into_light():
 
 
 @pytest.mark.parametrize(("fiber", "moved"), [(1.0, True), (2.5, False)])
-def test_a_dark_leaf_moves_only_to_a_leg_that_does_for_it(fiber, moved):
-    # A tree of 1:2 over 1:2 has its open leg on the second level: -12.2 dBm less the fiber's loss.
+def test_a_dark_leaf_moves_only_to_a_output_that_does_for_it(fiber, moved):
+    # A tree of 1:2 over 1:2 has its open output on the second level: -12.2 dBm less the fiber's loss.
     world = world_of([2, 2], {"r3": fiber})
     world.granted(multicast("k", "r1h1", to(2, 3, 4)))
     (reservation,) = world.core.reservations
@@ -241,9 +241,9 @@ def test_a_warm_tree_that_no_longer_holds_the_budget_is_not_used_again():
             world.handle(FinishAsked(key_of("again, False"), 0))
 
 
-def test_a_splitter_that_loses_a_leg_is_used_for_what_is_left_of_it():
+def test_a_splitter_that_loses_a_output_is_used_for_what_is_left_of_it():
     world = world_of([4])
-    world.handle(ElementQuarantined("leg:s1/9", "dirty"))
+    world.handle(ElementQuarantined("output:s1/9", "dirty"))
     world.granted(multicast("k", "r1h1", to(2, 3, 4)))
     check_light(world)
     with rejected("group_too_wide"):

@@ -152,7 +152,7 @@ def other_fiber(fabric):
     return replace(fabric, racks={**fabric.racks, "r3": replace(rack, optical_ports=(port,))})
 
 
-def other_legs(fabric):
+def other_outputs(fabric):
     return replace(fabric, splitters={n: replace(s, outputs=s.outputs[::-1]) for n, s in fabric.splitters.items()})
 
 
@@ -164,7 +164,7 @@ def other_datapath(fabric):
     return replace(fabric, racks={**fabric.racks, "r3": replace(fabric.racks["r3"], datapath=77)})
 
 
-@pytest.mark.parametrize("other", [without_rack_3, other_fiber, other_legs, without_splitters, other_datapath])
+@pytest.mark.parametrize("other", [without_rack_3, other_fiber, other_outputs, without_splitters, other_datapath])
 @pytest.mark.parametrize("state", ["lit", "configuring", "releasing"])
 def test_light_on_hardware_that_the_configuration_has_not_stops_the_start(world, other, state):
     world.submit(multicast("a", "r1h1", GROUP))

@@ -82,7 +82,7 @@ def test_light_uses_only_the_leaves_that_have_members():
     light = light_of(AT_TOR, hosts["r1h1"], [hosts["r1h2"], hosts["r3h1"], hosts["r4h2"]])
     assert [(leaf.port.rack, leaf.port.port) for leaf in light.leaves] == [("r3", 61)]
     assert (light.root.rack, light.root.port) == ("r1", 60)
-    assert (light.circuits, light.elements, light.open_legs) == ((), {"static:t1"}, ())
+    assert (light.circuits, light.elements, light.free_outputs) == ((), {"static:t1"}, ())
 
 
 def test_it_is_granted_through_rules_alone():
@@ -176,7 +176,7 @@ def test_who_is_outside_cannot_join_and_nothing_changes():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
     before = rules(world)
-    with rejected("no_open_leg", "The static tree t1 does not reach all of these receivers"):
+    with rejected("no_free_output", "The static tree t1 does not reach all of these receivers"):
         world.extend("a", add_receivers=("r5h1",))
 
     assert rules(world) == before
@@ -205,7 +205,7 @@ def test_it_survives_a_restart_untouched():
 
 
 def test_a_leaf_that_loses_its_link_is_named_in_the_status_and_only_that_one():
-    """There is no other leg to lead the light over, and nobody is to blame for what cannot be told apart."""
+    """There is no other output to lead the light over, and nobody is to blame for what cannot be told apart."""
     world = world_with(AT_TOR)
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.commands.clear()

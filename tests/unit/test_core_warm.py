@@ -155,7 +155,7 @@ def test_what_cannot_be_undone_comes_back_to_who_has_handed_it_over(world):
 
 
 def test_who_has_handed_pieces_over_leaves_the_circuits_on_them_alone(world):
-    """The new tree hangs its leaves on the same legs; the old one still waits for a ToR when the switch comes back."""
+    """The new tree uses the same outputs; the old one still waits for a ToR when the switch comes back."""
     iterate(world, "a")
     world.submit(multicast("b", "r4h1", GROUP))
     for name in [name for name in world.devices if name != 1]:

@@ -53,14 +53,14 @@ def test_without_what_is_compiled_everything_is_pythons(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_engine")
 def test_what_is_not_there_is_refused_with_what_to_do_by_whomever_it_is_asked_for(no_engine: str) -> None:
-    assert "not installed: install the package blast-carrier" in no_engine
+    assert "not installed: install the package blast-engine" in no_engine
     for ask, error in (
         (lambda: check_engine(COMPILED), WrongInputError),
         (lambda: Sender([("a", "127.0.0.1", 1)], SenderSettings(engine=COMPILED)), WrongInputError),
         (lambda: RoundSettings(engine=COMPILED), WrongArgument),
         (lambda: parse(AGENT.format(COMPILED)), SettingsError),
     ):
-        with pytest.raises(error, match=r"scripts/build-carrier makes .* or choose the engine python"):
+        with pytest.raises(error, match=r"scripts/build-engine makes .* or choose the engine python"):
             ask()  # type: ignore[no-untyped-call]
 
 
@@ -75,14 +75,14 @@ def test_an_engine_that_nobody_knows_is_refused() -> None:
 def test_a_version_that_does_not_fit_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, interface: int | None
 ) -> None:
-    other = ModuleType("other_carrier")
+    other = ModuleType("other_transport")
     if interface is not None:
         other.INTERFACE = interface  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "other_carrier", other)
-    said = examined("other_carrier")
+    monkeypatch.setitem(sys.modules, "other_transport", other)
+    said = examined("other_transport")
     assert said == (
         f"the compiled engine has interface {interface}, where this version of Blast needs {engines._INTERFACE}: "
-        "install the package blast-carrier, or the wheel that scripts/build-carrier makes in a checkout of Blast"
+        "install the package blast-engine, or the wheel that scripts/build-engine makes in a checkout of Blast"
     )
     monkeypatch.setattr(engines, "_found", lambda: said)
     assert compiled(AUTO) is None
@@ -91,9 +91,9 @@ def test_a_version_that_does_not_fit_is_refused_in_a_sentence(
 
 
 def test_one_that_cannot_be_loaded_is_no_failure_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "broken_carrier.py").write_text("import nothing_of_that_name")
+    (tmp_path / "broken_transport.py").write_text("import nothing_of_that_name")
     monkeypatch.syspath_prepend(tmp_path)
-    said = str(examined("broken_carrier"))
+    said = str(examined("broken_transport"))
     assert "cannot be loaded (No module named 'nothing_of_that_name'): install the package" in said
 
 
@@ -147,7 +147,7 @@ def test_what_is_closed_is_closed_for_good_and_closed_as_often_as_one_likes(engi
 
 @pytest.mark.parametrize("engine", BOTH)
 def test_what_comes_once_more_when_the_file_is_in_place_is_nothing_new(engine: str, tmp_path: Path) -> None:
-    """A carrier that was left may still bring it."""
+    """A transport that was left may still bring it."""
     data = data_of(1000)
     store = file_store(engine, tmp_path, data.layout)
     store.expect(0, data.digests())

@@ -23,7 +23,7 @@ PACKAGES = sorted({name.partition(".")[0] for name in PROJECT["tool"]["setuptool
 ONE_PLACE = ROOT / "blast_transport" / "base" / "extras.py"
 PRODUCTION = re.compile(
     r"pip install (--require-hashes -r requirements/(agent|controller)\.txt"
-    r"|--no-deps --force-reinstall dist/blast_(controller|carrier)-\*(_\"\$\(uname -m\)\")?\.whl)"
+    r"|--no-deps --force-reinstall dist/blast_(controller|engine)-\*(_\"\$\(uname -m\)\")?\.whl)"
 )
 """How the guides for services do it: libraries by hash, then the wheel, and that of what is compiled."""
 IN_THE_BASE = {"blast_client", "blast_transport", "tl1_driver"}

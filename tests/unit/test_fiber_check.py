@@ -34,7 +34,7 @@ def test_faults_are_named(world):
     assert said(report) == {
         "port:r2/50": "its transmit fiber is swapped with the transmit fiber of port:r5/50",
         "port:r5/50": "its transmit fiber is swapped with the transmit fiber of port:r2/50",
-        "leg:s1/8": "the leg is dead: none of its light comes in at input 8 of ocs1",
+        "output:s1/8": "the output is dead: none of its light comes in at input 8 of ocs1",
     }
     assert report.skipped == ()
     world.assert_nothing_left()
@@ -67,7 +67,7 @@ def test_what_is_in_use_is_neither_lit_nor_moved_and_listed(world):
 
 
 def test_what_cannot_be_used_is_listed_with_the_reason(world):
-    world.handle(ElementQuarantined("leg:s2/11", "dirty"))
+    world.handle(ElementQuarantined("output:s2/11", "dirty"))
     world.handle(ElementQuarantined("port:r6/50", "broken"))
     world.disconnect(1)
     foreign = CrossConnect("ocs1", 2, 3)
@@ -79,7 +79,7 @@ def test_what_cannot_be_used_is_listed_with_the_reason(world):
     assert report.faults == ()
     occupied = "occupied by the cross-connect 2 to 3 on ocs1, which Blast did not make"
     assert set(report.skipped) == {
-        "leg:s2/11: dirty",
+        "output:s2/11: dirty",
         "port:r6/50: broken",
         "port:r1/50: tor:0000000000000001 is disconnected",
         f"port:r2/50: {occupied}",
@@ -119,7 +119,7 @@ def test_what_is_done_is_given_back_before_the_end():
     world.settle()
     assert topic not in world.announced
     assert part.grant is not None
-    assert set(said(world.report(topic))) == {f"leg:s1/{dead}"}
+    assert set(said(world.report(topic))) == {f"output:s1/{dead}"}
 
 
 def test_a_probe_that_is_lost_is_sent_again(world):

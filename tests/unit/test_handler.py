@@ -526,9 +526,9 @@ def test_the_call_is_answered_with_the_report():
 
 
 def test_faults_keep_their_words():
-    report = FiberReport((FiberFault("leg:s1/7", "the leg is dead"),), ("port:r1/50: broken",), 4)
+    report = FiberReport((FiberFault("output:s1/7", "the output is dead"),), ("port:r1/50: broken",), 4)
     told = convert.fiber_report(report)
-    assert [(fault.element, fault.sentence) for fault in told.faults] == [("leg:s1/7", "the leg is dead")]
+    assert [(fault.element, fault.sentence) for fault in told.faults] == [("output:s1/7", "the output is dead")]
     assert (told.skipped, told.probed) == (["port:r1/50: broken"], 4)
 
 
@@ -549,8 +549,8 @@ def test_what_was_probed_is_counted():
 
 
 def test_faults_are_warnings():
-    lines = list(report_lines(FiberReport((FiberFault("leg:s1/7", "the leg is dead"),), (), 3)))
+    lines = list(report_lines(FiberReport((FiberFault("output:s1/7", "the output is dead"),), (), 3)))
     assert [(line.level, line.event, line.message) for line in lines] == [
-        (logging.WARNING, "fiber_fault", "leg:s1/7: the leg is dead"),
+        (logging.WARNING, "fiber_fault", "output:s1/7: the output is dead"),
         (logging.INFO, "fibers", "the fibers were checked: 1 differ from the configuration (3 probed, 0 not)"),
     ]

@@ -217,7 +217,7 @@ def lit(fabric):
     return through_json(reservation_body(Reservation(1, ("default", "a"), 0, "239.77.0.1", layout)))
 
 
-def test_a_splitter_may_have_been_without_a_bad_leg_when_it_was_taken():
+def test_a_splitter_may_have_been_without_a_bad_output_when_it_was_taken():
     fabric = make_fabric(3, [4])
     whole = fabric.splitters["s1"]
     less = replace(whole, outputs=whole.outputs[1:])
@@ -236,7 +236,7 @@ def test_a_splitter_may_have_been_without_a_bad_leg_when_it_was_taken():
         lambda fabric: replace(fabric, racks={**fabric.racks, "r2": replace(fabric.racks["r2"], optical_ports=())}),
         lambda fabric: replace(fabric, racks={n: replace(r, datapath=r.datapath + 9) for n, r in fabric.racks.items()}),
     ],
-    ids=["no splitter", "other input", "a leg less", "other switch", "no rack", "no port", "other datapath"],
+    ids=["no splitter", "other input", "an output less", "other switch", "no rack", "no port", "other datapath"],
 )
 def test_what_is_held_must_be_in_the_fabric(spoil):
     fabric = make_fabric(3, [4])

@@ -28,8 +28,8 @@ PLAN = LabPlan(racks=4, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4
 
 
 def test_every_fiber_that_may_be_typed_is_one_of_the_lab():
-    legs = [f"{splitter.name}/{leg}" for splitter in PLAN.splitter_plans for leg in splitter.outputs]
-    typed = [["r3", "rx"], ["r3", "rx1"], ["r3", "rx2"], ["s1"], ["s2"], *([leg] for leg in legs)]
+    outputs = [f"{splitter.name}/{output}" for splitter in PLAN.splitter_plans for output in splitter.outputs]
+    typed = [["r3", "rx"], ["r3", "rx1"], ["r3", "rx2"], ["s1"], ["s2"], *([output] for output in outputs)]
     ports = [fiber(PLAN, read_fiber(PLAN, words)) for words in typed]
     assert ports[0] == ports[1] and len(set(ports)) == len(typed) - 1
 
@@ -41,7 +41,7 @@ def test_every_fiber_that_may_be_typed_is_one_of_the_lab():
         (["r3", "rx3"], "2 optical port"),
         (["r3", "rx٣"], "2 optical port"),
         (["r33", "rx"], "did you mean r3?"),
-        (["s1/1"], "has no leg '1'"),
+        (["s1/1"], "has no output '1'"),
         (["s9"], "there is no 's9'"),
     ],
 )

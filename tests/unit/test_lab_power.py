@@ -14,7 +14,7 @@ from tl1_driver.circuits import Circuit, Port
 PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2})
 ROOT, FIRST, SECOND = Circuit(1, 7), Circuit(7, 2), Circuit(10, 11)
 DEEP = Circuit(12, 3)
-"""Splitter s1 is fed by output 7 and s2 by output 11; legs 7 to 10 and 11 to 14."""
+"""Splitter s1 is fed by output 7 and s2 by output 11; outputs 7 to 10 and 11 to 14."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def model():
 def test_each_way_costs_what_the_data_sheet_says(model):
     powers = model([ROOT, FIRST, SECOND, DEEP])
     assert powers[Port("out", 7)] == pytest.approx(-1.5)
-    assert powers[Port("in", 8)] == pytest.approx(-8.9), "a leg that leads nowhere is lit all the same"
+    assert powers[Port("in", 8)] == pytest.approx(-8.9), "an output that leads nowhere is lit all the same"
     assert powers[Port("out", 2)] == pytest.approx(-10.4)
     assert powers[Port("out", 3)] == pytest.approx(-(3 * PASS_LOSS_DB + 2 * splitter_loss(4)))
     assert Port("out", 4) not in powers
@@ -49,11 +49,11 @@ def test_a_splitter_loses_at_least_what_arithmetic_demands():
 
 
 def test_fibers_have_the_controllers_names():
-    assert fiber(PLAN, "leg:s1/10") == Port("in", 10)
+    assert fiber(PLAN, "output:s1/10") == Port("in", 10)
     assert fiber(PLAN, "splitter:s2") == Port("out", 11)
     assert fiber(PLAN, "port:r3/91") == Port("out", 3)
-    with pytest.raises(PlanError, match="no fiber 'leg:s1/11'"):
-        fiber(PLAN, "leg:s1/11")
+    with pytest.raises(PlanError, match="no fiber 'output:s1/11'"):
+        fiber(PLAN, "output:s1/11")
 
 
 def test_a_dim_fiber_costs_all_that_lies_behind_it(model):
@@ -62,7 +62,12 @@ def test_a_dim_fiber_costs_all_that_lies_behind_it(model):
     model.dimmed[Port("in", 10)] = 6.0
     after = model(circuits)
     behind = {port for port in before if after[port] != before[port]}
-    assert behind == {Port("in", 10), Port("out", 11), Port("out", 3), *(Port("in", leg) for leg in range(11, 15))}
+    assert behind == {
+        Port("in", 10),
+        Port("out", 11),
+        Port("out", 3),
+        *(Port("in", output) for output in range(11, 15)),
+    }
     assert all(before[port] - after[port] == pytest.approx(6.0) for port in behind)
     assert model.unheard(circuits) == set()
 
@@ -127,23 +132,23 @@ async def test_below_its_sensitivity_a_leaf_loses_its_packets_and_its_light_come
 
 async def test_a_new_circuit_to_a_dim_fiber_is_dark_at_once(desk):
     desk, lab, packets, _ = desk
-    await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 30.0)
+    await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     assert packets.closed == set(), "no receiver is connected to it"
     desk.follow([ROOT, FIRST])
     assert packets.closed == {Names("b0f1").ocs_port(2)}
     desk.follow([ROOT, Circuit(8, 2)])
-    assert packets.closed == set(), "over another leg there is light"
+    assert packets.closed == set(), "over another output there is light"
 
 
 async def test_a_break_and_a_dim_fiber_end_one_by_one(desk):
     desk, lab, packets, _ = desk
     desk.follow([ROOT, FIRST])
-    await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 30.0)
-    await asyncio.to_thread(lab.break_fiber, "leg:s1/7")
+    await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
+    await asyncio.to_thread(lab.break_fiber, "output:s1/7")
     assert packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
-    await asyncio.to_thread(lab.mend_fiber, "leg:s1/7")
+    await asyncio.to_thread(lab.mend_fiber, "output:s1/7")
     assert packets.closed == {Names("b0f1").ocs_port(2)}
-    await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 0.0)
+    await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 0.0)
     assert packets.closed == set()
 
 
@@ -152,9 +157,9 @@ async def test_what_the_kernel_refuses_or_makes_no_sense_changes_nothing(desk, m
     desk.follow([ROOT, FIRST])
     packets.refuse = True
     with pytest.raises(ProcessFault, match="refused a fault"):
-        await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", 30.0)
+        await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     assert model.dimmed == {}
     for decibels in (-1.0, float("inf"), float("nan")):
         with pytest.raises(ProcessFault, match="refused a fault"):
-            await asyncio.to_thread(lab.dim_fiber, "leg:s1/7", decibels)
+            await asyncio.to_thread(lab.dim_fiber, "output:s1/7", decibels)
     assert model.dimmed == {}

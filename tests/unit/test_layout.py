@@ -84,6 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         # One owner of a file among processes, as of the journal.
         "blast_controller.store.errors",
         "blast_controller.store.lock",
+        "blast_controller.store.checksums",
         "blast_controller.store.sqlite_file",
     },
     "blast_controller.ops": {"blast_controller.core"},

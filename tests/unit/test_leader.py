@@ -12,7 +12,7 @@ import pytest
 from blast_transport.links.dialling import Address
 from blast_transport.links.leader import Leader
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import Alive, Credit, Demoted, Hello, Leg, Message, Nack, Quit, Ready, Repair
+from blast_transport.wire.messages import Alive, Credit, Demoted, Hello, Message, Nack, Phase, Quit, Ready, Repair
 from blast_transport.wire.relaying import (
     Enveloped,
     GroupCredit,
@@ -110,7 +110,7 @@ def test_one_frame_reaches_several_members_and_answers_come_back(stage):
 
 def test_credits_are_gathered_and_a_demoted_member_holds_nothing_up(stage):
     stage.tell(HELLO, 0, 1)
-    stage.tell(Leg(7, 1, "optical", 0, credit=2), 0, 1)
+    stage.tell(Phase(7, 1, "optical", 0, credit=2), 0, 1)
     for name in ("h0", "h1"):
         stage.members[name].sendall(encode(Ready(7)))
         stage.hear(Enveloped)

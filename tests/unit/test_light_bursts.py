@@ -18,22 +18,22 @@ from blast_transport.base.waker import Waker
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.carriers.optical.bursts import Bursts, ReadBursts, Turn
-from blast_transport.carriers.optical.compiled_bursts import CompiledBursts, open_bursts
-from blast_transport.carriers.optical.offload import UDP_GRO
-from blast_transport.carriers.optical.pacing import SHARE, Pacer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.compiled_reader import CompiledReader
 from blast_transport.store.opening import open_reader
 from blast_transport.store.source import StreamSource, opened_file
-from blast_transport.wire.carriers import OPTICAL
+from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Turn
+from blast_transport.transports.optical.compiled_bursts import CompiledBursts, open_bursts
+from blast_transport.transports.optical.offload import UDP_GRO
+from blast_transport.transports.optical.pacing import SHARE, Pacer
 from blast_transport.wire.datagram import HEADER, wire_bytes
-from blast_transport.wire.messages import Leg
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import OPTICAL
 from tests.support.engines import BOTH
 from tests.support.transport_data import SUITE, Data, data_of
 from tests.support.transport_hosts import LOOPBACK
 
-LEG = Leg(7, 1, OPTICAL, 0)
+PHASE = Phase(7, 1, OPTICAL, 0)
 SEGMENT, SEGMENTS = 100, 4
 DATA = data_of(40 * SEGMENTS * SEGMENT - 30, SEGMENT, SEGMENTS)
 
@@ -58,7 +58,7 @@ def at_once(most: int = 1000) -> tuple[Pacer, Turn]:
 
 
 def bursts_of(mouth: socket.socket, reader: BlockReader, undo: ExitStack) -> Bursts:
-    return open_bursts(mouth, LEG, reader, undo.enter_context(closing(Waker())).fileno())
+    return open_bursts(mouth, PHASE, reader, undo.enter_context(closing(Waker())).fileno())
 
 
 def ends(undo: ExitStack) -> tuple[socket.socket, socket.socket]:
@@ -149,7 +149,7 @@ def test_who_has_the_time_waits_for_the_pacer(tmp_path: Path, undo: ExitStack) -
 @pytest.mark.compiled
 def test_who_is_called_waits_no_longer(tmp_path: Path, undo: ExitStack) -> None:
     waker = undo.enter_context(closing(Waker()))
-    bursts = open_bursts(ends(undo)[0], LEG, reader_of(COMPILED, tmp_path, undo), waker.fileno())
+    bursts = open_bursts(ends(undo)[0], PHASE, reader_of(COMPILED, tmp_path, undo), waker.fileno())
     waker.wake()
     assert bursts.go_on(40, SEGMENTS, slow(20), turn(100)) == 1
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from blast_transport.carriers.pipeline.connections.feed import Feed
-from blast_transport.carriers.pipeline.connections.link import Link
-from blast_transport.carriers.pipeline.protocol.messages import Data, End, encode
+from blast_transport.transports.pipeline.connections.feed import Feed
+from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.protocol.messages import Data, End, encode
 
 
 class Intake:

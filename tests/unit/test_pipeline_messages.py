@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.carriers.pipeline.protocol import messages
-from blast_transport.carriers.pipeline.protocol.messages import (
+from blast_transport.transports.pipeline.protocol import messages
+from blast_transport.transports.pipeline.protocol.messages import (
     LARGEST_CHUNK,
     TEXT_BYTES,
     Alive,

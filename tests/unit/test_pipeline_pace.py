@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.carriers.pipeline.protocol.pace import (
+from blast_transport.transports.pipeline.protocol.pace import (
     LEAST_SHARE,
     MAX_BACKLOG,
     MIN_LINK_SHARE,

@@ -12,17 +12,17 @@ import pytest
 
 from blast_transport.base.errors import ForgottenError, RemoteError, WrongInputError
 from blast_transport.base.waker import Waker
-from blast_transport.carriers.pipeline.connections import dialling
-from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
-from blast_transport.carriers.pipeline.connections.copy_pump import Replay
-from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes
-from blast_transport.carriers.pipeline.connections.link import Link
-from blast_transport.carriers.pipeline.protocol.core import SourceCore
-from blast_transport.carriers.pipeline.protocol.events import Command, Event, Started
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Get, Quit, Why
-from blast_transport.carriers.pipeline.successor import Connections, Successor
 from blast_transport.links.dialling import Address
+from blast_transport.transports.pipeline.connections import dialling
+from blast_transport.transports.pipeline.connections.closing_connections import ClosingConnections
+from blast_transport.transports.pipeline.connections.copy_pump import Replay
+from blast_transport.transports.pipeline.connections.dialling import Dialler, LivenessProbes
+from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.protocol.core import SourceCore
+from blast_transport.transports.pipeline.protocol.events import Command, Event, Started
+from blast_transport.transports.pipeline.protocol.messages import Alive, Forget, Get, Quit, Why
+from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.successor import Connections, Successor
 from blast_transport.wire.joining import Join
 from tests.support.waiting import eventually
 
@@ -50,14 +50,14 @@ def run_until(waker: Waker, condition: object) -> None:
     eventually(holds)
 
 
-def test_a_leg_knows_its_members() -> None:
+def test_a_phase_knows_its_members() -> None:
     chain = (Member("a", "h", 1), Member("b", "h", 2))
-    leg = PipelineLeg(1, 1, bytes(16), 0, chain, 1)
-    assert (leg.place("b"), leg.place("c")) == (1, None)
+    phase = PipelinePhase(1, 1, bytes(16), 0, chain, 1)
+    assert (phase.place("b"), phase.place("c")) == (1, None)
     with pytest.raises(WrongInputError):
-        PipelineLeg(1, 1, bytes(16), 0, chain, 2)
+        PipelinePhase(1, 1, bytes(16), 0, chain, 2)
     with pytest.raises(WrongInputError):
-        PipelineLeg(1, 1, bytes(16), 0, (chain[0], chain[0]), 1)
+        PipelinePhase(1, 1, bytes(16), 0, (chain[0], chain[0]), 1)
 
 
 def test_a_replay_keeps_the_last_pieces() -> None:
@@ -315,8 +315,8 @@ def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
         return ours
 
     chain = tuple(Member(name, "h", 1) for name in "ab")
-    leg, outlet, commands = PipelineLeg(1, 1, bytes(16), 0, chain, 0), Forgetful(), list[Command]()
-    core, closing = SourceCore(leg, 0), ClosingConnections(0.0)
+    phase, outlet, commands = PipelinePhase(1, 1, bytes(16), 0, chain, 0), Forgetful(), list[Command]()
+    core, closing = SourceCore(phase, 0), ClosingConnections(0.0)
     probes = LivenessProbes(connect, waker, 1.0)
 
     def tell(event: Event) -> None:
@@ -324,7 +324,7 @@ def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
         while commands:
             successor.obey(commands.pop(0))
 
-    successor = Successor(leg, core.down, outlet, tell, Connections(Dialler(connect, waker, 1.0), probes, closing))
+    successor = Successor(phase, core.down, outlet, tell, Connections(Dialler(connect, waker, 1.0), probes, closing))
     tell(Started())
     run_until(waker, lambda: successor.pour(0) or (accepted and isinstance(accepted[0].receive(), Join)))
     accepted[0].send(Get(0))

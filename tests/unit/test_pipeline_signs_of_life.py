@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
-from blast_transport.carriers.pipeline.protocol.events import (
+from blast_transport.store.store_pace import StorePace
+from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
+from blast_transport.transports.pipeline.protocol.events import (
     Arrived,
     Command,
     Connect,
@@ -17,18 +18,17 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Started,
     Stored,
 )
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Get, Passed, Quit, Report, Why
-from blast_transport.store.store_pace import StorePace
+from blast_transport.transports.pipeline.protocol.messages import Alive, End, Get, Passed, Quit, Report, Why
+from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
 
 CHAIN = tuple(Member(name, "h", 1) for name in "abcd")
-BEAT = PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1).timings.heartbeat
+BEAT = PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1).timings.heartbeat
 KEEPS_UP, BEHIND, SLOW, ALONE = StorePace
 
 
 def node_in_the_middle() -> NodeCore:
     """It serves its successor, which is the last but one of the chain."""
-    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1), 0)
+    core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
@@ -101,7 +101,7 @@ def test_whose_own_store_is_behind_leaves_nobody_out_for_that() -> None:
 
 @pytest.mark.parametrize(("slow", "left_out"), [(SLOW, set()), (ALONE, {"b"})])
 def test_a_source_compares_with_those_behind(slow: StorePace, left_out: set[str]) -> None:
-    core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 0), 100)
+    core = SourceCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 0), 100)
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
     hear(core, slow, 0.1)
@@ -148,7 +148,7 @@ def test_whose_store_takes_nothing_leaves() -> None:
 
 
 def test_the_only_one_that_is_left_stays() -> None:
-    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN[:2], 1), 0)
+    core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN[:2], 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
     assert core.store_does(SLOW, 9.0, 9.0) == []
@@ -156,7 +156,7 @@ def test_the_only_one_that_is_left_stays() -> None:
 
 
 def test_what_is_stored_after_we_gave_up_is_no_error() -> None:
-    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1), 0)
+    core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
     core.handle(FromPredecessor(Quit(Why.GONE, "gone")), 0.1)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.carriers.pipeline.protocol.core import NodeCore
-from blast_transport.carriers.pipeline.protocol.events import (
+from blast_transport.transports.pipeline.protocol.core import NodeCore
+from blast_transport.transports.pipeline.protocol.events import (
     Arrived,
     CloseDown,
     CloseFetch,
@@ -25,16 +25,16 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Started,
     Tell,
 )
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Forget, Get, Held, Quit
-from blast_transport.carriers.pipeline.protocol.skips import Skips
+from blast_transport.transports.pipeline.protocol.messages import Alive, End, Forget, Get, Held, Quit
+from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.skips import Skips
 
 CHAIN = tuple(Member(f"n{place}", "h", 1) for place in range(4))
 
 
 def node(predecessor: int) -> NodeCore:
     """One that asked its predecessor for what comes from byte 100 on."""
-    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 3), 100)
+    core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 3), 100)
     core.handle(Started(), 0.0)
     assert SendUp(Get(100)) in core.handle(Joined(predecessor), 0.0)
     return core
@@ -87,7 +87,7 @@ def test_who_says_that_what_came_is_held_is_no_predecessor(stop: int) -> None:
     assert core.node.position == 100
 
 
-def test_leg_may_end_behind_what_everybody_held() -> None:
+def test_phase_may_end_behind_what_everybody_held() -> None:
     core = node(2)
     core.handle(FromPredecessor(Held(500)), 0.1)
     assert Complete(500, True) in core.handle(FromPredecessor(End(500, True)), 0.2)
@@ -95,7 +95,7 @@ def test_leg_may_end_behind_what_everybody_held() -> None:
 
 def test_successor_that_has_not_heard_of_a_hole_is_not_slow() -> None:
     """A rate is of data: a hole of a terabyte is passed over at once."""
-    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1), 0)
+    core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)

@@ -158,7 +158,7 @@ def weak(name):
 
 
 def test_a_weak_rack_gets_the_shallow_leaf():
-    """A leg of the first splitter suits everybody, a leg of the second only those nearby."""
+    """An output of the first splitter suits everybody, an output of the second only those nearby."""
     pieces = [splitter(4, f"splitter:s{n}") for n in range(3)]
     near = tuple(port(f"r{n}", "DWDM") for n in range(4))
     tree = fit_tree(Ends(port("a", "ZR"), (*near, weak("far"))), pieces[:2], OCS, shallowest(5, [4, 4]))
@@ -180,7 +180,7 @@ def test_many_sorts_are_taken_at_their_worst():
 
 def test_the_catalog_refuses_what_it_cannot_know():
     budget = Budget(Light(0, 0, 0), OCS, port("b", "ZR").needed)
-    with pytest.raises(InvalidOptics, match="same number of legs"):
+    with pytest.raises(InvalidOptics, match="same number of outputs"):
         Catalog({Piece("", 4, exactly(7)): 1, Piece("", 4, exactly(8)): 1}, budget)
     with pytest.raises(InvalidOptics, match="1 to 10 leaves"):
         Catalog({splitter(4): 1}, budget, 10).cheapest(11, {4: 1})

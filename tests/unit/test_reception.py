@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from blast_transport.carriers.pipeline.protocol.messages import encode
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.reception import Reception
-from blast_transport.wire.carriers import PIPELINE
+from blast_transport.transports.pipeline.protocol.messages import encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
-from blast_transport.wire.messages import Leg
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import PIPELINE
 from tests.support.waiting import eventually
 
 TOKEN = b"t" * TOKEN_BYTES
-LEG = Leg(7, 1, PIPELINE, 0, token=TOKEN)
+PHASE = Phase(7, 1, PIPELINE, 0, token=TOKEN)
 
 
 class Source:
@@ -40,7 +40,7 @@ def source() -> Source:
 def address(source: Source) -> Iterator[tuple[str, int]]:
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
-    reception = Reception(listener, SourceAdmission(None, ["h2"]), LEG, source.accept)
+    reception = Reception(listener, SourceAdmission(None, ["h2"]), PHASE, source.accept)
     yield address
     reception.close()
 

@@ -22,8 +22,8 @@ def outcome(name: str, complete: bool = True, resumed: int = 0) -> ReceiverOutco
     return ReceiverOutcome(name, complete, reason, 0, None, resumed_bytes=resumed)
 
 
-def result(*outcomes: ReceiverOutcome, seconds: float = 2.0, carriers: tuple[str, ...] = ("pipeline",)):
-    return TransferResult("f", 1, 100 * MB, "", seconds, 0, 0, outcomes, carriers=carriers)
+def result(*outcomes: ReceiverOutcome, seconds: float = 2.0, transports: tuple[str, ...] = ("pipeline",)):
+    return TransferResult("f", 1, 100 * MB, "", seconds, 0, 0, outcomes, transports=transports)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_where_all_was_there_before_there_is_no_speed_at_all(told):
 
 
 def test_a_transfer_that_failed_beside_another_does_not_slow_it_down(told):
-    said, _ = told([result(outcome("a")), result(outcome("b", False), seconds=90.0, carriers=("optical",))], 2)
+    said, _ = told([result(outcome("a")), result(outcome("b", False), seconds=90.0, transports=("optical",))], 2)
     assert said == "1 of 2 receivers have it, verified: 100000000 bytes in 2.00 s, 400 Mbit/s, by pipeline\n"
 
 

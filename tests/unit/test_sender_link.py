@@ -20,7 +20,6 @@ from blast_transport.blocks.digests import suite_named
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
-from blast_transport.wire.carriers import UNICAST
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import (
     Alive,
@@ -29,13 +28,14 @@ from blast_transport.wire.messages import (
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
-    OnLeg,
+    Phase,
+    PhaseReady,
     Quit,
     Ready,
     Repair,
 )
+from blast_transport.wire.transports import UNICAST
 
 HELLO = Hello(7, None, 1456, 44, "sha256", "file", "data", owner=b"o" * 16)
 
@@ -150,14 +150,14 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 
 def test_a_session_goes_on_where_it_was(stack, receiver):
     first = Sender(receiver, HELLO, stack)
-    assert first.hear(Ready).leg == 0
-    first.say(Leg(7, 1, UNICAST, 0), Repair(7, ((0, bytes(44 * 1456)),)))
-    first.hear(OnLeg)
+    assert first.hear(Ready).phase == 0
+    first.say(Phase(7, 1, UNICAST, 0), Repair(7, ((0, bytes(44 * 1456)),)))
+    first.hear(PhaseReady)
     while first.hear(Credit).written < 1:
         continue
     second = Sender(receiver, HELLO, stack)
     ready = second.hear(Ready)
-    assert (ready.held, ready.leg) == (((0, 1),), 1)
+    assert (ready.held, ready.phase) == (((0, 1),), 1)
     assert second.hear(Credit).written == 1
     second.say(Quit(7, "enough"))
     assert second.hear(Fin).reason == "enough"
@@ -183,13 +183,13 @@ def test_the_verdict_of_a_session_that_is_over_is_told_again(stack, receiver, tm
     block = bytes(suite.block(data))
     digest = bytes(suite.whole(block))
     end = EndOfData(7, len(data), digest)
-    first.say(Leg(7, 1, UNICAST, 0), Repair(7, ((0, data),)), Digests(7, 0, block), end)
+    first.say(Phase(7, 1, UNICAST, 0), Repair(7, ((0, data),)), Digests(7, 0, block), end)
     fin = first.hear(Fin)
     assert (fin.reason, fin.digest) == ("", digest)
     first.sock.close()
     for _ in range(2):
         again = Sender(receiver, HELLO, stack)
-        assert again.hear(Ready).leg == 1
+        assert again.hear(Ready).phase == 1
         assert again.hear(Fin) == fin
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [data], "nothing was received anew"
 

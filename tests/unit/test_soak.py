@@ -114,7 +114,7 @@ def test_copy_is_judged_by_its_bytes(tmp_path: Path) -> None:
     assert verdict("f at h", digest, copy, reported=False) == "f at h: its SHA-256 is not the original's"
 
     receivers = [{"complete": done, "reason": why} for done, why in ((True, None), (False, "gone"), (False, "gone"))]
-    result = {"event": "result", "transfers": [{"carriers": ["optical"], "receivers": receivers}]}
+    result = {"event": "result", "transfers": [{"transports": ["optical"], "receivers": receivers}]}
     lines = '{"event": "progress"}\n' + json.dumps(result | {"unreachable": {"h9": "no route"}, "no_light": "away"})
     assert outcome(lines) == ("no route; gone; away", True)
     assert outcome("") == ("", False)

@@ -203,7 +203,7 @@ LIGHT = """
 import socket, sys
 from pathlib import Path
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.optical.compiled_light import CompiledLight, open_light
+from blast_transport.transports.optical.compiled_light import CompiledLight, open_light
 from blast_transport.store.opening import open_assembly
 from blast_transport.wire.datagram import HEADER
 from tests.support.datagrams import bound_socket, delivered, on_one_processor

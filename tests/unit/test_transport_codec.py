@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.carriers.optical.parameters import OpticalParameters, optical_parameters
-from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
-from blast_transport.carriers.pipeline.protocol.leg import PipelineTimings
-from blast_transport.carriers.pipeline.protocol.messages import decode_failed, encode_failed
-from blast_transport.wire.carriers import OPTICAL, PIPELINE
+from blast_transport.transports.optical.parameters import OpticalParameters, optical_parameters
+from blast_transport.transports.pipeline.parameters import PipelineParameters, pipeline_phase
+from blast_transport.transports.pipeline.protocol.messages import decode_failed, encode_failed
+from blast_transport.transports.pipeline.protocol.phase import PipelineTimings
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
@@ -21,16 +20,17 @@ from blast_transport.wire.messages import (
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
     Nack,
-    OnLeg,
+    Phase,
+    PhaseReady,
     Quit,
     Ready,
     Repair,
 )
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
 from blast_transport.wire.reasons import MAX_REASON, safe_reason
+from blast_transport.wire.transports import OPTICAL, PIPELINE
 from tests.support.transport_messages import SAMPLES
 
 
@@ -73,7 +73,7 @@ HELLO_FIELDS: dict[str, object] = {
     "kind": "file",
     "name": "f",
 }
-LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, "first": 0}
+PHASE_FIELDS: dict[str, object] = {"session": 1, "number": 1, "transport": OPTICAL, "first": 0}
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(1, **HELLO_FIELDS | {"size": None, "holes": [[0, 1]]}),
         said(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[2 * n, 1] for n in range(4097)]}),
         said(1, **HELLO_FIELDS | {"size": 1 << 25, "holes": [[0, (1 << 22) + 1]]}),
-        said(3, **LEG_FIELDS | {"carrier": "pigeon"}),
-        said(3, **LEG_FIELDS | {"first": -1}),
-        said(3, **LEG_FIELDS | {"number": 0}),
-        said(3, **LEG_FIELDS | {"credit": 0}),
-        said(3, **LEG_FIELDS | {"window": 0}),
-        said(3, **LEG_FIELDS | {"token": "zz"}),
-        said(3, **LEG_FIELDS | {"parameters": []}),
-        said(13, leg=1),
+        said(3, **PHASE_FIELDS | {"transport": "pigeon"}),
+        said(3, **PHASE_FIELDS | {"first": -1}),
+        said(3, **PHASE_FIELDS | {"number": 0}),
+        said(3, **PHASE_FIELDS | {"credit": 0}),
+        said(3, **PHASE_FIELDS | {"window": 0}),
+        said(3, **PHASE_FIELDS | {"token": "zz"}),
+        said(3, **PHASE_FIELDS | {"parameters": []}),
+        said(13, phase=1),
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
@@ -157,7 +157,7 @@ def test_holes_within_bounds_are_taken() -> None:
 
 def test_reason_of_the_other_side_is_one_short_printable_line() -> None:
     shown = "?[2Jall is well??fdp.exe?31m"
-    for message in (Quit(1, HOSTILE), OnLeg(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
+    for message in (Quit(1, HOSTILE), PhaseReady(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
         (heard,) = Decoder().feed(encode(message))
         assert heard.reason.startswith(shown) and len(heard.reason) == MAX_REASON and heard.reason.isprintable()
     assert decode_failed(encode_failed({1: HOSTILE}))[1].startswith(shown)
@@ -195,42 +195,42 @@ def test_what_does_not_fit_is_our_fault(message: Message) -> None:
         encode(message)
 
 
-def test_legs_that_no_sender_may_begin_are_refused_where_they_are_made_too() -> None:
-    for leg in (Leg(1, 1, OPTICAL, -1), Leg(1, 1, OPTICAL, 0, window=0), Leg(1, 1, "pigeons", 0)):
+def test_phases_that_no_sender_may_begin_are_refused_where_they_are_made_too() -> None:
+    for phase in (Phase(1, 1, OPTICAL, -1), Phase(1, 1, OPTICAL, 0, window=0), Phase(1, 1, "pigeons", 0)):
         with pytest.raises(RemoteProtocolError):
-            leg.check()
+            phase.check()
 
 
-def test_legs_by_light_say_where_it_comes_from() -> None:
+def test_phases_by_light_say_where_it_comes_from() -> None:
     good = OpticalParameters("239.0.0.1", 80, "10.0.0.1", 5)
-    assert optical_parameters(Leg(1, 1, OPTICAL, 0, parameters=to_parameters(good))) == good
+    assert optical_parameters(Phase(1, 1, OPTICAL, 0, parameters=to_parameters(good))) == good
     for changed in ({"source": ""}, {"source": "light.example"}, {"source_port": 0}, {"port": 1 << 16}, {"port": "80"}):
         with pytest.raises(RemoteProtocolError):
-            optical_parameters(Leg(1, 1, OPTICAL, 0, parameters=to_parameters(good) | changed))
+            optical_parameters(Phase(1, 1, OPTICAL, 0, parameters=to_parameters(good) | changed))
     with pytest.raises(RemoteProtocolError):
-        optical_parameters(Leg(1, 1, OPTICAL, 0))
+        optical_parameters(Phase(1, 1, OPTICAL, 0))
 
 
-def test_legs_along_a_chain_say_where_we_stand() -> None:
+def test_phases_along_a_chain_say_where_we_stand() -> None:
     chain = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
     parameters = to_parameters(PipelineParameters(chain, 1, 5.0))
-    leg = pipeline_leg(Leg(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=parameters))
-    assert (leg.chain[1].name, leg.index, leg.first_block, leg.slowest_rate) == ("h2", 1, 7, 5.0)
+    phase = pipeline_phase(Phase(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=parameters))
+    assert (phase.chain[1].name, phase.index, phase.first_block, phase.slowest_rate) == ("h2", 1, 7, 5.0)
     far, below = [["", "h", 1], ["a", "h", 1 << 16]], [["", "h", -1], ["a", "h", 1]]
-    assert (leg.timings, leg.buffer) == (PipelineTimings(), 0)
+    assert (phase.timings, phase.buffer) == (PipelineTimings(), 0)
     bounds = {"node_timeout": (0.1, 11.0), "buffer": (1, (8 << 20) - 1, (64 << 20) + 1, -1)}
     beyond = [{name: value} for name, values in bounds.items() for value in values]
     for changed in ({"position": 2}, {"position": -1}, {"chain": far}, {"chain": below}, {"chain": 7}, *beyond):
         with pytest.raises(RemoteProtocolError):
-            pipeline_leg(Leg(6, 2, PIPELINE, 7, parameters=parameters | changed))
+            pipeline_phase(Phase(6, 2, PIPELINE, 7, parameters=parameters | changed))
     with pytest.raises(RemoteProtocolError):
-        pipeline_leg(Leg(6, 2, PIPELINE, 7))
+        pipeline_phase(Phase(6, 2, PIPELINE, 7))
 
 
 @given(st.floats(SHORTEST_TIMEOUT, LONGEST_TIMEOUT), st.integers(SMALLEST_BUFFER, LARGEST_BUFFER))
 def test_what_a_sender_orders_of_nodes_within_bounds_is_what_they_do(timeout: float, buffer: int) -> None:
     chain = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
     parameters = to_parameters(PipelineParameters(chain, 1, 0.0, timeout, buffer))
-    leg = pipeline_leg(Leg(6, 2, PIPELINE, 7, parameters=parameters))
-    assert (leg.timings.silence, leg.timings.answer, leg.buffer) == (timeout, timeout, buffer)
-    assert leg.timings.heartbeat <= timeout / 5, "who lives is heard several times"
+    phase = pipeline_phase(Phase(6, 2, PIPELINE, 7, parameters=parameters))
+    assert (phase.timings.silence, phase.timings.answer, phase.buffer) == (timeout, timeout, buffer)
+    assert phase.timings.heartbeat <= timeout / 5, "who lives is heard several times"

@@ -8,8 +8,6 @@ import pytest
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import ReceiverEvent
-from blast_transport.carriers.choices import Unicast
-from blast_transport.carriers.optical.interface import open_sender_socket
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.session.route import Route
@@ -17,7 +15,9 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.standalone.command import main
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
-from blast_transport.wire.carriers import CARRIERS, UNICAST, carrier_named
+from blast_transport.transports.choices import Unicast
+from blast_transport.transports.optical.interface import open_sender_socket
+from blast_transport.wire.transports import TRANSPORTS, UNICAST, transport_named
 
 TO = ["--to", "a=127.0.0.1:9"]
 LOOPBACK = ["--interface-address", "127.0.0.1"]
@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> str:
         [*TO, *LOOPBACK, *LIGHT, "--port", "70000"],
         [*TO, *LOOPBACK, *LIGHT, "--mtu", "100"],
         [*TO, *LOOPBACK, *LIGHT, "--repeat", "0"],
-        [*TO, *LOOPBACK, *LIGHT, "--carrier", "pigeon"],
+        [*TO, *LOOPBACK, *LIGHT, "--transport", "pigeon"],
         [*TO, *LIGHT],
         [*LOOPBACK, *LIGHT],
     ],
@@ -135,5 +135,5 @@ def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> N
 
 
 def test_unicast_may_be_called_what_it_was_called() -> None:
-    assert carrier_named("packets") == UNICAST
-    assert [carrier_named(name) for name in CARRIERS] == list(CARRIERS)
+    assert transport_named("packets") == UNICAST
+    assert [transport_named(name) for name in TRANSPORTS] == list(TRANSPORTS)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Light, Unicast
 from blast_transport.session.light_retry import LightRetry
+from blast_transport.transports.choices import Chain, Dark, Light, TransportChoice, Unicast
 
 LIGHT = Light("239.1.1.1", 5000, 1e8)
 
@@ -69,7 +69,7 @@ def test_light_whose_lease_is_over_is_not_tried() -> None:
 
 
 @pytest.mark.parametrize("order", [Chain(("a",)), Unicast()])
-def test_another_way_ends_the_waiting(order: CarrierChoice) -> None:
+def test_another_way_ends_the_waiting(order: TransportChoice) -> None:
     again = LightRetry()
     again.failed(LIGHT, 0.0)
     assert not again.keeps(order)

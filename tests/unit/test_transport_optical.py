@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import LightPathError, SealError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.carriers.optical.burst import Burst
-from blast_transport.carriers.optical.light_socket import LightSocket
-from blast_transport.carriers.optical.offload import UDP_SEGMENT, DatagramSender
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.block_assembly import Piece
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
+from blast_transport.transports.optical.burst import Burst
+from blast_transport.transports.optical.light_socket import LightSocket
+from blast_transport.transports.optical.offload import UDP_SEGMENT, DatagramSender
 from blast_transport.wire.datagram import HEADER, wire_bytes
 from tests.support.transport_data import SUITE, Data, data_of
 
@@ -361,7 +361,7 @@ def test_nothing_is_missing_behind_the_end_of_a_block_that_is_short() -> None:
     assert assembly.missing(259, 300) == assembly.missing(290, 300) == []
 
 
-def test_what_another_carrier_has_brought_is_not_missing() -> None:
+def test_what_another_transport_has_brought_is_not_missing() -> None:
     data = data_of(400)
     assembly = assembly_of(data)
     assembly.add(8, 1, data.block(2)[:10])

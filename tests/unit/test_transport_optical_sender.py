@@ -1,4 +1,4 @@
-"""The carrier by light at a sender, driven step by step on the loopback interface."""
+"""The transport by light at a sender, driven step by step on the loopback interface."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.choices import Chain, Dark
-from blast_transport.carriers.optical.sender import OpticalSender
-from blast_transport.carriers.sending import Granted, SendingContext, Sent
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_reader
 from blast_transport.store.source import opened_file
-from blast_transport.wire.carriers import OPTICAL
-from blast_transport.wire.messages import Leg
+from blast_transport.transports.choices import Chain, Dark
+from blast_transport.transports.optical.sender import OpticalSender
+from blast_transport.transports.sending import Granted, SendingContext, Sent
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import OPTICAL
 from tests.support.engines import BOTH
 from tests.support.transport_data import SUITE
 from tests.support.transport_hosts import LOOPBACK, light
@@ -45,11 +45,11 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path, held: BlockMap) -> It
         assert reader.engine == request.param
         waker = stack.enter_context(closing(Waker()))
         around = SendingContext(reader, held, (), LOOPBACK, LOOPBACK, dial, None, waker.wake, waker.fileno())
-        carrier = OpticalSender(Leg(7, 1, OPTICAL, 0), LIGHT, around)
-        stack.callback(carrier.close)
-        assert carrier.events() == [Granted(LIGHT.rate)]
-        carrier.pace(LIGHT.rate)
-        yield carrier
+        transport = OpticalSender(Phase(7, 1, OPTICAL, 0), LIGHT, around)
+        stack.callback(transport.close)
+        assert transport.events() == [Granted(LIGHT.rate)]
+        transport.pace(LIGHT.rate)
+        yield transport
 
 
 def until_blocked(sender: OpticalSender, stop: int) -> list[int]:

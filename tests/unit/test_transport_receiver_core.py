@@ -8,13 +8,13 @@ import pytest
 
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
-from blast_transport.carriers.optical.light_intake import LightIntake
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
-from blast_transport.wire.carriers import OPTICAL, PIPELINE
-from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
+from blast_transport.transports.optical.light_intake import LightIntake
+from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
+from blast_transport.wire.transports import OPTICAL, PIPELINE
 from tests.support.transport_data import SUITE, data_of
 
 DATA = data_of(395)
@@ -25,13 +25,13 @@ TIMINGS = ReceiverTimings(gather=0.02, quiet=0.02, repeat=0.5, silence=10.0, rep
 HELLO = Hello(7, 395, 10, COUNT, SUITE.name, "memory", "m")
 
 
-def begun(*, carrier: str = OPTICAL, credit: int = 4, window: int = BLOCKS, told: bool = True) -> ReceiverCore:
+def begun(*, transport: str = OPTICAL, credit: int = 4, window: int = BLOCKS, told: bool = True) -> ReceiverCore:
     store = Store(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
     if told:
         store.expect(0, DATA.digests())
-    core.leg(Leg(7, 1, carrier, 0, credit, window), 0.0)
-    assert said(core) == [OnLeg(7, 1), Credit(7, 0, 0, 0)]
+    core.phase(Phase(7, 1, transport, 0, credit, window), 0.0)
+    assert said(core) == [PhaseReady(7, 1), Credit(7, 0, 0, 0)]
     return core
 
 
@@ -89,7 +89,7 @@ def test_how_much_may_come_before_a_credit_is_due() -> None:
         assert core.until_credit == 16 - segment and said(core) == []
         light(core, segment)
     assert said(core) == [Credit(7, 4, 4, 4)] and core.until_credit == 16
-    assert begun(carrier=PIPELINE).until_credit == 0, "by a chain nothing is passed over"
+    assert begun(transport=PIPELINE).until_credit == 0, "by a chain nothing is passed over"
 
 
 def before_a_hole(credit: int) -> ReceiverCore:
@@ -99,8 +99,8 @@ def before_a_hole(credit: int) -> ReceiverCore:
         store.put(block, DATA.block(block))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
     store.expect(0, DATA.digests())
-    core.leg(Leg(7, 1, OPTICAL, 0, credit, 3), 0.0)
-    assert said(core) == [OnLeg(7, 1), Credit(7, 0, 0, 6)]
+    core.phase(Phase(7, 1, OPTICAL, 0, credit, 3), 0.0)
+    assert said(core) == [PhaseReady(7, 1), Credit(7, 0, 0, 6)]
     return core
 
 
@@ -134,7 +134,7 @@ def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
 def test_what_a_chain_will_bring_is_not_asked_for() -> None:
     core = begun()
     light(core, 0, 3, 9)
-    core.leg(Leg(7, 2, PIPELINE, 1), 0.001)
+    core.phase(Phase(7, 2, PIPELINE, 1), 0.001)
     assert said(core, Nack) == [Nack(7, ((1, 2),))]
 
 
@@ -178,14 +178,14 @@ def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> Non
     core = begun()
     light(core, 0, 1)
     said(core)
-    core.leg(Leg(7, 2, OPTICAL, 2, window=BLOCKS), 1.0)
-    assert said(core, OnLeg) == [OnLeg(7, 2)]
+    core.phase(Phase(7, 2, OPTICAL, 2, window=BLOCKS), 1.0)
+    assert said(core, PhaseReady) == [PhaseReady(7, 2)]
     light(core, *range(8, 24), now=1.015)
     assert at(core, 1.02, Nack) == [Nack(7, ((2, 6),))]
 
 
 def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
-    core = begun(carrier=PIPELINE)
+    core = begun(transport=PIPELINE)
     core.assembly.store.put(5, DATA.block(5))
     core.progressed(1.0)
     core.heard(9, 1.0)
@@ -338,7 +338,7 @@ def test_forged_light_behind_the_end_of_the_last_block_harms_nobody() -> None:
     """From the sender's own address: no segment is there that could be asked for."""
     hello = Hello(7, 325, 10, 10, SUITE.name, "memory", "m")
     core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
-    core.leg(Leg(7, 1, OPTICAL, 3, 4, BLOCKS), 0.0)
+    core.phase(Phase(7, 1, OPTICAL, 3, 4, BLOCKS), 0.0)
     for segment in (30, 35, 38):
         arrive(core, segment, 1, memoryview(bytes(10)), 0.0)
     assert core.assembly.refused == 2

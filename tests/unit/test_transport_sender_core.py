@@ -10,25 +10,25 @@ from blast_transport.base.errors import LocalProtocolError
 from blast_transport.session.peers.peer import Peer, PeerEvent, PeerState
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import (
     Alive,
-    CarrierWord,
     Credit,
     Demoted,
     Digests,
     EndOfData,
     Fin,
     Hello,
-    Leg,
     Message,
     Nack,
-    OnLeg,
+    Phase,
+    PhaseReady,
     Promoted,
     Quit,
     Ready,
     Repair,
+    TransportReport,
 )
+from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
 
 HELLO = Hello(7, 395, 10, 4, "blake3", "memory", "m")
 STREAM = Hello(7, None, 10, 4, "blake3", "memory", "m")
@@ -51,18 +51,18 @@ def invited(*names: str, hello: Hello = HELLO) -> SenderCore:
     return core
 
 
-def on_leg(*names: str, carrier: str = OPTICAL, hello: Hello = HELLO, window: int = 4) -> SenderCore:
+def phase_ready(*names: str, transport: str = OPTICAL, hello: Hello = HELLO, window: int = 4) -> SenderCore:
     core = invited(*names, hello=hello)
     for name in names:
         core.receive(name, Ready(7), 0.1)
     core.settle_held()
-    leg = Leg(7, 1, carrier, 0)
-    core.begin_leg(leg, lambda _: leg, 0.1)
+    phase = Phase(7, 1, transport, 0)
+    core.begin_phase(phase, lambda _: phase, 0.1)
     core.window = window
-    assert [message for _, message in said(core)] == [leg] * len(names)
+    assert [message for _, message in said(core)] == [phase] * len(names)
     assert not core.sending
     for name in names:
-        core.receive(name, OnLeg(7, 1), 0.2)
+        core.receive(name, PhaseReady(7, 1), 0.2)
     assert core.sending
     return core
 
@@ -79,7 +79,7 @@ def send(core: SenderCore, count: int, now: float = 0.3) -> None:
 
 
 def at_end(*names: str) -> SenderCore:
-    core = on_leg(*names, window=BLOCKS)
+    core = phase_ready(*names, window=BLOCKS)
     send(core, BLOCKS)
     core.end_of_data(395, DIGEST, 1.0)
     return core
@@ -111,7 +111,7 @@ def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     assert not core.peers["b"].over
     core.tick(3.0)
     assert "invitation" in core.peers["b"].reason
-    core = on_leg("a", "b")
+    core = phase_ready("a", "b")
     core.gone("b", "lost", 0.4)
     core.connected("b", 0.5)
     assert not core.settling and core.sending
@@ -134,7 +134,7 @@ def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> 
     core.gone("b", "its leader was lost", 0.1, patience=3.0)
     core.tick(0.5)
     assert not core.settling and not core.peers["b"].over
-    core = on_leg("a", "b")
+    core = phase_ready("a", "b")
     core.gone("b", "its leader was lost", 0.4, patience=3.0)
     assert not core.settling
 
@@ -144,14 +144,14 @@ def test_who_answers_late_is_owed_what_left_without_it() -> None:
     core.receive("a", Ready(7), 0.1)
     core.tick(1.0)
     core.settle_held()
-    leg = Leg(7, 1, OPTICAL, 0)
-    core.begin_leg(leg, lambda _: leg, 1.0)
-    core.receive("a", OnLeg(7, 1), 1.0)
+    phase = Phase(7, 1, OPTICAL, 0)
+    core.begin_phase(phase, lambda _: phase, 1.0)
+    core.receive("a", PhaseReady(7, 1), 1.0)
     core.window = BLOCKS
     send(core, 3)
     core.receive("b", Ready(7, held=((1, 1),)), 1.2)
-    assert said(core, Leg)[-1] == ("b", Leg(7, 1, OPTICAL, 3))
-    core.receive("b", OnLeg(7, 1), 1.3)
+    assert said(core, Phase)[-1] == ("b", Phase(7, 1, OPTICAL, 3))
+    core.receive("b", PhaseReady(7, 1), 1.3)
     assert [block for block, _ in repairs(core, "b", 1.4)] == [0, 2]
 
 
@@ -171,7 +171,7 @@ def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None
 
 
 def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
-    core = on_leg("a")
+    core = phase_ready("a")
     send(core, 3)
     core.tell_digests()
     assert said(core, Digests) == [("a", Digests(7, 0, bytes(48)))]
@@ -181,24 +181,24 @@ def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
     core.gone("a", "lost", 0.4)
     core.connected("a", 0.5)
     core.receive("a", Ready(7, ((0, 1),)), 0.6)
-    assert said(core, Digests, Leg) == [("a", Digests(7, 0, bytes(64))), ("a", Leg(7, 1, OPTICAL, 4))]
-    core.receive("a", OnLeg(7, 1), 0.7)
+    assert said(core, Digests, Phase) == [("a", Digests(7, 0, bytes(64))), ("a", Phase(7, 1, OPTICAL, 4))]
+    core.receive("a", PhaseReady(7, 1), 0.7)
     assert repairs(core, "a") == [(1, [(0, 4)]), (2, [(0, 4)]), (3, [(0, 4)])]
 
 
 def test_who_comes_again_hears_that_nobody_waits_for_it() -> None:
     """It takes light beyond the window only from a sender that does not wait for its credits."""
-    core = on_leg("a", "b")
+    core = phase_ready("a", "b")
     core.demote("a", "too slow")
     core.gone("a", "lost", 0.4, patience=3.0)
     said(core)
     core.connected("a", 0.5)
-    core.receive("a", Ready(7, leg=1), 0.6)
+    core.receive("a", Ready(7, phase=1), 0.6)
     assert said(core, Demoted) == [("a", Demoted(7))]
 
 
 def test_no_block_leaves_beyond_the_window_of_the_slowest() -> None:
-    core = on_leg("a", "b", window=4)
+    core = phase_ready("a", "b", window=4)
     send(core, 4)
     assert not may_send(core, 0.3)
     core.receive("a", Credit(7, 4, 4, 4), 0.3)
@@ -212,7 +212,7 @@ def test_no_block_leaves_beyond_the_window_of_the_slowest() -> None:
 
 
 def test_a_light_that_waits_says_how_far_it_is() -> None:
-    core = on_leg("a", window=2)
+    core = phase_ready("a", window=2)
     send(core, 2)
     said(core)
     assert not may_send(core, 0.35)
@@ -223,7 +223,7 @@ def test_a_light_that_waits_says_how_far_it_is() -> None:
 
 
 def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
-    core = on_leg("a", "b", window=4)
+    core = phase_ready("a", "b", window=4)
     send(core, 4)
     core.receive("a", Credit(7, 4, 4, 4), 0.3)
     for step in range(30):
@@ -235,7 +235,7 @@ def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
 
 
 def test_a_frozen_receiver_is_demoted_and_served_when_the_others_are_done() -> None:
-    core = on_leg("a", "b", window=4)
+    core = phase_ready("a", "b", window=4)
     send(core, 4)
     core.receive("a", Credit(7, 4, 4, 4), 0.4)
     core.receive("b", Nack(7, ((0, 16),)), 0.4)
@@ -252,7 +252,7 @@ def test_a_frozen_receiver_is_demoted_and_served_when_the_others_are_done() -> N
 
 
 def test_in_the_dark_who_is_served_apart_is_served_at_once() -> None:
-    core = on_leg("a", "b", window=4)
+    core = phase_ready("a", "b", window=4)
     send(core, 4)
     core.receive("b", Nack(7, ((0, 16),)), 0.4)
     core.demote("b", "slow")
@@ -265,8 +265,8 @@ def test_in_the_dark_who_is_served_apart_is_served_at_once() -> None:
 
 
 @pytest.mark.parametrize(("position", "taken_back"), [(3, False), (4, True)])
-def test_who_has_caught_up_takes_part_in_the_next_leg(position: int, taken_back: bool) -> None:
-    core = on_leg("a", "b", window=4)
+def test_who_has_caught_up_takes_part_in_the_next_phase(position: int, taken_back: bool) -> None:
+    core = phase_ready("a", "b", window=4)
     core.demote("b", "slow")
     for sent in (4, 8):
         send(core, 4)
@@ -312,7 +312,7 @@ def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
 
 
 def test_blocks_that_arrive_otherwise_after_a_nack_are_owed_no_more() -> None:
-    core = on_leg("a", "b")
+    core = phase_ready("a", "b")
     send(core, 4)
     core.receive("a", Nack(7, ((1, 1), (4, 10))), 1.0)
     core.receive("a", Credit(7, 3, 3, 3), 1.0)
@@ -333,7 +333,7 @@ def test_who_takes_nothing_is_given_up_when_the_last_that_it_is_owed_waits_for_i
 
 
 def test_what_two_miss_goes_by_light_and_the_rest_alone() -> None:
-    core = on_leg("a", "b", window=BLOCKS)
+    core = phase_ready("a", "b", window=BLOCKS)
     send(core, 8)
     core.receive("a", Nack(7, ((4, 3), (20, 1))), 1.0)
     core.receive("b", Nack(7, ((5, 3),)), 1.01)
@@ -347,7 +347,7 @@ def test_what_two_miss_goes_by_light_and_the_rest_alone() -> None:
 
 
 def test_repairs_that_might_be_shared_do_not_wait_for_light_that_is_gone() -> None:
-    core = on_leg("a", "b", window=BLOCKS)
+    core = phase_ready("a", "b", window=BLOCKS)
     send(core, 8)
     core.receive("a", Nack(7, ((4, 3),)), 1.0)
     assert repairs(core, "a", 1.05) == []
@@ -355,7 +355,7 @@ def test_repairs_that_might_be_shared_do_not_wait_for_light_that_is_gone() -> No
 
 
 def test_what_was_not_sent_cannot_be_lost() -> None:
-    core = on_leg("a", window=BLOCKS)
+    core = phase_ready("a", window=BLOCKS)
     send(core, 2)
     core.receive("a", Nack(7, ((0, 1 << 33),)), 1.0)
     assert [block for block, _ in repairs(core, "a", 2.0)] == [0, 1, 2], "the third may be on its way"
@@ -404,7 +404,7 @@ def test_nobody_is_waited_for_longer_than_patience_however_the_others_do() -> No
         Repair(7, ((1, b"x"),)),
         EndOfData(7, 395, DIGEST),
         HELLO,
-        Leg(7, 2, OPTICAL, 0),
+        Phase(7, 2, OPTICAL, 0),
         Digests(7, 0, bytes(16)),
         fin(digest=bytes(32)),
         fin(reason="disk full"),
@@ -421,7 +421,7 @@ def test_what_a_receiver_must_not_say_costs_only_that_receiver(message: Message)
 
 
 def test_done_before_the_end_is_a_lie_and_holding_what_there_is_not_as_well() -> None:
-    core = on_leg("a")
+    core = phase_ready("a")
     core.receive("a", fin(), 0.3)
     assert "broke the protocol" in core.peers["a"].reason
     core = invited("a")
@@ -462,7 +462,7 @@ def test_holes_are_data_where_a_receiver_does_not_make_them() -> None:
 
 
 def test_packets_are_owed_as_they_are_digested() -> None:
-    core = on_leg("a", "b", carrier=UNICAST, hello=STREAM)
+    core = phase_ready("a", "b", transport=UNICAST, hello=STREAM)
     core.owe(3)
     assert [block for block, _ in repairs(core, "a")] == [0, 1, 2]
     core.owe(3)
@@ -472,7 +472,7 @@ def test_packets_are_owed_as_they_are_digested() -> None:
 
 
 def test_of_a_stream_is_kept_what_those_need_that_keep_up() -> None:
-    core = on_leg("a", "b", hello=STREAM, window=8)
+    core = phase_ready("a", "b", hello=STREAM, window=8)
     send(core, 6)
     core.receive("a", Credit(7, 6, 5, 5), 0.4)
     core.receive("b", Credit(7, 6, 2, 2), 0.4)
@@ -483,29 +483,29 @@ def test_of_a_stream_is_kept_what_those_need_that_keep_up() -> None:
     assert core.needed == 2, "nobody else is left"
 
 
-def test_who_does_not_follow_to_a_leg_is_left_behind_and_may_still_come() -> None:
-    core = on_leg("a", "b")
-    leg = Leg(7, 2, OPTICAL, 0, parameters={"port": 1})
-    core.begin_leg(leg, lambda _: leg, 1.0)
-    core.receive("a", OnLeg(7, 2), 1.1)
+def test_who_does_not_follow_to_a_phase_is_left_behind_and_may_still_come() -> None:
+    core = phase_ready("a", "b")
+    phase = Phase(7, 2, OPTICAL, 0, parameters={"port": 1})
+    core.begin_phase(phase, lambda _: phase, 1.0)
+    core.receive("a", PhaseReady(7, 2), 1.1)
     assert not core.sending
     core.tick(1.9)
     assert not core.sending
     core.tick(2.0)
     assert core.sending and core.peers["b"].demoted
-    core.receive("b", OnLeg(7, 2), 2.5)
+    core.receive("b", PhaseReady(7, 2), 2.5)
     assert core.peers["b"].state is PeerState.READY
-    core.begin_leg(leg, lambda _: leg, 3.0)
+    core.begin_phase(phase, lambda _: phase, 3.0)
     core.tick(10.0)
     assert core.peers["b"].state is PeerState.FAILED
 
 
 def test_who_is_moving_when_a_chain_begins_without_it_is_not_waited_for() -> None:
-    core = on_leg("a", "b")
-    light, chain = Leg(7, 2, OPTICAL, 0), Leg(7, 3, PIPELINE, 0)
-    core.begin_leg(light, lambda _: light, 1.0)
-    core.begin_leg(chain, {"a": chain}.get, 1.0)
-    core.receive("a", OnLeg(7, 3), 1.1)
+    core = phase_ready("a", "b")
+    light, chain = Phase(7, 2, OPTICAL, 0), Phase(7, 3, PIPELINE, 0)
+    core.begin_phase(light, lambda _: light, 1.0)
+    core.begin_phase(chain, {"a": chain}.get, 1.0)
+    core.receive("a", PhaseReady(7, 3), 1.1)
     assert core.sending and core.peers["b"].state is PeerState.READY
 
 
@@ -518,7 +518,7 @@ def test_a_receiver_that_closes_at_every_invitation_is_given_up() -> None:
 
 
 def test_a_pause_is_as_long_as_it_likes() -> None:
-    core = on_leg("a")
+    core = phase_ready("a")
     send(core, 2)
     core.receive("a", Credit(7, 2, 2, 2), 0.3)
     for second in range(1, 100):
@@ -528,19 +528,19 @@ def test_a_pause_is_as_long_as_it_likes() -> None:
 
 
 def test_the_end_of_all_is_said_to_everybody() -> None:
-    core = on_leg("a", "b")
+    core = phase_ready("a", "b")
     core.gone("b", "lost", 0.3)
     core.quit("enough")
     assert said(core, Quit) == [("a", Quit(7, "enough"))]
     assert [peer.reason for peer in core.peers.values()] == ["enough", "enough"] and core.over
 
 
-def test_of_what_carriers_tell_the_latest_word_of_each_is_kept() -> None:
+def test_of_what_transports_tell_the_latest_word_of_each_is_kept() -> None:
     """However many come while nobody looks."""
-    core = on_leg("a", "b", carrier=PIPELINE)
+    core = phase_ready("a", "b", transport=PIPELINE)
     for number in range(100):
-        core.receive("a", CarrierWord(HELLO.session, 1, b"%d" % number), 0.5)
-    core.receive("b", CarrierWord(HELLO.session, 1, b"b"), 0.5)
+        core.receive("a", TransportReport(HELLO.session, 1, b"%d" % number), 0.5)
+    core.receive("b", TransportReport(HELLO.session, 1, b"b"), 0.5)
     assert {name: word.body for name, word in core.words.items()} == {"a": b"99", "b": b"b"}
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from blast_transport.base.errors import RemoteProtocolError, WrongInputError
-from blast_transport.carriers.choices import Tree, Trees
-from blast_transport.carriers.trees.parameters import TreesParameters, trees_leg
-from blast_transport.carriers.trees.plan import NOWHERE, PlacedTree, TreesLeg
 from blast_transport.links.dialling import SOURCE
-from blast_transport.wire.carriers import TREES
+from blast_transport.transports.choices import Tree, Trees
+from blast_transport.transports.trees.parameters import TreesParameters, trees_phase
+from blast_transport.transports.trees.plan import NOWHERE, PlacedTree, TreesPhase
 from blast_transport.wire.fields import to_parameters
-from blast_transport.wire.messages import Leg
+from blast_transport.wire.messages import Phase
+from blast_transport.wire.transports import TREES
 
 MEMBERS = (("", "", 0), ("a", "10.0.0.1", 1), ("b", "10.0.0.2", 2), ("c", "10.0.0.3", 3))
 
@@ -53,13 +53,15 @@ def test_who_watches_makes_no_other_choice() -> None:
 GOOD = TreesParameters(MEMBERS, ((5.0, (0, 1, 1)), (1e9, (3, NOWHERE, 0))), 2)
 
 
-def test_a_leg_as_its_hosts_want_it() -> None:
-    leg = trees_leg(Leg(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(GOOD)))
-    assert leg == TreesLeg(7, 2, b"t" * 16, 9, MEMBERS, (PlacedTree(5.0, (0, 1, 1)), PlacedTree(1e9, (3, -1, 0))), 2)
-    assert [tree.height() for tree in leg.trees] == [2, 2]
-    assert leg.trees[0].children(1) == [2, 3]
-    assert leg.trees[1].parent(2) == NOWHERE
-    assert leg.planned() == {(0, 1): 5.0, (1, 2): 5.0, (1, 3): 5.0, (3, 1): 1e9, (0, 3): 1e9}
+def test_a_phase_as_its_hosts_want_it() -> None:
+    phase = trees_phase(Phase(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(GOOD)))
+    assert phase == TreesPhase(
+        7, 2, b"t" * 16, 9, MEMBERS, (PlacedTree(5.0, (0, 1, 1)), PlacedTree(1e9, (3, -1, 0))), 2
+    )
+    assert [tree.height() for tree in phase.trees] == [2, 2]
+    assert phase.trees[0].children(1) == [2, 3]
+    assert phase.trees[1].parent(2) == NOWHERE
+    assert phase.planned() == {(0, 1): 5.0, (1, 2): 5.0, (1, 3): 5.0, (3, 1): 1e9, (0, 3): 1e9}
 
 
 @pytest.mark.parametrize(
@@ -82,4 +84,4 @@ def test_a_leg_as_its_hosts_want_it() -> None:
 )
 def test_what_no_sender_may_say(said: TreesParameters) -> None:
     with pytest.raises(RemoteProtocolError):
-        trees_leg(Leg(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(said)))
+        trees_phase(Phase(7, 2, TREES, 9, token=b"t" * 16, parameters=to_parameters(said)))

@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blast_transport.carriers.trees.edge import Edge, Way
-from blast_transport.carriers.trees.events import Ended, Event, Said, Settled
-from blast_transport.carriers.trees.node import Node
-from blast_transport.carriers.trees.parcel import Parcel, Room
-from blast_transport.carriers.trees.plan import PlacedTree, Timings, TreesLeg
-from blast_transport.carriers.trees.protocol.messages import (
+from blast_transport.store.store import Store
+from blast_transport.transports.trees.edge import Edge, Way
+from blast_transport.transports.trees.events import Ended, Event, Said, Settled
+from blast_transport.transports.trees.node import Node
+from blast_transport.transports.trees.parcel import Parcel, Room
+from blast_transport.transports.trees.plan import PlacedTree, Timings, TreesPhase
+from blast_transport.transports.trees.protocol.messages import (
     Alive,
     Block,
     End,
@@ -29,7 +30,6 @@ from blast_transport.carriers.trees.protocol.messages import (
     Taken,
     encode,
 )
-from blast_transport.store.store import Store
 from blast_transport.wire.codec import FRAME, VERSION
 from tests.support.pipeline_chain import SUITE, content_of, memory_store
 from tests.support.waiting import HANGING, eventually
@@ -79,12 +79,12 @@ class Parent:
 
 
 class Running:
-    """Node b of a leg, and what it tells."""
+    """Node b of a phase, and what it tells."""
 
     def __init__(self, store: Store, *trees: PlacedTree, timings: Timings = PATIENT) -> None:
         self.events: list[Event] = []
-        leg = TreesLeg(1, 1, bytes(16), 0, MEMBERS, trees, 2, timings)
-        self.node = Node(leg, store, self.events.append)
+        phase = TreesPhase(1, 1, bytes(16), 0, MEMBERS, trees, 2, timings)
+        self.node = Node(phase, store, self.events.append)
         self.store = store
         self._parents: list[Parent] = []
 
@@ -263,7 +263,7 @@ def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.Monk
         return put(store, first, row)
 
     monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
-    monkeypatch.setattr("blast_transport.carriers.trees.node._STORE_BYTES", 2 * BLOCK)
+    monkeypatch.setattr("blast_transport.transports.trees.node._STORE_BYTES", 2 * BLOCK)
     with running(FROM_A) as one:
         a = one.parent("a")
         # The first write makes the store a slow one; from then on a thread waits for it.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.carriers.sight import Flow
-from blast_transport.carriers.trees.flows import Meter
-from blast_transport.carriers.trees.oversight import Findings, Oversight
-from blast_transport.carriers.trees.pacing import Pace
-from blast_transport.carriers.trees.plan import PlacedTree, TreesLeg
-from blast_transport.carriers.trees.protocol.words import Word, decode_word, encode_word
-from blast_transport.carriers.trees.widening import Widening
 from blast_transport.session.renewals import Renewals
 from blast_transport.store.store_pace import StorePace
+from blast_transport.transports.sight import Flow
+from blast_transport.transports.trees.flows import Meter
+from blast_transport.transports.trees.oversight import Findings, Oversight
+from blast_transport.transports.trees.pacing import Pace
+from blast_transport.transports.trees.plan import PlacedTree, TreesPhase
+from blast_transport.transports.trees.protocol.words import Word, decode_word, encode_word
+from blast_transport.transports.trees.widening import Widening
 
 MEMBERS = (("", "", 0), ("a", "h", 1), ("b", "h", 2), ("c", "h", 3), ("d", "h", 4))
 CHAIN, STAR = PlacedTree(3e6, (0, 1, 2, 3)), PlacedTree(1e6, (0, 0, 0, 0))
@@ -21,11 +21,11 @@ A, B, C, D = 1, 2, 3, 4
 
 
 class Watched:
-    """A leg at which everybody says a word every 0.25 s, but for those who are `silent`."""
+    """A phase at which everybody says a word every 0.25 s, but for those who are `silent`."""
 
     def __init__(self, *trees: PlacedTree) -> None:
         self.now = 0.0
-        self.oversight = Oversight(TreesLeg(1, 1, b"", 0, MEMBERS, trees, 0), 0.0)
+        self.oversight = Oversight(TreesPhase(1, 1, b"", 0, MEMBERS, trees, 0), 0.0)
         self.silent: set[int] = set()
         self.words = dict.fromkeys((A, B, C, D), Word())
         self.found = Findings()
@@ -48,88 +48,88 @@ def test_nothing_comes_to_light_of_hosts_that_are_well() -> None:
 
 
 def test_one_that_is_gone_and_had_children_costs_a_plan() -> None:
-    leg = Watched(CHAIN)
-    leg.oversight.gone("b", "its process ended")
-    assert leg.run(1) == Findings({}, anew=True)
+    phase = Watched(CHAIN)
+    phase.oversight.gone("b", "its process ended")
+    assert phase.run(1) == Findings({}, anew=True)
 
 
 @pytest.mark.parametrize(("trees", "name"), [((CHAIN,), "d"), ((STAR,), "b")])
 def test_one_that_passed_nothing_on_costs_nothing(trees: tuple[PlacedTree, ...], name: str) -> None:
-    leg = Watched(*trees)
-    leg.oversight.gone(name, "its process ended")
-    assert leg.run(3) == Findings()
-    sight = leg.oversight.sight(leg.now)
+    phase = Watched(*trees)
+    phase.oversight.gone(name, "its process ended")
+    assert phase.run(3) == Findings()
+    sight = phase.oversight.sight(phase.now)
     assert sight is not None
     assert sight.lost == (name,)
 
 
 def test_one_that_is_frozen_is_found_by_those_around_it() -> None:
-    leg = Watched(CHAIN)
-    leg.run(2)
-    leg.silent = {B}
-    leg.run(1)
-    leg.words[A] = Word(lost=((A, B, "nothing heard of it for 1 s"),))
-    leg.words[C] = Word(lost=((B, C, "nothing heard of it for 1 s"),))
-    found = leg.run(2)
+    phase = Watched(CHAIN)
+    phase.run(2)
+    phase.silent = {B}
+    phase.run(1)
+    phase.words[A] = Word(lost=((A, B, "nothing heard of it for 1 s"),))
+    phase.words[C] = Word(lost=((B, C, "nothing heard of it for 1 s"),))
+    found = phase.run(2)
     assert found.lost.keys() == {"b"}
     assert found.anew
-    assert leg.run(2) == Findings()
-    assert not leg.oversight.broken
+    assert phase.run(2) == Findings()
+    assert not phase.oversight.broken
 
 
 def test_an_edge_between_two_that_live_is_broken() -> None:
-    leg = Watched(CHAIN, STAR)
-    leg.run(1)
-    leg.words[B] = Word(lost=((B, C, "no way"),))
-    assert leg.run(2) == Findings({}, anew=True)
-    assert leg.oversight.broken == (("b", "c"),)
+    phase = Watched(CHAIN, STAR)
+    phase.run(1)
+    phase.words[B] = Word(lost=((B, C, "no way"),))
+    assert phase.run(2) == Findings({}, anew=True)
+    assert phase.oversight.broken == (("b", "c"),)
     # The same word says nothing new.
-    assert leg.run(5) == Findings()
+    assert phase.run(5) == Findings()
 
 
 def test_nobody_says_anything_of_an_edge_that_is_not_his() -> None:
-    leg = Watched(CHAIN)
-    leg.words[A] = Word(lost=((C, D, "a lie"), (A, C, "there is none")))
-    assert leg.run(5) == Findings()
+    phase = Watched(CHAIN)
+    phase.words[A] = Word(lost=((C, D, "a lie"), (A, C, "there is none")))
+    assert phase.run(5) == Findings()
 
 
 def test_whose_store_is_slow_while_others_keep_up_is_left_out() -> None:
-    leg = Watched(CHAIN)
-    leg.words[B] = Word(store=StorePace.SLOW)
-    found = leg.run(5)
+    phase = Watched(CHAIN)
+    phase.words[B] = Word(store=StorePace.SLOW)
+    found = phase.run(5)
     assert found.lost.keys() == {"b"}
     assert found.anew
 
 
 def test_where_all_stores_are_slow_the_trees_go_at_their_pace() -> None:
-    leg = Watched(CHAIN)
-    leg.words = dict.fromkeys(leg.words, Word(store=StorePace.SLOW))
-    assert leg.run(10) == Findings()
+    phase = Watched(CHAIN)
+    phase.words = dict.fromkeys(phase.words, Word(store=StorePace.SLOW))
+    assert phase.run(10) == Findings()
 
 
 def test_whose_store_takes_nothing_is_left_out_unless_it_is_alone() -> None:
-    leg = Watched(CHAIN)
-    leg.words[D] = Word(writing=1.6)
-    found = leg.run(1)
+    phase = Watched(CHAIN)
+    phase.words[D] = Word(writing=1.6)
+    found = phase.run(1)
     assert found.lost.keys() == {"d"}
     assert found.anew, "its parent waits for it"
-    alone = Oversight(TreesLeg(1, 1, b"", 0, MEMBERS[:2], (PlacedTree(1.0, (0,)),), 0), 0.0)
+    alone = Oversight(TreesPhase(1, 1, b"", 0, MEMBERS[:2], (PlacedTree(1.0, (0,)),), 0), 0.0)
     alone.word(A, Word(writing=60.0), 1.0)
     assert alone.tick(1.0) == Findings()
 
 
 def test_what_is_seen_is_told_twice_a_second() -> None:
-    leg = Watched(CHAIN, STAR)
-    leg.words[A] = Word(flows=((B, 2.5e6, True),))
-    leg.run(0.3)
-    assert leg.oversight.sight(leg.now) is None
-    leg.run(0.3)
-    sight = leg.oversight.sight(leg.now)
+    phase = Watched(CHAIN, STAR)
+    phase.words[A] = Word(flows=((B, 2.5e6, True),))
+    phase.run(0.3)
+    assert phase.oversight.sight(phase.now) is None
+    phase.run(0.3)
+    sight = phase.oversight.sight(phase.now)
     assert sight is not None
     assert Flow("a", "b", 2.5e6, 3e6, held_back=True) in sight.flows
     assert Flow("", "a", 0.0, 4e6, held_back=False) in sight.flows
     assert len(sight.flows) == 7
-    assert leg.oversight.sight(leg.now) is None
+    assert phase.oversight.sight(phase.now) is None
 
 
 def test_words_come_as_they_were_said_and_are_bounded() -> None:
@@ -198,7 +198,7 @@ def test_streams_are_added_as_long_as_each_helps() -> None:
     assert not Widening().judge(1, 21e6, False)
 
 
-def test_a_leg_is_begun_anew_at_once_and_less_and_less_often_while_nothing_gets_better() -> None:
+def test_a_phase_is_begun_anew_at_once_and_less_and_less_often_while_nothing_gets_better() -> None:
     renewals, now, waits = Renewals(), 0.0, []
     for _ in range(7):
         renewals.ask(10, now)

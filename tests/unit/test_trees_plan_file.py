@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.carriers.choices import Tree, Trees
-from blast_transport.carriers.plan_file import read_plan
 from blast_transport.links.dialling import SOURCE
 from blast_transport.standalone.command import WRONG_INPUT, main
+from blast_transport.transports.choices import Tree, Trees
+from blast_transport.transports.plan_file import read_plan
 
 
 def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_is_no_plan_is_said_in_a_sentence(tmp_path: Path, text: str, says: 
 def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x")
-    command = ["send", str(file), "--to", "a=127.0.0.1:9", "--carrier", "trees"]
+    command = ["send", str(file), "--to", "a=127.0.0.1:9", "--transport", "trees"]
     assert main(command) == WRONG_INPUT
     assert "needs --trees FILE" in capsys.readouterr().err
     assert main([*command, "--trees", str(tmp_path / "none")]) == WRONG_INPUT

@@ -28,13 +28,15 @@ def main() -> None:
 def _trees(blast: Any) -> Any:
     """Return the class of the tool, derived from that of another transport without options of its own."""
 
-    def carrier_options(self: Any, run: Any) -> list[str]:
+    def transport_options(self: Any, run: Any) -> list[str]:
         names = [self.name_of(receiver) for receiver in run.receivers]
         file = run.folder / "plan.json"
         file.write_text(json.dumps({"trees": [_tree(names, first) for first in names]}))
-        return ["--carrier", "trees", "--trees", str(file)]
+        return [f"--{era}", "trees", "--trees", str(file)]
 
-    namespace = {"name": "trees", "title": "Blast, trees", "carrier_options": carrier_options}
+    # Up to 15db210e a transport was called a carrier.
+    era = "transport" if hasattr(blast, "transport_options") else "carrier"
+    namespace = {"name": "trees", "title": "Blast, trees", f"{era}_options": transport_options}
     return type("BlastTrees", (blast,), namespace)
 
 

@@ -32,9 +32,9 @@ def secret_file(run: Run) -> Path:
 
 
 class Blast(Tool):
-    """Blast with one transport, `carrier`."""
+    """Blast with one transport, `transport`."""
 
-    carrier: str
+    transport: str
     engine = "auto"
     """Of both ends."""
 
@@ -70,7 +70,7 @@ class Blast(Tool):
 
     def start_sender(self, run: Run) -> Program:
         """Start the sender."""
-        command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
+        command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.transport_options(run)]
         return run.start_sender(self.name, [*command, *self._options(run, SENDER)])
 
     def addresses(self, run: Run) -> str:
@@ -78,9 +78,9 @@ class Blast(Tool):
         pairs = ((self.name_of(receiver), run.bed.packet_address(receiver)) for receiver in run.receivers)
         return ",".join(f"{name}={address}:{PORT}" for name, address in pairs)
 
-    def carrier_options(self, run: Run) -> list[str]:
+    def transport_options(self, run: Run) -> list[str]:
         """Return the options that select the transport."""
-        return ["--carrier", self.carrier]
+        return ["--transport", self.transport]
 
     def _options(self, run: Run, host: int) -> list[str]:
         interface = run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
@@ -92,17 +92,17 @@ class BlastOptical(Blast):
 
     name = "optical"
     title = "Blast, optical"
-    carrier = "optical"
+    transport = "optical"
 
-    def carrier_options(self, run: Run) -> list[str]:
+    def transport_options(self, run: Run) -> list[str]:
         """Add a group and a rate."""
         rate = run.bed.plan.shape.rate_mbps or _UNSHAPED_MBPS
         group = ["--group", _GROUP, "--port", str(_GROUP_PORT), "--rate-mbps", f"{rate:g}"]
-        return [*super().carrier_options(run), *group]
+        return [*super().transport_options(run), *group]
 
 
-BlastPipeline = derive(Blast, "pipeline", "Blast, pipeline", carrier="pipeline")
-BlastUnicast = derive(Blast, "unicast", "Blast, one copy for each", carrier="unicast")
+BlastPipeline = derive(Blast, "pipeline", "Blast, pipeline", transport="pipeline")
+BlastUnicast = derive(Blast, "unicast", "Blast, one copy for each", transport="unicast")
 OpticalByPython = derive(BlastOptical, "optical-python", "Blast, optical, Python's engine", engine="python")
 PipelineByPython = derive(BlastPipeline, "pipeline-python", "Blast, pipeline, Python's engine", engine="python")
 

@@ -27,7 +27,7 @@ def main() -> None:
         what = line.strip()
         began = time.monotonic()
         outcome = broadcast(models[what], to.split(","), what, settings=settings).check()
-        say("sent", began=began, notes={"carriers": outcome.carriers, "no_light": outcome.no_light})
+        say("sent", began=began, notes={"transports": outcome.transports, "no_light": outcome.no_light})
 
 
 if __name__ == "__main__":

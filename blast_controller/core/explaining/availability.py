@@ -49,8 +49,8 @@ class Availability:
         return NEVER if splitter.switch in self._inventory.away else self._element(splitter.element)
 
     def usable_part(self, splitter: Splitter) -> Splitter:
-        """A splitter without the legs that cannot be used."""
-        return splitter.without(lambda leg: self._inventory.unusable(leg) is not None)
+        """A splitter without the outputs that cannot be used."""
+        return splitter.without(lambda output: self._inventory.unusable(output) is not None)
 
     @property
     def static_trees(self) -> list[tuple[float, StaticTree]]:

@@ -1,8 +1,8 @@
 """What is wrong with the fibers: each element that is not wired as configured, and a sentence that says how.
 
-Every fiber end has a place at the switch: inputs take the ports' transmit fibers and the splitters' legs, outputs feed
-the ports' receive fibers and the splitters' inputs. An element is named if its own fiber is not in its place. Splitters
-are all alike and so are the legs of one, so what lights most of a splitter's legs counts as its input.
+Every fiber end has a place at the switch: inputs take the ports' transmit fibers and the splitters' outputs, outputs
+feed the ports' receive fibers and the splitters' inputs. An element is named if its own fiber is not in its place.
+Splitters are all alike and so are the outputs of one, so what lights most of a splitter's outputs counts as its input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Misplaced:
 
 
 def judge(found: FiberMap) -> list[FiberFault]:
-    """The differences between what was found and what is configured, by element: ports, splitters, legs."""
+    """The differences between what was found and what is configured, by element: ports, splitters, outputs."""
     return _Judge(found).faults()
 
 
@@ -44,7 +44,7 @@ class _Judge:
         splitters = found.probed_splitters
         self._splitters = {splitter.element: splitter for splitter in splitters}
         self._at_inputs = {port.input: port.element for port in found.ports}
-        self._at_inputs |= {leg: splitter.element for splitter in splitters for leg in splitter.outputs}
+        self._at_inputs |= {output: splitter.element for splitter in splitters for output in splitter.outputs}
         self._at_outputs = {port.output: port.element for port in found.ports}
         self._at_outputs |= {splitter.input: splitter.element for splitter in splitters}
         lit_by = _splitters_by_output(found)
@@ -62,7 +62,7 @@ class _Judge:
             if feed is not None:
                 found.append(FiberFault(element, self._of_feed(feed)))
             if feed is None or feed.now is not None:
-                found += self._of_legs(splitter)
+                found += self._of_outputs(splitter)
         return found
 
     # ------------------------------------------------------------------------------------------ sentences
@@ -105,15 +105,15 @@ class _Judge:
     def _of_feed(self, fiber: _Misplaced) -> str:
         if fiber.now is not None:
             return self._elsewhere("the fiber to its input", "output", fiber)
-        return f"no light comes out of any of its legs when output {fiber.place} of {self._map.switch} is lit"
+        return f"no light comes out of any of its outputs when output {fiber.place} of {self._map.switch} is lit"
 
-    def _of_legs(self, splitter: Splitter) -> Iterable[FiberFault]:
-        for leg in splitter.outputs:
-            fiber = self._inputs.get(leg)
+    def _of_outputs(self, splitter: Splitter) -> Iterable[FiberFault]:
+        for output in splitter.outputs:
+            fiber = self._inputs.get(output)
             if fiber is not None:
-                dead = f"the leg is dead: none of its light comes in at input {leg} of {self._map.switch}"
-                sentence = dead if fiber.now is None else self._elsewhere("the leg", "input", fiber)
-                yield FiberFault(splitter.leg_element(leg), sentence)
+                dead = f"the output is dead: none of its light comes in at input {output} of {self._map.switch}"
+                sentence = dead if fiber.now is None else self._elsewhere("the output", "input", fiber)
+                yield FiberFault(splitter.output_element(output), sentence)
 
     def _elsewhere(self, fiber: str, side: str, misplaced: _Misplaced) -> str:
         now = misplaced.now
@@ -126,7 +126,7 @@ class _Judge:
         if side == "input":
             element = self._at_inputs[place]
             splitter = self._splitters.get(element)
-            return splitter.leg_element(place) if splitter else f"the transmit fiber of {element}"
+            return splitter.output_element(place) if splitter else f"the transmit fiber of {element}"
         element = self._at_outputs[place]
         return f"the input of {element}" if element in self._splitters else f"the receive fiber of {element}"
 
@@ -152,7 +152,7 @@ def _misplaced(configured: Mapping[int, str], found: Mapping[int, str]) -> list[
 
 
 def _splitters_by_output(found: FiberMap) -> dict[int, Splitter]:
-    """Which splitter each lit output feeds: the one whose legs it lights most; in doubt, the one configured there."""
+    """Map each lit output to the splitter whose outputs it lights most; in doubt, to the configured one."""
     candidates = [
         (-len({i for o, i in found.glass if o == output} & set(splitter.outputs)), splitter.input != output, output, n)
         for output in {o for o, _ in found.glass}

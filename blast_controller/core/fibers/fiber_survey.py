@@ -71,8 +71,8 @@ class FiberMap:
         return self.sources.get(port.input) == port and self.sinks.get(port.output) == port
 
     def whole(self, splitter: Splitter) -> bool:
-        """Whether light comes out of every leg."""
-        return all((splitter.input, leg) in self.glass for leg in splitter.outputs)
+        """Whether light comes out of every output."""
+        return all((splitter.input, output) in self.glass for output in splitter.outputs)
 
     @property
     def probed_splitters(self) -> tuple[Splitter, ...]:
@@ -92,7 +92,7 @@ def survey(switch: SwitchId, ports: Iterable[OpticalPort], splitters: Iterable[S
     surveyor = _Surveyor(FiberMap(switch, tuple(ports), tuple(splitters)))
     if (yield from surveyor.find_light()):
         yield from surveyor.survey_ports()
-        yield from surveyor.survey_legs()
+        yield from surveyor.survey_outputs()
         yield from surveyor.search_lost()
     return surveyor.map
 
@@ -102,7 +102,7 @@ class _Surveyor:
         self.map = found
         self._port_at_input = {port.input: port for port in found.ports}
         self._port_at_output = {port.output: port for port in found.ports}
-        self._feed_of_leg = {leg: s.input for s in found.splitters for leg in s.outputs}
+        self._feed_of_output = {output: s.input for s in found.splitters for output in s.outputs}
         self._probed = frozenset(found.ports)
         self._tried: set[Joint] = set()
         self._done: frozenset[ElementId] = frozenset()
@@ -137,26 +137,28 @@ class _Surveyor:
             yield from self._lit([*zip(inputs, out_of, strict=False), *zip(into, outputs, strict=False)])
             inputs, outputs = inputs[len(out_of) :], outputs[len(into) :]
 
-    def survey_legs(self) -> _Rounds:
-        """Feed every splitter from a known input, and lead every leg to a known output."""
+    def survey_outputs(self) -> _Rounds:
+        """Feed every splitter from a known input, and lead every output to a known output."""
         self._keep_references()
-        legs = [(splitter, leg) for splitter in self.map.splitters for leg in splitter.outputs]
-        while legs:
-            chunk = self._chunk(legs)
-            legs = legs[len(chunk) :]
+        outputs = [(splitter, output) for splitter in self.map.splitters for output in splitter.outputs]
+        while outputs:
+            chunk = self._chunk(outputs)
+            outputs = outputs[len(chunk) :]
             feeds = list(dict.fromkeys(splitter.input for splitter, _ in chunk))
-            yield from self._join(feeds, [leg for _, leg in chunk])
-            pending = {splitter for splitter, _ in legs}
+            yield from self._join(feeds, [output for _, output in chunk])
+            pending = {splitter for splitter, _ in outputs}
             self._finish(s.element for s in self.map.splitters if s not in pending and self.map.whole(s))
 
     def search_lost(self) -> _Rounds:
-        """Try what stayed dark against every splitter that misses a leg: fibers of one may sit at another."""
+        """Try what stayed dark against every splitter that misses an output: fibers of one may sit at another."""
         broken = [splitter for splitter in self.map.splitters if not self.map.whole(splitter)]
         if not broken:
             return
         lit = {i for _, i in self.map.glass}
         feeding = {o for o, _ in self.map.glass}
-        inputs = [i for i in (*self._port_at_input, *self._feed_of_leg) if i not in self.map.sources and i not in lit]
+        inputs = [
+            i for i in (*self._port_at_input, *self._feed_of_output) if i not in self.map.sources and i not in lit
+        ]
         outputs = [o for o in self._port_at_output if o not in self.map.sinks and o not in feeding]
         outputs += [splitter.input for splitter in broken if splitter.input not in self.map.sinks]
         width, height = len(self._known_outputs), len(self._known_inputs)
@@ -195,7 +197,9 @@ class _Surveyor:
             receiver = self.map.sinks.get(o) or self._port_at_output.get(o)
             if receiver is None:
                 continue
-            sender = self.map.sources.get(i) or self._port_at_input.get(i) or feeding.get(self._feed_of_leg.get(i, 0))
+            sender = (
+                self.map.sources.get(i) or self._port_at_input.get(i) or feeding.get(self._feed_of_output.get(i, 0))
+            )
             if sender is None:
                 return frozenset()
             pairs.add((sender, receiver))
@@ -243,16 +247,16 @@ class _Surveyor:
     def _finish(self, elements: Iterable[ElementId]) -> None:
         self._done |= frozenset(elements)
 
-    def _chunk(self, legs: Sequence[tuple[Splitter, int]]) -> list[tuple[Splitter, int]]:
-        """As many of the first legs as there are outputs to lead them to, and inputs to feed their splitters from."""
+    def _chunk(self, outputs: Sequence[tuple[Splitter, int]]) -> list[tuple[Splitter, int]]:
+        """Return the first splitter outputs, as many as there are switch outputs and feeding inputs for them."""
         chunk: list[tuple[Splitter, int]] = []
         fed: set[str] = set()
         most_fed = len(self._known_inputs)
-        for splitter, leg in legs[: len(self._known_outputs)]:
+        for splitter, output in outputs[: len(self._known_outputs)]:
             fed.add(splitter.name)
             if len(fed) > most_fed:
                 break
-            chunk.append((splitter, leg))
+            chunk.append((splitter, output))
         return chunk
 
 

@@ -41,14 +41,17 @@ class Conditions:
             (found[element] for found in self._occupied.values() if element in found), None
         )
 
-    def usable_legs(self, splitter: Splitter) -> Splitter:
-        """A splitter without the legs that are quarantined."""
+    def usable_outputs(self, splitter: Splitter) -> Splitter:
+        """A splitter without the outputs that are quarantined."""
         return splitter.without(self._quarantined.__contains__) if self._quarantined else splitter
 
-    def bad_legs(self, splitters: Iterable[Splitter]) -> set[int]:
-        """The legs of these splitters that should lead nobody any light."""
+    def bad_outputs(self, splitters: Iterable[Splitter]) -> set[int]:
+        """The outputs of these splitters that should lead nobody any light."""
         return {
-            leg for s in splitters for leg in s.outputs if self.unusable(s.element) or self.unusable(s.leg_element(leg))
+            output
+            for s in splitters
+            for output in s.outputs
+            if self.unusable(s.element) or self.unusable(s.output_element(output))
         }
 
     def quarantine(self, element: ElementId, reason: str) -> None:
@@ -81,8 +84,8 @@ class Conditions:
             found[port.element] = inputs.get(port.input) or outputs.get(port.output)
         for splitter in self._fabric.splitters.values():
             if splitter.switch == switch:
-                legs = next((inputs[leg] for leg in splitter.outputs if leg in inputs), None)
-                found[splitter.element] = outputs.get(splitter.input) or legs
+                fed = next((inputs[output] for output in splitter.outputs if output in inputs), None)
+                found[splitter.element] = outputs.get(splitter.input) or fed
         return {
             element: f"occupied by the cross-connect {circuit.input} to {circuit.output} on {switch}, "
             "which Blast did not make"

@@ -9,7 +9,7 @@ idle       it can be used and no transfer has it; `dark` of these are not kept l
 offered    the scheduling policy may count on it: it is available, or held by a part that the policy gave it to, as it
            was then, whatever has become of it since
 
-A splitter counts with the legs that can be used, and not at all with fewer than two.
+A splitter counts with the outputs that can be used, and not at all with fewer than two.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class Inventory:
         self._sides: dict[ElementId, list[ElementId]] = {}
         for port in self._ports:
             self._sides.setdefault(port.whole_element, []).append(port.element)
-        self._splitter_of = {s.leg_element(leg): s.element for s in fabric.splitters.values() for leg in s.outputs}
+        self._splitter_of = {
+            s.output_element(output): s.element for s in fabric.splitters.values() for output in s.outputs
+        }
         self._needing: defaultdict[Device, list[ElementId]] = defaultdict(list)
         for element, piece in self._pieces.items():
             for device in self._devices_of(piece):
@@ -127,7 +129,7 @@ class Inventory:
         self._recount(each)
 
     def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
-        """The reservations that keep some of these lit (or splitters of these legs)."""
+        """The reservations that keep some of these lit (or splitters of these outputs)."""
         pieces = (self._splitter_of.get(element, element) for element in elements)
         return {self.holders[piece] for piece in pieces if self._custody.standing(piece) is Standing.KEPT_LIT}
 
@@ -152,9 +154,9 @@ class Inventory:
         """Why an element cannot be used by anyone, or None."""
         return self._conditions.unusable(element)
 
-    def bad_legs(self, splitters: Iterable[Splitter]) -> set[int]:
-        """The legs of these splitters that should lead nobody any light."""
-        return self._conditions.bad_legs(splitters)
+    def bad_outputs(self, splitters: Iterable[Splitter]) -> set[int]:
+        """The outputs of these splitters that should lead nobody any light."""
+        return self._conditions.bad_outputs(splitters)
 
     def quarantine(self, element: ElementId, reason: str) -> None:
         """Let nobody use an element from now on."""
@@ -251,13 +253,13 @@ class Inventory:
         return self._kinds[element] if piece is self._pieces[element] else kind_of(piece)
 
     def _usable(self, element: ElementId) -> Piece | None:
-        """A port, or a splitter with the legs that can be used; None if it cannot be used."""
+        """A port, or a splitter with the outputs that can be used; None if it cannot be used."""
         piece = self._pieces[element]
         if self.unusable(element) is not None:
             return None
         if isinstance(piece, OpticalPort):
             return piece
-        left = self._conditions.usable_legs(piece)
+        left = self._conditions.usable_outputs(piece)
         return left if left.ways > 1 else None
 
     def _present(self, piece: Piece) -> bool:
@@ -272,11 +274,11 @@ class Inventory:
 
     @property
     def elements(self) -> list[ElementId]:
-        """Every port, splitter, splitter leg and static tree of the fabric."""
+        """Every port, splitter, splitter output and static tree of the fabric."""
         splitters = self.fabric.splitters.values()
-        legs = (s.leg_element(leg) for s in splitters for leg in s.outputs)
+        outputs = (s.output_element(output) for s in splitters for output in s.outputs)
         static = map(static_element, self.fabric.static_trees)
-        return [*(p.element for p in self._ports), *(s.element for s in splitters), *legs, *static]
+        return [*(p.element for p in self._ports), *(s.element for s in splitters), *outputs, *static]
 
     def available_now(self, allowance: Mapping[str, int] | None = None) -> Residual:
         """What can be had now; `allowance` limits the splitters of some tenants."""

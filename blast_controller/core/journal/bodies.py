@@ -280,9 +280,9 @@ def _load_port(body: Body, fabric: Fabric) -> OpticalPort:
 def _load_splitter(body: Body, fabric: Fabric) -> Splitter:
     splitter = Splitter(body["name"], body["switch"], body["input"], tuple(body["outputs"]))
     declared = fabric.splitters.get(splitter.name)
-    # A leg that was quarantined when the tree was built is not in it.
+    # A output that was quarantined when the tree was built is not in it.
     if declared is None or splitter != declared.without(
-        lambda leg: leg not in {splitter.leg_element(o) for o in splitter.outputs}
+        lambda output: output not in {splitter.output_element(o) for o in splitter.outputs}
     ):
         raise FabricError(
             f"the journal holds light on {splitter.element}, which the configuration does not have like that"

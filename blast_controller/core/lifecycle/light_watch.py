@@ -22,7 +22,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class LightRepair:
-    """Moves dark leaves to open legs; what comes of it are outcomes like those of any step."""
+    """Moves dark leaves to open outputs; what comes of it are outcomes like those of any step."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class LightRepair:
         return [NotLit(outcome.reservation, f"no light at {', '.join(places)}")]
 
     def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
-        """Move dark leaves of a lit tree to open legs; the others stay as they are."""
+        """Move dark leaves of a lit tree to open outputs; the others stay as they are."""
         tree = reservation.layout.tree
         if tree is None:
             return []

@@ -69,13 +69,13 @@ class MissingLight:
         tree = reservation.layout.tree
         dark = [leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs] if tree else []
         blamed = [self._inventory.unusable(element) for element in dark]
-        why = "; ".join(reason for reason in blamed if reason) or "and no open leg to lead it there"
+        why = "; ".join(reason for reason in blamed if reason) or "and no open output to lead it there"
         if dark:
             reason = f"no light at {', '.join(dark)}, {why}"
             self._reservations.note_dark(reservation, True)
             self._table.explain(*self._table.part_of(reservation), reason)
 
     def curable(self, tree: LightTree, outputs: Collection[int]) -> list[int]:
-        """Those of the dark outputs whose leaf would see light on another leg."""
+        """Those of the dark outputs whose leaf would see light on another output."""
         dark = [leaf.port for leaf in tree.leaves if leaf.port.output in outputs]
         return [port.output for port in dark if not self._inventory.unusable(port.element)]

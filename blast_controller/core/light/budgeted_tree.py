@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from algorithms.cascade import MOST_LEAVES, Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
 from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
-from algorithms.splitter_tree import Leg, Shape
+from algorithms.splitter_tree import Output, Shape
 from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
@@ -50,28 +50,28 @@ def fit(
 
 
 def piece_of(optics: Optics, splitter: Splitter) -> Piece:
-    """A splitter with the legs that it has now; the loss stays that of the whole one."""
+    """A splitter with the outputs that it has now; the loss stays that of the whole one."""
     return replace(optics.splitters[splitter.element], ways=splitter.ways)
 
 
 def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -> LightTree:
     splitters = [by_name[piece.name] for piece in fitted.pieces]
 
-    def feed(leg: Leg | None) -> int:
-        return ends.root.input if leg is None else splitters[leg[0]].outputs[leg[1]]
+    def feed(output: Output | None) -> int:
+        return ends.root.input if output is None else splitters[output[0]].outputs[output[1]]
 
     ports = (*ends.receivers, ends.root) if ends.loop_leaf else ends.receivers
-    feeds = [feed(leg) for leg in fitted.shape.leaves]
+    feeds = [feed(output) for output in fitted.shape.leaves]
     if fitted.two_way:
         feeds[-1] = ends.receivers[0].input
-    hung = tuple(HungSplitter(s, feed(leg)) for s, leg in zip(splitters, fitted.shape.feeds, strict=True))
-    return LightTree(ends.root, hung, tuple(Leaf(port, leg) for port, leg in zip(ports, feeds, strict=True)))
+    hung = tuple(HungSplitter(s, feed(output)) for s, output in zip(splitters, fitted.shape.feeds, strict=True))
+    return LightTree(ends.root, hung, tuple(Leaf(port, output) for port, output in zip(ports, feeds, strict=True)))
 
 
 def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
     """What the leaves of any tree get, enough or not: of one that grew, was mended, or was found at the start."""
     switch = optics.passes[tree.switch]
-    feeding = {leg: hung for hung in tree.splitters for leg in hung.splitter.outputs}
+    feeding = {output: hung for hung in tree.splitters for output in hung.splitter.outputs}
     # A two-way circuit lights the sender's receiver from the other end.
     sources = {port.input: port for port in (*(leaf.port for leaf in tree.leaves), tree.root)}
 

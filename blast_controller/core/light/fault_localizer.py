@@ -1,9 +1,9 @@
-"""Localizes faults: which piece of hardware keeps a leaf dark, told from which legs and ports were dark together.
+"""Localizes faults: which piece of hardware keeps a leaf dark, told from which outputs and ports were dark together.
 
-A leaf that sees no light has a bad leg before it or a bad receiver behind it. The first suspect is the leg, because
-another leg is easily tried; a port that stays dark over a second leg is the culprit itself, and its first leg is
-cleared. A port that sees light over any leg is proven good. Where no splitter is between, the same pair of ports dark
-twice condemns the receiver. A tree that is dark as a whole has a bad splitter at its
+A leaf that sees no light has a bad output before it or a bad receiver behind it. The first suspect is the output,
+because another output is easily tried; a port that stays dark over a second output is the culprit itself, and its first
+output is cleared. A port that sees light over any output is proven good. Where no splitter is between, the same pair of
+ports dark twice condemns the receiver. A tree that is dark as a whole has a bad splitter at its
 root, or, if that happens over a second splitter, a bad transmitter before it.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from blast_controller.core.light.light_tree import Leaf, LightTree
 from blast_controller.core.model.fabric import OpticalPort
-from blast_controller.core.model.identifiers import ElementId, is_leg
+from blast_controller.core.model.identifiers import ElementId, is_output
 
 NO_LIGHT = "no light"
 """How every reason begins that is found here."""
@@ -47,7 +47,7 @@ class FaultLocalizer:
         for hung in tree.splitters:
             served = [leaf for leaf in tree.leaves if leaf.feed in hung.splitter.outputs]
             if len(served) > 1 and all(leaf in sick for leaf in served):
-                diagnosis.quarantine[hung.splitter.element] = f"{NO_LIGHT} at any of its legs"
+                diagnosis.quarantine[hung.splitter.element] = f"{NO_LIGHT} at any of its outputs"
                 sick = [leaf for leaf in sick if leaf not in served]
         for leaf in sick:
             self._examine(tree, leaf, diagnosis)
@@ -60,7 +60,7 @@ class FaultLocalizer:
             diagnosis.quarantine[tree.root.element] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
             diagnosis.clear |= seen
         else:
-            diagnosis.quarantine[tree.splitters[0].splitter.element] = f"{NO_LIGHT} at any of its legs"
+            diagnosis.quarantine[tree.splitters[0].splitter.element] = f"{NO_LIGHT} at any of its outputs"
 
     def _examine(self, tree: LightTree, leaf: Leaf, diagnosis: Diagnosis) -> None:
         port, feed = leaf.port.element, tree.feed_element(leaf)
@@ -68,7 +68,7 @@ class FaultLocalizer:
         seen[feed] += 1
         if len(seen) > 1 or (feed == tree.root.element and seen[feed] > 1):
             diagnosis.quarantine[port] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
-            diagnosis.clear |= {leg for leg in seen if is_leg(leg) and leg not in diagnosis.quarantine}
+            diagnosis.clear |= {output for output in seen if is_output(output) and output not in diagnosis.quarantine}
         elif feed != tree.root.element:
             diagnosis.quarantine[feed] = f"{NO_LIGHT} towards {port}"
 

@@ -64,7 +64,7 @@ class LightBudget:
         return not self.covers(switch) or all(self._sizes[switch][ways] >= count for ways, count in sizes.items())
 
     def learn(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
-        """Reckon with splitters that have lost legs, too: their size may not have been there before."""
+        """Reckon with splitters that have lost outputs, too: their size may not have been there before."""
         whole = self._whole[switch]
         self._compute(switch, [*whole, *(splitter for splitter in splitters if splitter not in whole)])
 

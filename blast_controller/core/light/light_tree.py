@@ -1,7 +1,7 @@
 """Light trees: a tree's shape hung on real ports and splitters, as cross-connects of one optical switch.
 
-A tree grows and shrinks without moving what is lit: a new leaf or splitter takes an open leg, so receivers that
-stay lose no light (`grow` returns None when no leg is open).
+A tree grows and shrinks without moving what is lit: a new leaf or splitter takes an open output, so receivers that
+stay lose no light (`grow` returns None when no output is open).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from algorithms.splitter_tree import Leg, shallowest
+from algorithms.splitter_tree import Output, shallowest
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 
@@ -57,15 +57,17 @@ class LightTree:
         return frozenset(ports | {h.splitter.element for h in self.splitters})
 
     @cached_property
-    def open_legs(self) -> tuple[int, ...]:
-        """Switch inputs of splitter legs that carry light nowhere, shallowest first."""
+    def free_outputs(self) -> tuple[int, ...]:
+        """Switch inputs of splitter outputs that carry light nowhere, shallowest first."""
         used = {h.feed for h in self.splitters} | {leaf.feed for leaf in self.leaves}
-        legs = [(self._depth(leg), order, leg) for order, leg in enumerate(self._legs) if leg not in used]
-        return tuple(leg for _, _, leg in sorted(legs))
+        outputs = [
+            (self._depth(output), order, output) for order, output in enumerate(self._outputs) if output not in used
+        ]
+        return tuple(output for _, _, output in sorted(outputs))
 
     @property
-    def _legs(self) -> tuple[int, ...]:
-        return tuple(leg for h in self.splitters for leg in h.splitter.outputs)
+    def _outputs(self) -> tuple[int, ...]:
+        return tuple(output for h in self.splitters for output in h.splitter.outputs)
 
     def _depth(self, feed: int) -> int:
         parent = next((h for h in self.splitters if feed in h.splitter.outputs), None)
@@ -77,10 +79,10 @@ class LightTree:
         return frozenset(leaf.port.output for leaf in self.leaves)
 
     def feed_element(self, leaf: Leaf) -> ElementId:
-        """The splitter leg that feeds a leaf, as an element; the port whose transmitter does where there is none."""
+        """The splitter output that feeds a leaf, as an element; the port whose transmitter does where there is none."""
         for hung in self.splitters:
             if leaf.feed in hung.splitter.outputs:
-                return hung.splitter.leg_element(leaf.feed)
+                return hung.splitter.output_element(leaf.feed)
         return self.root.element
 
     def leaf_of(self, rack: str) -> Leaf | None:
@@ -93,9 +95,9 @@ def build(
 ) -> LightTree:
     """The shallowest tree from `root` to `receivers`.
 
-    With `loop_leaf` the root's own receiver sees light too: from a leg of the tree, or, where a single receiver
+    With `loop_leaf` the root's own receiver sees light too: from an output of the tree, or, where a single receiver
     needs no splitter, from that receiver's transmitter (a two-way circuit).
-    Raises ValueError when the splitters have too few legs.
+    Raises ValueError when the splitters have too few outputs.
     """
     if loop_leaf and not splitters and len(receivers) == 1:
         (receiver,) = receivers
@@ -104,32 +106,32 @@ def build(
     by_size = sorted(splitters, key=lambda s: s.ways, reverse=True)
     shape = shallowest(len(ports), [s.ways for s in by_size])
 
-    def feed(leg: Leg | None) -> int:
-        return root.input if leg is None else by_size[leg[0]].outputs[leg[1]]
+    def feed(output: Output | None) -> int:
+        return root.input if output is None else by_size[output[0]].outputs[output[1]]
 
-    hung = tuple(HungSplitter(s, feed(leg)) for s, leg in zip(by_size, shape.feeds, strict=True))
-    return LightTree(root, hung, tuple(Leaf(p, feed(leg)) for p, leg in zip(ports, shape.leaves, strict=True)))
+    hung = tuple(HungSplitter(s, feed(output)) for s, output in zip(by_size, shape.feeds, strict=True))
+    return LightTree(root, hung, tuple(Leaf(p, feed(output)) for p, output in zip(ports, shape.leaves, strict=True)))
 
 
 def grow(
-    tree: LightTree, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], bad_legs: Collection[int] = ()
+    tree: LightTree, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], bad_outputs: Collection[int] = ()
 ) -> LightTree | None:
-    """The tree with leaves for `ports` added by way of good open legs and new `splitters`; None if legs are lacking."""
+    """Return the tree with leaves for `ports` on free outputs and new `splitters`; None if outputs are lacking."""
     for splitter in sorted(splitters, key=lambda s: s.ways, reverse=True):
-        legs = good_legs(tree, bad_legs)
-        if not legs:
+        outputs = good_outputs(tree, bad_outputs)
+        if not outputs:
             return None
-        tree = replace(tree, splitters=(*tree.splitters, HungSplitter(splitter, legs[0])))
-    legs = good_legs(tree, bad_legs)
-    if len(legs) < len(ports):
+        tree = replace(tree, splitters=(*tree.splitters, HungSplitter(splitter, outputs[0])))
+    outputs = good_outputs(tree, bad_outputs)
+    if len(outputs) < len(ports):
         return None
-    new = tuple(Leaf(port, leg) for port, leg in zip(ports, legs, strict=False))
+    new = tuple(Leaf(port, output) for port, output in zip(ports, outputs, strict=False))
     return replace(tree, leaves=tree.leaves + new)
 
 
-def good_legs(tree: LightTree, bad_legs: Collection[int]) -> list[int]:
-    """The open legs that are not bad, shallowest first."""
-    return [leg for leg in tree.open_legs if leg not in bad_legs]
+def good_outputs(tree: LightTree, bad_outputs: Collection[int]) -> list[int]:
+    """The open outputs that are not bad, shallowest first."""
+    return [output for output in tree.free_outputs if output not in bad_outputs]
 
 
 def prune(tree: LightTree, racks: Collection[str]) -> LightTree:
@@ -145,11 +147,11 @@ def _serves(tree: LightTree, hung: HungSplitter) -> bool:
     return not feeds.isdisjoint(hung.splitter.outputs)
 
 
-def rehang(tree: LightTree, outputs: Collection[int], bad_legs: Collection[int]) -> LightTree | None:
-    """The tree with the leaves at these switch outputs moved to good open legs; None if legs are lacking."""
-    legs = good_legs(tree, bad_legs)
+def rehang(tree: LightTree, outputs: Collection[int], bad_outputs: Collection[int]) -> LightTree | None:
+    """Return the tree with the leaves at these switch outputs moved to free splitter outputs, or None."""
+    free = good_outputs(tree, bad_outputs)
     moved = [leaf for leaf in tree.leaves if leaf.port.output in outputs]
-    if len(legs) < len(moved):
+    if len(free) < len(moved):
         return None
     kept = tuple(leaf for leaf in tree.leaves if leaf not in moved)
-    return replace(tree, leaves=kept + tuple(Leaf(leaf.port, leg) for leaf, leg in zip(moved, legs, strict=False)))
+    return replace(tree, leaves=kept + tuple(Leaf(leaf.port, feed) for leaf, feed in zip(moved, free, strict=False)))

@@ -34,7 +34,7 @@ class StaticLight(LightTree):
         return frozenset({static_element(self.name)})
 
     @property
-    def open_legs(self) -> tuple[int, ...]:
+    def free_outputs(self) -> tuple[int, ...]:
         """None: the fibers are fixed."""
         return ()
 

@@ -16,7 +16,7 @@ from blast_controller.core.model.identifiers import (
     DatapathId,
     ElementId,
     SwitchId,
-    leg_element,
+    output_element,
     port_element,
     splitter_element,
 )
@@ -96,7 +96,7 @@ class Rack:
 class Splitter:
     """A 1:N passive splitter on an optical switch.
 
-    Its input is fed by switch output `input`; its legs enter the switch at the inputs `outputs`.
+    Its input is fed by switch output `input`; its outputs enter the switch at the inputs `outputs`.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Splitter:
 
     @property
     def ways(self) -> int:
-        """N, the number of legs."""
+        """N, the number of outputs."""
         return len(self.outputs)
 
     @property
@@ -114,13 +114,13 @@ class Splitter:
         """The name of this splitter as a piece of hardware that can be quarantined."""
         return splitter_element(self.name)
 
-    def leg_element(self, output: int) -> ElementId:
-        """The name of the leg that enters the switch at input `output`."""
-        return leg_element(self.name, output)
+    def output_element(self, output: int) -> ElementId:
+        """The name of the output that enters the switch at input `output`."""
+        return output_element(self.name, output)
 
     def without(self, bad: Callable[[ElementId], bool]) -> Splitter:
-        """The splitter as if it had only the legs that are not bad."""
-        return replace(self, outputs=tuple(leg for leg in self.outputs if not bad(self.leg_element(leg))))
+        """The splitter as if it had only the outputs that are not bad."""
+        return replace(self, outputs=tuple(output for output in self.outputs if not bad(self.output_element(output))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class Fabric:
         for splitter in self.splitters.values():
             node: Node = ("splitter", splitter.name)
             found["out", splitter.switch, splitter.input].append(node)
-            found[node] = [("in", splitter.switch, leg) for leg in splitter.outputs]
+            found[node] = [("in", splitter.switch, output) for output in splitter.outputs]
         return found
 
     @cached_property

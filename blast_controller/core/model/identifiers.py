@@ -25,7 +25,7 @@ class LinkId(NamedTuple):
 
 
 ElementId = NewType("ElementId", str)
-"""A piece of hardware that is held and can be quarantined: a port, a splitter, a leg of one, a static tree."""
+"""A piece of hardware that is held and can be quarantined: a port, a splitter, an output of one, a static tree."""
 
 
 def port_element(rack: str, port: int, side: str = "") -> ElementId:
@@ -38,9 +38,9 @@ def splitter_element(name: str) -> ElementId:
     return ElementId(f"splitter:{name}")
 
 
-def leg_element(splitter: str, switch_input: int) -> ElementId:
-    """The leg of a splitter that leads to this input of its switch."""
-    return ElementId(f"leg:{splitter}/{switch_input}")
+def output_element(splitter: str, switch_input: int) -> ElementId:
+    """The output of a splitter that leads to this input of its switch."""
+    return ElementId(f"output:{splitter}/{switch_input}")
 
 
 def static_element(name: str) -> ElementId:
@@ -53,9 +53,9 @@ def is_splitter(element: ElementId) -> bool:
     return element.startswith("splitter:")
 
 
-def is_leg(element: ElementId) -> bool:
-    """Whether this is a leg of a splitter."""
-    return element.startswith("leg:")
+def is_output(element: ElementId) -> bool:
+    """Whether this is an output of a splitter."""
+    return element.startswith("output:")
 
 
 def is_static(element: ElementId) -> bool:

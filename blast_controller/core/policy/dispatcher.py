@@ -182,7 +182,7 @@ class Dispatcher:
         return Decision(*self._scheduler.decide(now, chosen))
 
     def _learn_sizes(self, switches: Iterable[SwitchId]) -> None:
-        """A splitter that loses a leg is of another size."""
+        """A splitter that loses an output is of another size."""
         for switch in switches:
             if not self._light.budget.knows(switch, self._inventory.capacity.sizes(switch)):
                 self._light.budget.learn(switch, self._inventory.usable_splitters(switch))

@@ -43,7 +43,7 @@ class LayoutPlanner:
     def tree_of_any(
         self, request: MulticastRequest, receivers: Sequence[str], most: int | None
     ) -> LightTree | Refusal | None:
-        """The tree for a part out of all that is free, with at most `most` splitters; None where ends or legs lack."""
+        """Return a tree for a part from all free resources, with at most `most` splitters, or None."""
         return self._planner.anywhere(*self._racks_of(request, receivers), most)
 
     def check_light(self, request: MulticastRequest, receivers: Sequence[str], most: int | None) -> None:
@@ -56,7 +56,7 @@ class LayoutPlanner:
             )
 
     def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
-        """The tree with the leaves at these switch outputs moved to other legs that do for them; None without such."""
+        """Return the tree with the leaves at these switch outputs moved to other outputs; None if none fit."""
         return self._planner.mended(tree, outputs)
 
     def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
@@ -112,7 +112,7 @@ class LayoutPlanner:
         tree = self._fabric.static_trees[old.name]
         sender, members = self._hosts(request, request.receivers)
         if not covers(tree, sender, members):
-            raise Rejected("no_open_leg", f"The static tree {old.name} does not reach all of these receivers.")
+            raise Rejected("no_free_output", f"The static tree {old.name} does not reach all of these receivers.")
         return light_of(tree, sender, members)
 
     def _first_tree(self, request: MulticastRequest) -> LightTree:

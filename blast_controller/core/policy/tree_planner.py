@@ -18,7 +18,7 @@ from algorithms.splitter_tree import choose_splitters
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.budgeted_tree import TreeEnds
 from blast_controller.core.light.light_budget import LightBudget, told
-from blast_controller.core.light.light_tree import LightTree, build, good_legs, grow, rehang
+from blast_controller.core.light.light_tree import LightTree, build, good_outputs, grow, rehang
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter, rack_of
 from blast_controller.core.model.hyper_edge import leaves_of
@@ -158,7 +158,7 @@ class TreePlanner:
         ports = [self._receiver(self._free, rack, tree.switch) for rack in racks]
         if self._budget.covers(tree.switch):
             ports = self._budget.neediest_first(ports)
-        bad = self._inventory.bad_legs(hung.splitter for hung in tree.splitters)
+        bad = self._inventory.bad_outputs(hung.splitter for hung in tree.splitters)
         short: list[Certificate] = []
         for ways in self._additions(tree, len(ports), bad):
             taken = self._inventory.choose_splitters(tree.switch, ways)
@@ -168,10 +168,12 @@ class TreePlanner:
             short += [found] if found is not None else []
         if short:
             clause = told(Refusal(short[0].sentence, short[0]))
-            raise Rejected("power_budget", f"No open leg of the light tree gives the new racks their light: {clause}.")
+            raise Rejected(
+                "power_budget", f"No open output of the light tree gives the new racks their light: {clause}."
+            )
         raise Rejected(
-            "no_open_leg",
-            "The light tree has no open splitter leg for the new racks, and moving lit receivers would cost them "
+            "no_free_output",
+            "The light tree has no open splitter output for the new racks, and moving lit receivers would cost them "
             "packets; finish and ask again for the larger group.",
         )
 
@@ -180,15 +182,15 @@ class TreePlanner:
         most = self._orders.settings.most_splitters
         allowed = None if most is None else most - len(tree.splitters)
         free = self._inventory.available.sizes(tree.switch)
-        counted = choose_splitters(leaves, free, allowed, len(good_legs(tree, bad)))
+        counted = choose_splitters(leaves, free, allowed, len(good_outputs(tree, bad)))
         if counted is not None:
             yield counted
         if self._budget.covers(tree.switch) and (allowed is None or allowed > 0):
             yield from ((ways,) for ways in sorted(free) if (ways,) != counted)
 
     def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
-        """The tree with the leaves at these switch outputs moved to other legs that do for them; None without such."""
-        bad = self._inventory.bad_legs(hung.splitter for hung in tree.splitters)
+        """Return the tree with the leaves at these switch outputs moved to other outputs; None if none fit."""
+        bad = self._inventory.bad_outputs(hung.splitter for hung in tree.splitters)
         moved = {leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs}
         found = self._with_light(partial(rehang, tree, outputs), moved, bad)
         return found if isinstance(found, LightTree) else None
@@ -196,9 +198,9 @@ class TreePlanner:
     def _with_light(
         self, hang: Callable[[Collection[int]], LightTree | None], fresh: Collection[str], bad: Collection[int]
     ) -> LightTree | Certificate | None:
-        """What `hang` makes without bad legs, and without those where its `fresh` leaves would not work.
+        """What `hang` makes without bad outputs, and without those where its `fresh` leaves would not work.
 
-        If there is nothing left, what such a leaf would have got; None where legs lack by their number alone.
+        If there is nothing left, what such a leaf would have got; None where outputs lack by their number alone.
         """
         avoided, first = set(bad), None
         while (tree := hang(avoided)) is not None:

@@ -121,10 +121,12 @@ class Publisher:
 
 
 def _units(fabric: Fabric) -> Iterator[tuple[ElementId, str]]:
-    """Every port, splitter, leg and static tree, in the order in which people are shown them, and of what it is."""
+    """Every port, splitter, output and static tree, in the order in which people are shown them, and of what it is."""
     for rack in fabric.racks.values():
         yield from ((port.element, rack.name) for port in rack.optical_ports)
     splitters = fabric.splitters.values()
     yield from ((splitter.element, splitter.element) for splitter in splitters)
-    yield from ((splitter.leg_element(leg), splitter.element) for splitter in splitters for leg in splitter.outputs)
+    yield from (
+        (splitter.output_element(output), splitter.element) for splitter in splitters for output in splitter.outputs
+    )
     yield from ((static_element(name), static_element(name)) for name in fabric.static_trees)

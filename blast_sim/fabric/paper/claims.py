@@ -552,7 +552,7 @@ CLAIMS: Sequence[Claim] = (
         "described, no number",
         Verdict.OUT_OF_SCOPE,
         None,
-        "links between leaves and spines are free of errors: only whole copies are damaged, on their leg",
+        "links between leaves and spines are free of errors: only whole copies are damaged, on their output",
     ),
     Claim(
         "2.1",

@@ -107,7 +107,7 @@ EXPERIMENTS = (
     ),
     Panel(
         "2.1-errors",
-        "Damaged copies are sent again on their leg",
+        "Damaged copies are sent again on their output",
         Axis("probability", "of a damaged copy"),
         Axis("copies", "copies"),
         lambda seed: list(_errors(seed)),

@@ -18,7 +18,7 @@ class PeerState(Enum):
 
     ABSENT = auto()
     INVITED = auto()
-    CHANGING_LEG = auto()
+    CHANGING_PHASE = auto()
     READY = auto()
     ENDING = auto()
     COMPLETE = auto()
@@ -31,7 +31,7 @@ class PeerEvent(Enum):
     CONNECTED = auto()
     GONE = auto()
     ANSWERED = auto()
-    LEG = auto()
+    PHASE = auto()
     LISTENS = auto()
     END_OF_DATA = auto()
     STORED = auto()
@@ -42,21 +42,21 @@ _TRANSITIONS: dict[tuple[PeerState, PeerEvent], PeerState] = {
     (PeerState.ABSENT, PeerEvent.CONNECTED): PeerState.INVITED,
     (PeerState.ABSENT, PeerEvent.FAILURE): PeerState.FAILED,
     (PeerState.INVITED, PeerEvent.ANSWERED): PeerState.READY,
-    (PeerState.READY, PeerEvent.LEG): PeerState.CHANGING_LEG,
-    (PeerState.CHANGING_LEG, PeerEvent.LISTENS): PeerState.READY,
+    (PeerState.READY, PeerEvent.PHASE): PeerState.CHANGING_PHASE,
+    (PeerState.CHANGING_PHASE, PeerEvent.LISTENS): PeerState.READY,
     (PeerState.READY, PeerEvent.END_OF_DATA): PeerState.ENDING,
     # Who has come again may have been through when it was lost.
     (PeerState.READY, PeerEvent.STORED): PeerState.COMPLETE,
-    (PeerState.CHANGING_LEG, PeerEvent.STORED): PeerState.COMPLETE,
+    (PeerState.CHANGING_PHASE, PeerEvent.STORED): PeerState.COMPLETE,
     (PeerState.ENDING, PeerEvent.STORED): PeerState.COMPLETE,
 }
-for _state in (PeerState.INVITED, PeerState.CHANGING_LEG, PeerState.READY, PeerState.ENDING):
+for _state in (PeerState.INVITED, PeerState.CHANGING_PHASE, PeerState.READY, PeerState.ENDING):
     _TRANSITIONS[_state, PeerEvent.GONE] = PeerState.ABSENT
     _TRANSITIONS[_state, PeerEvent.FAILURE] = PeerState.FAILED
 
-UNANSWERED = (PeerState.INVITED, PeerState.CHANGING_LEG)
+UNANSWERED = (PeerState.INVITED, PeerState.CHANGING_PHASE)
 OVER = (PeerState.COMPLETE, PeerState.FAILED)
-LISTENING = (PeerState.CHANGING_LEG, PeerState.READY, PeerState.ENDING)
+LISTENING = (PeerState.CHANGING_PHASE, PeerState.READY, PeerState.ENDING)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 SECONDS = 1.0
 WINDOWS = 8
 MOST_DEMOTIONS = 3
-"""After so many nobody is taken back between two legs, where no time shows that it keeps up."""
+"""After so many nobody is taken back between two phases, where no time shows that it keeps up."""
 
 
 @dataclass(slots=True)

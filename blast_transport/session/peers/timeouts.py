@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from blast_transport.session.peers.peer import UNANSWERED, Peer, PeerState
 from blast_transport.session.peers.timings import SenderTimings
-from blast_transport.wire.carriers import Traits
+from blast_transport.wire.transports import Traits
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """In a session as it stands now.
 
-    `carrier`: what that of the present leg does, None before the first. `ended`: all was sent once. `sized`: it is no
-    stream that goes on. `next_block`: of the light. `served`: when somebody last took something of what is sent to each
-    alone. `others`: whether anybody but this receiver keeps up.
+    `transport`: what that of the present phase does, None before the first. `ended`: all was sent once. `sized`: it is
+    no stream that goes on. `next_block`: of the light. `served`: when somebody last took something of what is sent to
+    each alone. `others`: whether anybody but this receiver keeps up.
     """
 
     timings: SenderTimings
-    carrier: Traits | None
+    transport: Traits | None
     ended: bool
     sized: bool
     next_block: int
@@ -38,15 +38,15 @@ class Timeouts:
         return peer.active and self._behind(peer)
 
     def lingers(self, peer: Peer) -> bool:
-        """It has not followed to another carrier yet, and others wait for it."""
-        return peer.state is PeerState.CHANGING_LEG and not peer.demoted and self.others(peer)
+        """It has not followed to another transport yet, and others wait for it."""
+        return peer.state is PeerState.CHANGING_PHASE and not peer.demoted and self.others(peer)
 
     def expected_until(self, peer: Peer) -> float:
         """When the others begin without this receiver, which comes late then.
 
-        Who is invited holds up the first leg, and so does who was, and is on another way here.
+        Who is invited holds up the first phase, and so does who was, and is on another way here.
         """
-        if self.carrier is not None or peer.state not in (PeerState.INVITED, PeerState.ABSENT):
+        if self.transport is not None or peer.state not in (PeerState.INVITED, PeerState.ABSENT):
             return -math.inf
         # What a stream has given is gone for who comes late.
         until = peer.progressed + (self.timings.late if self.sized else self.timings.ready)
@@ -76,8 +76,8 @@ class Timeouts:
             return peer.reason
         if peer.state is PeerState.INVITED:
             return f"did not answer the invitation within {self.timings.ready:g} s"
-        if peer.state is PeerState.CHANGING_LEG:
-            return f"did not follow to another carrier within {self.timings.ready:g} s"
+        if peer.state is PeerState.CHANGING_PHASE:
+            return f"did not follow to another transport within {self.timings.ready:g} s"
         if peer.retransmits or not self.ended:
             return f"no sign of taking its repairs for {self.timings.stall:g} s"
         return f"did not confirm: no progress for {self.timings.stall:g} s after the end of data"
@@ -88,5 +88,5 @@ class Timeouts:
         return min(starved, peer.progressed + max(self.timings.stall, self.timings.patience))
 
     def _behind(self, peer: Peer) -> bool:
-        paced = self.carrier is None or not self.carrier.repairs_itself
+        paced = self.transport is None or not self.transport.repairs_itself
         return not self.ended and paced and peer.handled < self.next_block

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class SenderTimings:
     """Seconds that a sender waits.
 
-    `connect`: for control connections. `ready`: for the answer to an invitation or a leg. `stall`: without progress of
-    a receiver that owes us an answer or is owed data, nor of others that are served over the same link; `patience`: at
-    most, whatever becomes of the others. `heartbeat`: between two signs of life. `freeze`: without progress of a
+    `connect`: for control connections. `ready`: for the answer to an invitation or a phase. `stall`: without progress
+    of a receiver that owes us an answer or is owed data, nor of others that are served over the same link; `patience`:
+    at most, whatever becomes of the others. `heartbeat`: between two signs of life. `freeze`: without progress of a
     receiver that the light waits for; `hold_up`: for which one alone may keep the others waiting. `late`: without a
     word from an invited receiver before the others begin without it.
     """

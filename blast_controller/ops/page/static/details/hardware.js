@@ -47,10 +47,10 @@ export function splitterDetails(splitter, look) {
       ["ways", `1:${splitter.ways}`],
       ["hangs on", link("switch", splitter.opticalSwitch)],
       ["fed by output", String(splitter.switchOutput)],
-      ["legs at inputs", splitter.switchInputs.join(", ")],
+      ["outputs at inputs", splitter.switchInputs.join(", ")],
       ["trees", treesWhere(rows, (tree) => tree.splitters.includes(splitter.name))],
     ]),
-    elementsBlock("Splitter and legs", splitter.element, names, look),
+    elementsBlock("Splitter and outputs", splitter.element, names, look),
   ];
 }
 

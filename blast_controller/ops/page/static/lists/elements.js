@@ -1,4 +1,4 @@
-/** The table of hardware: ports, splitters, their legs, static trees, optical switches and ToRs. */
+/** The table of hardware: ports, splitters, their outputs, static trees, optical switches and ToRs. */
 
 import { make, setAttribute, setText } from "../base/dom.js";
 import { parted } from "../base/rows.js";
@@ -65,7 +65,7 @@ function* allElements(rows) {
   }
 }
 
-/** Sides of ports and legs of splitters are told of only where something is with them. */
+/** Sides of ports and outputs of splitters are told of only where something is with them. */
 function withPieces(rows, unit, names) {
   return new Set([...names, ...Object.keys(rows.units.get(unit) ?? {})]);
 }

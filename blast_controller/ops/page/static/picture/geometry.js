@@ -48,9 +48,9 @@ export class Geometry {
     const box = this.splitters.get(name);
     const wired = this.wiring.splitters.get(name);
     if (box === undefined || wired === undefined) return "";
-    const legs = wired.switchInputs.map((input) => `${wired.opticalSwitch}/${input}`).filter((leg) => used.has(leg));
+    const outputs = wired.switchInputs.map((input) => `${wired.opticalSwitch}/${input}`).filter((output) => used.has(output));
     const trunk = this.outOfSwitch.get(`${wired.opticalSwitch}/${wired.switchOutput}`);
-    return combPath(box, trunk.near, legs.map((leg) => this.intoSwitch.get(leg).near));
+    return combPath(box, trunk.near, outputs.map((output) => this.intoSwitch.get(output).near));
   }
 
   /** All that is drawn, without the empty edges of the sheet. */
@@ -81,16 +81,16 @@ export class Geometry {
     return boxes?.get(name) ?? null;
   }
 
-  /** Where an element is marked: a port above its rack, a leg below its splitter, anything else at its box's corner. */
+  /** Where an element is marked: a port above its rack, an output below its splitter, anything else at its box's corner. */
   markOf(unit, element) {
     const rack = this.wiring.racks.get(unit);
     const port = rack?.opticalPorts.find((one) => element === one.element || element.startsWith(`${one.element}/`));
     if (port !== undefined) return this.portMark(port);
     const { name } = this.wiring.ownerOf(unit);
     const wired = this.wiring.splitters.get(name);
-    if (element.startsWith("leg:") && wired !== undefined) {
-      const leg = this.intoSwitch.get(`${wired.opticalSwitch}/${element.slice(element.lastIndexOf("/") + 1)}`);
-      return leg ? [leg.near[0], leg.near[1] + 8] : null;
+    if (element.startsWith("output:") && wired !== undefined) {
+      const output = this.intoSwitch.get(`${wired.opticalSwitch}/${element.slice(element.lastIndexOf("/") + 1)}`);
+      return output ? [output.near[0], output.near[1] + 8] : null;
     }
     const box = this.splitters.get(name);
     return box ? [box.x + box.width - 2, box.y + 2] : null;

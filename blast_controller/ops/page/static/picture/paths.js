@@ -57,12 +57,12 @@ export function circuitPath(start, end, box) {
   return `M${at(...start)}C${at(start[0], bend)} ${at(end[0], bend)} ${at(...end)}`;
 }
 
-/** Inside a splitter: from the input to each leg that carries light on. */
-export function combPath(box, trunk, legs) {
-  if (legs.length === 0) return "";
+/** Inside a splitter: from the input to each output that carries light on. */
+export function combPath(box, trunk, outputs) {
+  if (outputs.length === 0) return "";
   const bar = box.y + box.height - 20;
-  const right = Math.max(...legs.map(([x]) => x));
-  const teeth = legs.map(([x, y]) => `M${decimal(x)} ${decimal(bar)}V${decimal(y)}`).join("");
+  const right = Math.max(...outputs.map(([x]) => x));
+  const teeth = outputs.map(([x, y]) => `M${decimal(x)} ${decimal(bar)}V${decimal(y)}`).join("");
   return `M${at(...trunk)}V${decimal(bar)}H${decimal(right)}${teeth}`;
 }
 

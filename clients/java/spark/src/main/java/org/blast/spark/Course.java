@@ -26,7 +26,7 @@ final class Course {
   private final Map<String, String> receivers = new LinkedHashMap<>();
   private final Set<Door.Guest> relayed;
   private final Map<String, String> failed = new TreeMap<>();
-  private final Set<String> carriers = new LinkedHashSet<>();
+  private final Set<String> transports = new LinkedHashSet<>();
   private final long announced;
   private String noLight;
   private boolean ready;
@@ -128,7 +128,7 @@ final class Course {
   boolean endFile(SenderProcess.End end) {
     failed.putAll(end.failed());
     receivers.keySet().retainAll(end.delivered());
-    carriers.addAll(end.carriers());
+    transports.addAll(end.transports());
     noLight = end.noLight() == null ? noLight : end.noLight();
     sentBefore += announcement.file(file).maxBytes();
     sent = 0;
@@ -198,7 +198,7 @@ final class Course {
       reasons.add("no light: " + noLight);
     }
     failed.forEach((host, why) -> reasons.add(host.isEmpty() ? why : host + ": " + why));
-    String way = carriers.isEmpty() || receivers.isEmpty() ? "spark" : String.join("+", carriers);
+    String way = transports.isEmpty() || receivers.isEmpty() ? "spark" : String.join("+", transports);
     return new BroadcastSent(
         announcement.broadcast(), ready ? bytes : announcement.maxBytes(), way, receivers.size(), (now - announced) / 1e9,
         String.join("; ", reasons));

@@ -47,23 +47,23 @@ final class SenderProcess implements Sender, Closeable {
    *
    * @param delivered hosts that have it, verified
    * @param failed hosts that have not, and why
-   * @param carriers the ways that it went
+   * @param transports the ways that it went
    * @param seconds the whole round, the request for light included
    * @param noLight why there was none; null where there was
    */
   record End(
-      List<String> delivered, Map<String, String> failed, List<String> carriers, double seconds, String noLight) {}
+      List<String> delivered, Map<String, String> failed, List<String> transports, double seconds, String noLight) {}
 
   private record Told(
       String event, String spool, String send, long median, List<String> delivered, JsonElement failed,
-      List<String> carriers, double seconds, @SerializedName("no_light") String noLight, String reason) {
+      List<String> transports, double seconds, @SerializedName("no_light") String noLight, String reason) {
 
     /** What it says of an end; NullPointerException where it says less than it should. */
     End end() {
       // In a line of progress `failed` is a number.
       Map<String, String> reasons = new TreeMap<>();
       failed.getAsJsonObject().entrySet().forEach(one -> reasons.put(one.getKey(), one.getValue().getAsString()));
-      return new End(List.copyOf(delivered), reasons, List.copyOf(carriers), seconds, noLight);
+      return new End(List.copyOf(delivered), reasons, List.copyOf(transports), seconds, noLight);
     }
 
     End refusal() {

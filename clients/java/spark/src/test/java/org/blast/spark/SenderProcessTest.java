@@ -33,7 +33,7 @@ class SenderProcessTest implements SenderProcess.Listener {
 
   @Override
   public void ended(String send, SenderProcess.End end) {
-    heard.add("ended " + send + " " + end.delivered() + end.failed() + end.carriers() + end.noLight());
+    heard.add("ended " + send + " " + end.delivered() + end.failed() + end.transports() + end.noLight());
   }
 
   @Override
@@ -49,7 +49,7 @@ class SenderProcessTest implements SenderProcess.Listener {
         printf '%s' "$asked" > "$0.asked"
         echo '{"event": "new kind", "anything": [1]}'
         echo '{"event": "progress", "send": "1", "median": 5, "failed": 0, "complete": 1, "demoted": []}'
-        echo '{"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "no"}, "carriers": ["optical"], \
+        echo '{"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "no"}, "transports": ["optical"], \
         "seconds": 1.5, "bytes": 10, "no_light": null}'
         echo '{"event": "refused", "send": "2", "reason": "why"}'
         echo '{"event": "refused", "send": null, "reason": "a line of nobody"}'
@@ -86,8 +86,8 @@ class SenderProcessTest implements SenderProcess.Listener {
   @ValueSource(strings = {
     "", "null", "1", "nonsense", "[]", "{}", "{\"event\": null}", "{\"event\": \"ready\"}", "{\"event\": \"end\"}",
     "{\"event\": \"ready\", \"spool\": \"\\u0000\"}", "{\"event\": \"progress\", \"median\": {}}",
-    "{\"event\": \"end\", \"send\": \"1\", \"delivered\": null, \"failed\": {}, \"carriers\": []}",
-    "{\"event\": \"end\", \"send\": \"1\", \"delivered\": [], \"failed\": {\"h\": {}}, \"carriers\": []}",
+    "{\"event\": \"end\", \"send\": \"1\", \"delivered\": null, \"failed\": {}, \"transports\": []}",
+    "{\"event\": \"end\", \"send\": \"1\", \"delivered\": [], \"failed\": {\"h\": {}}, \"transports\": []}",
     "{\"event\": \"refused\", \"send\": \"1\"}",
   })
   void nonsenseEndsIt(String line) throws Exception {

@@ -1,0 +1,117 @@
+//! What leaves by light, as Python sees it: calls that send for as long as they may, and nothing else is to be done.
+
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+
+use blast_blocks::{Cut, Ends, Fault, LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS, Pace, Schedule, Sent, Spot, Turn};
+use blast_boundary::with_all_lent;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{at_once, waiting};
+
+/// (block, segment), as of `blast_blocks::Spot`.
+type InFile = (u64, usize);
+
+/// (bursts, datagrams, bytes on the wire), all of which have gone.
+type Gone = (usize, u64, u64);
+
+/// (bursts, now, until), as of `blast_blocks::Turn`.
+type InTime = (usize, f64, f64);
+
+/// Of both schedules of a `blast_blocks::Pace`: (rate, tolerance, next).
+type Schedules = [(f64, f64, f64); 2];
+
+/// What is wrong with the light: the system's number for it, and of how many bytes the datagrams were.
+type Refused = Option<(i32, usize)>;
+
+/// As of `blast_blocks::Bursts`, of a `session` and a file of (size, segment size, segments of a block).
+///
+/// `ends` are descriptors, of a socket that is connected to the group, of the file, and of what can be read when a call
+/// is to end; the caller keeps them open.
+#[pyclass(frozen, module = "blast_engine_native")]
+pub struct Bursts(Mutex<blast_blocks::Bursts>);
+
+#[expect(clippy::needless_pass_by_value, reason = "what Python gives is ours")]
+#[pymethods]
+impl Bursts {
+    #[new]
+    fn new(session: u32, cut: (u64, usize, usize), offload: bool) -> PyResult<Self> {
+        at_once(|| {
+            let (size, segment_size, block_segments) = cut;
+            let possible =
+                (1..=LARGEST_SEGMENT).contains(&segment_size) && (1..=MOST_SEGMENTS as usize).contains(&block_segments);
+            if !possible || size > MOST_BLOCKS * (segment_size * block_segments) as u64 {
+                return Err(Fault::Program(format!("{size} bytes in {block_segments} segments of {segment_size}")));
+            }
+            let cut = Cut { size, segment_size, block_segments };
+            Ok(Bursts(Mutex::new(blast_blocks::Bursts::new(session, cut, offload))))
+        })
+    }
+
+    #[getter]
+    fn offload(&self) -> PyResult<bool> {
+        at_once(|| self.locked(|bursts| Ok(bursts.offload())))
+    }
+
+    /// From `spot` on as far as `run`, (stop, piece), the `turn` and the `schedules` let it: what leaves next, what has
+    /// gone, when the next burst may by each schedule, the digests of what was read from `digested` on, and what is
+    /// wrong with the light.
+    ///
+    /// Raises `EOFError` with where the file ends, if it became shorter.
+    #[expect(clippy::too_many_arguments, reason = "one call for a whole turn")]
+    #[expect(clippy::type_complexity, reason = "a tuple of what is named above")]
+    fn go_on<'py>(
+        &self,
+        py: Python<'py>,
+        ends: (RawFd, RawFd, RawFd),
+        spot: InFile,
+        run: (u64, usize),
+        turn: InTime,
+        schedules: Schedules,
+        digested: u64,
+    ) -> PyResult<(InFile, Gone, (f64, f64), Bound<'py, PyBytes>, Refused)> {
+        let mut spot = Spot { block: spot.0, segment: spot.1 };
+        let turn = Turn { bursts: turn.0, now: turn.1, until: turn.2 };
+        let mut pace = Pace(schedules.map(|(rate, tolerance, next)| Schedule { rate, tolerance, next }));
+        let sent =
+            self.sending(py, ends, |bursts, ends| bursts.go_on(ends, &mut spot, run, &mut pace, turn, digested))?;
+        let digests = PyBytes::new(py, &sent.digests);
+        let [average, peak] = pace.0.map(|schedule| schedule.next);
+        Ok(((spot.block, spot.segment), gone(&sent), (average, peak), digests, refused(&sent)))
+    }
+
+    /// The segments of each (block, mask) once more: what has gone, and what is wrong with the light.
+    fn again(&self, py: Python<'_>, ends: (RawFd, RawFd, RawFd), owed: Vec<(u64, u64)>) -> PyResult<(Gone, Refused)> {
+        let sent = self.sending(py, ends, |bursts, ends| bursts.again(ends, &owed))?;
+        Ok((gone(&sent), refused(&sent)))
+    }
+}
+
+impl Bursts {
+    fn sending(
+        &self,
+        py: Python<'_>,
+        (light, file, woken): (RawFd, RawFd, RawFd),
+        work: impl FnOnce(&mut blast_blocks::Bursts, Ends<'_>) -> Result<Sent, Fault> + Send,
+    ) -> PyResult<Sent> {
+        waiting(py, || {
+            self.locked(|bursts| {
+                with_all_lent([light, file, woken], |[light, file, woken]| work(bursts, Ends { light, file, woken }))?
+            })
+        })
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut blast_blocks::Bursts) -> Result<T, Fault>) -> Result<T, Fault> {
+        let broken = |_| Fault::Program("an earlier panic has left these bursts half sent".to_owned());
+        work(&mut *self.0.lock().map_err(broken)?)
+    }
+}
+
+fn gone(sent: &Sent) -> Gone {
+    (sent.bursts, sent.datagrams, sent.wire_bytes)
+}
+
+fn refused(sent: &Sent) -> Refused {
+    sent.refused.as_ref().map(|(error, size)| (error.raw_os_error().unwrap_or_default(), *size))
+}

@@ -1,1 +1,0 @@
-"""What every carrier is, at either end."""

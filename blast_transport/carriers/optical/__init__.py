@@ -1,1 +1,0 @@
-"""The carrier `optical`: paced UDP multicast over a light path, which has no way back."""

@@ -1,1 +1,0 @@
-"""The carrier `unicast`: one copy to every receiver, each over its own connection."""

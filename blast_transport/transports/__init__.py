@@ -1,0 +1,1 @@
+"""What every transport is, at either end."""

@@ -1,0 +1,145 @@
+"""Which transport brings the data on, and what is known of the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from blast_transport.base.errors import WrongInputError
+from blast_transport.links.dialling import SOURCE
+from blast_transport.transports.sight import Sight
+from blast_transport.wire.pipeline_bounds import (
+    LARGEST_BUFFER,
+    LONGEST_TIMEOUT,
+    NODE_TIMEOUT,
+    SHORTEST_TIMEOUT,
+    SMALLEST_BUFFER,
+)
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST
+
+QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.002
+"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones,
+and a window has to hold what comes while the word of it travels through two programs, about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransportChoice:
+    """One of the ways there are; `transport` is its name on the wire."""
+
+    transport: ClassVar[str] = ""
+
+    @property
+    def window_bytes(self) -> int | None:
+        """What the way holds, None if nobody knows."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Light(TransportChoice):
+    """Permission to multicast to `group`:`port` at `rate` bits/s on the wire, until a time.monotonic().
+
+    `queue_bytes` is the smallest queue on the path, where somebody knows it.
+    """
+
+    transport: ClassVar[str] = OPTICAL
+    group: str
+    port: int
+    rate: float
+    until: float = math.inf
+    queue_bytes: int | None = None
+
+    @property
+    def window_bytes(self) -> int:
+        """The smallest queue on this light's path, as far as is known."""
+        return self.queue_bytes or max(QUEUE_BYTES, int(self.rate / 8 * QUEUE_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Dark(TransportChoice):
+    """Wait: there is no light until there is; receivers keep what they have, and repairs go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(TransportChoice):
+    """Along a pipeline over the packet network, in this `order` of names (None: the natural order of the names).
+
+    `slowest_rate` in bits/s excludes slower nodes; 0: none. A neighbor that is silent for `node_timeout` seconds is
+    taken for dead. `buffer`: bytes of what cannot be read again (of a stream, or what a command was given) that a node
+    keeps for those behind it; 0: as many as it likes. `without` are receivers that an earlier phase of the same
+    transfer has taken out of the chain. Raises WrongInputError for what is out of bounds.
+    """
+
+    transport: ClassVar[str] = PIPELINE
+    order: tuple[str, ...] | None = None
+    slowest_rate: float = 0.0
+    node_timeout: float = NODE_TIMEOUT
+    buffer: int = 0
+    without: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not SHORTEST_TIMEOUT <= self.node_timeout <= LONGEST_TIMEOUT:
+            least, most = f"{SHORTEST_TIMEOUT:g}", f"{LONGEST_TIMEOUT:g}"
+            raise WrongInputError(f"the time-out of a node must be from {least} to {most} s, not {self.node_timeout:g}")
+        if self.buffer and not SMALLEST_BUFFER <= self.buffer <= LARGEST_BUFFER:
+            least, most = f"{SMALLEST_BUFFER >> 20}", f"{LARGEST_BUFFER >> 20}"
+            raise WrongInputError(f"the buffer of a node must be from {least} to {most} MiB, not {self.buffer} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Unicast(TransportChoice):
+    """To every receiver over its own connection, one copy each."""
+
+    transport: ClassVar[str] = UNICAST
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One multicast tree, for `rate` bits/s of data.
+
+    `parents`: for each host that it enters the one that it receives from, SOURCE for the sender. Raises
+    WrongInputError for a rate that cannot be, and for hosts that the sender's data does not reach.
+    """
+
+    rate: float
+    parents: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rate) and self.rate > 0):
+            raise WrongInputError(f"a tree of {self.rate:g} bits/s carries nothing; give each a rate above 0")
+        if not self.parents:
+            raise WrongInputError("a tree enters no host; leave it out")
+        reached = {SOURCE}
+        for host in self.parents:
+            self._reach(host, reached)
+
+    def _reach(self, host: str, reached: set[str]) -> None:
+        way: list[str] = []
+        while host not in reached:
+            if host in way:
+                raise WrongInputError(f"a tree goes round in a circle at {host!r}; each host needs a way to the sender")
+            if host not in self.parents:
+                raise WrongInputError(f"a tree passes {host!r}, which receives from nobody; name its parent")
+            way.append(host)
+            host = self.parents[host]
+        reached.update(way)
+
+
+@dataclass(frozen=True, slots=True)
+class Trees(TransportChoice):
+    """Along several trees at the same time, each of which brings its share of the blocks, at its rate.
+
+    `watch` is told what is seen of the phase, about twice a second, by the session's thread, and must not wait.
+    `broken` are edges (parent, child) that earlier phases of the same transfer found broken: no later one uses them.
+    Raises WrongInputError where there is no tree.
+    """
+
+    transport: ClassVar[str] = TREES
+    trees: tuple[Tree, ...]
+    watch: Callable[[Sight], None] | None = field(default=None, compare=False)
+    broken: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.trees:
+            raise WrongInputError("no tree is given; name at least one")

@@ -1,0 +1,56 @@
+"""Light from a socket into a file, compiled: receive, check, assemble, digest, write, all without Python's lock."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from blast_transport.base.moderation import Stay
+from blast_transport.store.block_assembly import BlockAssembly
+from blast_transport.store.compiled_assembly import CompiledAssembly, TakenLight
+from blast_transport.transports.optical.light_intake import Light, PythonLight
+from blast_transport.transports.optical.light_socket import Address, listen_to
+from blast_transport.transports.receiving import Arrived
+
+
+def open_light(sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> Light:
+    """The light of this session of the sender at `source`, from a joined group socket, by the engine of the assembly.
+
+    A socket of a class of its own receives as that class does, which only Python can call.
+    """
+    if isinstance(assembly, CompiledAssembly) and type(sock) is socket.socket:
+        return CompiledLight(sock, source, session, assembly)
+    return PythonLight(sock, source, session, assembly)
+
+
+class CompiledLight:
+    """A `Light` into a compiled assembly."""
+
+    def __init__(self, sock: socket.socket, source: Address, session: int, assembly: CompiledAssembly) -> None:
+        self.stop = 0
+        self.emptied, self.read_at = True, 0.0
+        self._socket = sock
+        self._taken = TakenLight(assembly, source, session, joined=listen_to(sock, source))
+        self._runs: list[tuple[int, int]] = []
+        self._new = 0
+
+    def read(self, stay: Stay | None = None) -> int:
+        """As of a `Light`."""
+        descriptor = self._socket.fileno()
+        stay = stay or Stay(0.0, 0, 0.0, 0.0, (descriptor, descriptor))
+        runs, new, amount, self.emptied, self.read_at, broken = self._taken.read(descriptor, self.stop, stay)
+        self._runs += runs
+        self._new += new
+        if broken is not None:
+            raise OSError(broken, os.strerror(broken))
+        return amount
+
+    def arrived(self, began: float) -> Arrived:
+        """As of a `Light`."""
+        arrived = Arrived(self._runs, self._new, began)
+        self._runs, self._new = [], 0
+        return arrived
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._socket.close()

@@ -1,0 +1,85 @@
+"""What is taken of the light into an assembly, and what is told of it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from blast_transport.base.moderation import Stay
+from blast_transport.store.block_assembly import BlockAssembly, Piece
+from blast_transport.transports.optical.light_socket import Address, LightSocket
+from blast_transport.transports.receiving import Arrived
+
+
+class Light(Protocol):
+    """The light of one phase, on its way into an assembly. `stop`: no segment from there on is taken.
+
+    `emptied`: the last reading took all that had come. `read_at`: when that was.
+    """
+
+    stop: int
+    emptied: bool
+    read_at: float
+
+    def read(self, stay: Stay | None = None) -> int:
+        """Take what has come, and comes while the call may `stay`; how many bytes. Raises StoreError."""
+
+    def arrived(self, began: float) -> Arrived:
+        """What came since the last call, of which the first was read when it `began`."""
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
+class LightIntake:
+    """Takes segments into `assembly` as far as they can be the sender's, and notes which have passed."""
+
+    def __init__(self, assembly: BlockAssembly) -> None:
+        self.stop = 0
+        """No segment from there on is taken."""
+        self._assembly = assembly
+        self._runs: list[tuple[int, int]] = []
+        self._new = 0
+
+    def take(self, pieces: Sequence[Piece]) -> None:
+        """Segments came. Raises StoreError."""
+        runs, possible = self._runs, list[Piece]()
+        for piece in pieces:
+            first, stop = piece[0], piece[0] + piece[1]
+            if stop > self.stop:
+                self._assembly.refuse(piece[1])
+                continue
+            possible.append(piece)
+            if runs and runs[-1][1] == first:
+                runs[-1] = (runs[-1][0], stop)
+            else:
+                runs.append((first, stop))
+        self._new += self._assembly.add_all(possible)
+
+    def arrived(self, began: float) -> Arrived:
+        """What came since the last call, of which the first was read when it `began`."""
+        arrived = Arrived(self._runs, self._new, began)
+        self._runs, self._new = [], 0
+        return arrived
+
+
+class PythonLight(LightIntake):
+    """A `Light` that Python reads: the reference."""
+
+    def __init__(self, sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> None:
+        super().__init__(assembly)
+        self._socket = LightSocket(sock, source, session, assembly.store.layout)
+        self.emptied, self.read_at = True, 0.0
+
+    def read(self, stay: Stay | None = None) -> int:
+        """As of a `Light`, once: who is called again by the session does the same."""
+        self.read_at = time.monotonic()
+        size, self.emptied = self._socket.read(self.take)
+        self._assembly.refuse(self._socket.take_refused())
+        return size
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._socket.close()

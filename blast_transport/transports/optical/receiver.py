@@ -1,0 +1,73 @@
+"""The transport `optical` at a receiver: datagrams are read as they come, some at a time, and make up blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from blast_transport.base.errors import WrongInputError
+from blast_transport.base.moderation import Moderation, Stay
+from blast_transport.transports.optical.compiled_light import open_light
+from blast_transport.transports.optical.parameters import optical_parameters
+from blast_transport.transports.receiving import Arrived, ReceivingContext, ReceivingTransport
+from blast_transport.wire.messages import Phase
+
+_GATHERING_SECONDS = 0.002
+"""Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
+
+
+_MOST_DRAINED = 32
+"""Readings, which a slow store makes short: more than a socket's buffer holds, unless somebody fills it all along."""
+
+
+class OpticalReceiver(ReceivingTransport):
+    """Listens to the group that a phase names. Raises RemoteProtocolError, WrongInputError, OSError."""
+
+    def __init__(self, phase: Phase, around: ReceivingContext) -> None:
+        if around.interface_address is None:
+            raise WrongInputError("this host has no interface on a light path")
+        said, layout = optical_parameters(phase), around.assembly.store.layout
+        sock = around.open_group(around.interface_address, said.group, said.port)
+        self.descriptor = sock.fileno()
+        self._light = open_light(sock, (said.source, said.source_port), phase.session, around.assembly)
+        self._moderation = Moderation(phase.credit * layout.block_size // 2, _GATHERING_SECONDS)
+        self._woken = around.woken
+        self._stay: Stay | None = None
+        self._events: list[Arrived] = []
+
+    def stay(self, until: float, segments: int) -> None:
+        """As of a transport."""
+        self._stay = self._moderation.stay(until, segments, self._woken())
+
+    def work(self) -> None:
+        """Let more come before what has come is read. Raises StoreError."""
+        if (pause := self._moderation.pause(time.monotonic())) > 0:
+            time.sleep(pause)
+        stay, self._stay = self._stay, None
+        size = self._read(time.monotonic(), stay)
+        self._moderation.read(size, self._light.read_at, left=not self._light.emptied)
+
+    def drain(self) -> None:
+        """The light is over: all that has come is read. Raises StoreError."""
+        for _ in range(_MOST_DRAINED):
+            self._read(time.monotonic(), None)
+            if self._light.emptied:
+                return
+
+    def _read(self, began: float, stay: Stay | None) -> int:
+        size = self._light.read(stay)
+        self._events.append(self._light.arrived(began))
+        return size
+
+    def events(self) -> Iterable[Arrived]:
+        """What came."""
+        events, self._events = self._events, []
+        return events
+
+    def permit(self, stop: int) -> None:
+        """The sender is not so far."""
+        self._light.stop = stop
+
+    def close(self, reason: str) -> None:
+        """Leave the group."""
+        self._light.close()

@@ -1,0 +1,182 @@
+"""The transport `optical` at the sender: blocks in order, paced, as far as is permitted, while there is light."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import replace
+
+from blast_transport.base.errors import WrongInputError
+from blast_transport.transports.choices import Dark, Light, TransportChoice
+from blast_transport.transports.optical.bursts import Owed, Turn
+from blast_transport.transports.optical.compiled_bursts import open_bursts
+from blast_transport.transports.optical.interface import open_sender_socket
+from blast_transport.transports.optical.pacing import Pacer, check_rate
+from blast_transport.transports.optical.parameters import OpticalParameters
+from blast_transport.transports.sending import Granted, SendingContext, SendingEvent, SendingTransport, Sent
+from blast_transport.wire.datagram import wire_bytes
+from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.messages import Phase
+
+_DARK_SECONDS = 1.0
+_BLOCKED_SECONDS = 0.02
+_STREAM_SECONDS = 0.5
+# A machine that cannot keep up with the rate must still get to read what the receivers say.
+_BURSTS_PER_TURN = 16
+SHORTEST_WAIT = 0.00025
+"""Seconds: the pacer forgives more, and a turn of the session for every block would cost more than the block does."""
+_BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
+"""A burst is a block where one takes no longer than the latter: who receives it in pieces has to put them together."""
+
+
+class OpticalSender(SendingTransport):
+    """Multicasts while the light lasts that it was given. Raises WrongInputError, LightPathError."""
+
+    def __init__(self, phase: Phase, choice: Light, around: SendingContext) -> None:
+        if around.interface_address is None:
+            raise WrongInputError("sending by light needs the address of our interface on the light path")
+        self._socket = open_sender_socket(around.interface_address, choice.group, choice.port)
+        source, port = self._socket.getsockname()
+        said = OpticalParameters(choice.group, choice.port, source, port)
+        super().__init__(replace(phase, parameters=to_parameters(said)))
+        self._light, self._reader, self._held = choice, around.reader, around.held
+        # Blocks before `_stop` may leave.
+        self._bursts, self._stop = open_bursts(self._socket, phase, around.reader, around.woken), phase.first
+        self._retransmits: deque[Owed] = deque()
+        self._events: list[SendingEvent] = [Granted(choice.rate)]
+        self._rate = choice.rate
+        self._until = -math.inf
+        self._pacer: Pacer | None = None
+        self._datagram_bytes, self._piece = wire_bytes(around.reader.layout.segment_size), 1
+
+    def follow(self, choice: TransportChoice) -> bool:
+        """The same light for longer, or at another rate, or none for now: mostly the same one comes back."""
+        if isinstance(choice, Dark):
+            self._light = replace(self._light, until=-math.inf)
+            self._retransmits.clear()
+            return True
+        if not isinstance(choice, Light) or (choice.group, choice.port) != (self._light.group, self._light.port):
+            return False
+        if choice.rate != self._light.rate:
+            self._events.append(Granted(choice.rate))
+        self._light = choice
+        return True
+
+    def permit(self, stop: int) -> None:
+        """The window reaches so far."""
+        self._stop = stop
+
+    def pace(self, rate: float) -> None:
+        """The schedule begins anew. Raises WrongInputError for a rate that is none."""
+        check_rate(rate)
+        self._rate, self._pacer = rate, None
+
+    def room(self, now: float) -> int:
+        """No more than this turn sends, if it sends: what waits when the light ends has to be asked for again."""
+        waits = self._retransmits or now >= self._light.until or self._pacer is None or self._pacer.delay(now) > 0
+        return 0 if waits else _BURSTS_PER_TURN
+
+    def retransmit(self, block: int, mask: int) -> None:
+        """Before the blocks that come next."""
+        self._retransmits.append((block, mask))
+
+    def stay(self, until: float) -> None:
+        """Send what becomes due meanwhile."""
+        self._until = until
+
+    def work(self, now: float) -> float:
+        """Send what is due."""
+        bursts, before = self._bursts, self._bursts.block
+        try:
+            wait = self._flow(self._pacer or self._schedule(now), now)
+        finally:
+            if bursts.block != before:
+                self._events.append(Sent(bursts.block))
+        if wait is None:
+            # What more is permitted is known only when the session has heard how far this is.
+            return _BLOCKED_SECONDS if bursts.block == before else 0.0
+        return wait
+
+    def events(self) -> list[SendingEvent]:
+        """How far it is."""
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _schedule(self, now: float) -> Pacer:
+        datagram = self._datagram_bytes
+        self._pacer = Pacer(self._rate, datagram, now, self._light.window_bytes)
+        self._piece = _segments_at_once(self._reader.layout.block_segments, datagram * 8 / self._rate)
+        return self._pacer
+
+    def _flow(self, pacer: Pacer, now: float) -> float | None:
+        """Send until that is enough for a turn; seconds to wait, None: until more is permitted."""
+        bursts, reader, left = self._bursts, self._reader, _BURSTS_PER_TURN
+        while left > 0:
+            if now >= self._light.until:
+                self._retransmits.clear()
+                return _DARK_SECONDS
+            if (delay := pacer.delay(now)) > 0:
+                return max(delay, SHORTEST_WAIT)
+            if self._retransmits:
+                left -= self._send_again(pacer, now, left)
+                continue
+            if bursts.segment == 0:
+                if reader.last(bursts.block):
+                    self.over = True
+                    return None
+                if not reader.ready(bursts.block):
+                    return _STREAM_SECONDS
+                if bursts.block in self._held:
+                    reader.digest(bursts.block + 1 - reader.digested)
+                    bursts.block += 1
+                    left -= 1
+                    continue
+                if bursts.block >= self._stop:
+                    return None
+            left -= self._send_on(pacer, now, left)
+            if now < self._until:
+                now = max(now, time.monotonic())
+        return 0
+
+    def _send_on(self, pacer: Pacer, now: float, most: int) -> int:
+        """As many bursts of the blocks that come next as may leave now; how much of the turn that is."""
+        stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
+        turn = Turn(most, now, min(self._until, self._light.until))
+        try:
+            count = self._bursts.go_on(stop, self._piece, pacer, turn)
+        finally:
+            self._count()
+        # A signal may have come before the first.
+        return max(1, count)
+
+    def _send_again(self, pacer: Pacer, now: float, most: int) -> int:
+        """What has to leave again and may now, of so many blocks at most; of how many it was something."""
+        owed, size, allowed = list[Owed](), 0, pacer.allowance(now)
+        while self._retransmits and len(owed) < most and size <= allowed:
+            owed.append(self._retransmits.popleft())
+            size += owed[-1][1].bit_count() * self._datagram_bytes
+        before = self._bursts.wire_bytes
+        try:
+            self._bursts.again(owed)
+        finally:
+            pacer.sent(self._bursts.wire_bytes - before, now)
+            self._count()
+        return len(owed)
+
+    def _count(self) -> None:
+        """What has left, also if the path has failed then."""
+        bursts = self._bursts
+        if bursts.datagrams:
+            self.datagrams, self.offload = bursts.datagrams, bursts.offload
+
+
+def _segments_at_once(block_segments: int, seconds: float) -> int:
+    """Of a block's segments, of which each takes so many seconds on the path."""
+    whole = block_segments * seconds
+    bursts = 1 if whole <= _WHOLE_SECONDS else math.ceil(whole / _BURST_SECONDS)
+    return max(1, math.ceil(block_segments / bursts))

@@ -1,0 +1,78 @@
+"""Data between plain sockets and a file, compiled: receive, digest, write; and read, send; all without Python's lock.
+
+One call goes on over many frames of data and leaves everything else in the socket, for Python to read. What is
+encrypted, and a store that is slow, take the way of `file_pump.py`, which is the reference.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from types import ModuleType
+
+from blast_transport.base.engines import compiled, engine_error
+from blast_transport.store.block_store import BlockStore
+from blast_transport.store.compiled_store import CompiledStore
+from blast_transport.transports.pipeline.connections.file_pump import FileIntake, FileOutlet, became_shorter
+from blast_transport.transports.pipeline.connections.pump import FramesGiven, FramesTaken, GivesFrames, TakesFrames
+
+_MOST_AT_ONCE = 4 << 20
+"""Bytes in one call, after which others may say what they want: a few milliseconds."""
+
+
+def open_intake(store: BlockStore, position: int, wake: Callable[[], None]) -> FileIntake:
+    """An intake by the engine of the store, which is a file's; the rest as of a `FileIntake`."""
+    if isinstance(store, CompiledStore):
+        return CompiledIntake(store, position, wake)
+    return FileIntake(store, position, wake)
+
+
+def open_outlet(engine: str, descriptor: int) -> FileOutlet:
+    """An outlet of a file by this engine. Raises WrongInputError as `check_engine`."""
+    native = compiled(engine)
+    return FileOutlet(descriptor) if native is None else CompiledOutlet(native, descriptor)
+
+
+class CompiledIntake(FileIntake):
+    """As a `FileIntake`, into a compiled store."""
+
+    def __init__(self, store: CompiledStore, position: int, wake: Callable[[], None]) -> None:
+        super().__init__(store, position, wake)
+        self._compiled = store
+
+    @property
+    def frames(self) -> TakesFrames | None:
+        """As `Intake.frames`: while the store is fast."""
+        return self._take_frames if self._writer.eager else None
+
+    def _take_frames(self, sock: socket.socket, payload: int) -> FramesTaken:
+        self._within(payload)
+        place = self.position, self._block, self._filled, self._stored
+        taken = self._compiled.take_from(sock.fileno(), self._buffer, place, (payload, _MOST_AT_ONCE))
+        self.position, self._block, self._filled, self._stored = taken.place
+        if taken.slow:
+            self._writer.defer()
+        return FramesTaken(taken.amount, taken.payload, taken.broken)
+
+
+class CompiledOutlet(FileOutlet):
+    """As a `FileOutlet`."""
+
+    def __init__(self, native: ModuleType, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self._native = native
+
+    @property
+    def frames(self) -> GivesFrames | None:
+        """As `Outlet.frames`."""
+        return self._give_frames
+
+    def _give_frames(self, sock: socket.socket, offset: int, promised: int, stop: int) -> FramesGiven:
+        run = offset, promised, stop
+        try:
+            given = self._native.give_to_link(sock.fileno(), self._descriptor, run, _MOST_AT_ONCE)
+        except EOFError as error:
+            raise became_shorter(int(error.args[0])) from error
+        except self._native.EngineFault as error:
+            raise engine_error(error) from error
+        return FramesGiven(*given)

@@ -1,0 +1,204 @@
+"""A pipeline connection: messages both ways on a non-blocking socket, and data that goes past them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections import deque
+from contextlib import suppress
+
+from blast_transport.base.errors import RemoteError, sentence
+from blast_transport.transports.pipeline.connections.pump import GivesFrames, Intake, Outlet, TakesFrames
+from blast_transport.transports.pipeline.protocol.messages import Alive, Data, Decoder, Message, encode
+
+CHUNK_BYTES = 1 << 20
+"""The most data behind one DATA: what a QUIT may have to wait for."""
+
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_MOST_QUEUED = 64
+_RECEIVE_BYTES = 1 << 16
+
+
+class Link:
+    """One connection. It owns the socket. All methods raise RemoteError when the connection is of no more use."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            with suppress(OSError):  # Closed by the other side: reading will say so.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = sock
+        self._decoder = Decoder()
+        self._frame = bytearray()
+        self._queue: deque[bytes] = deque()
+        self._chunk = 0
+        self._parted = False
+        # The system's number for what is wrong with the connection, which whoever uses it next is told.
+        self._broken: int | None = None
+        # OpenSSL hands out what it has decrypted without the socket being readable; flags it does not know.
+        self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
+        self._more = 0 if self._tls else socket.MSG_MORE
+
+    @property
+    def payload(self) -> int:
+        """Bytes of data that come next, before any message."""
+        return self._decoder.payload
+
+    @property
+    def pending(self) -> bool:
+        """Something can be read that the kernel knows nothing of."""
+        return self._tls is not None and self._tls.pending() > 0
+
+    @property
+    def wants_write(self) -> bool:
+        """A message waits to be sent, or a piece of data that was announced."""
+        return bool(self._frame or self._queue or self._chunk)
+
+    def send(self, message: Message) -> None:
+        """Queue a message; it goes after the data that was announced.
+
+        A sign of life is left out while something else is on its way, which is one as well.
+        """
+        if isinstance(message, Alive) and self.wants_write:
+            return
+        self._queue.append(encode(message))
+        if len(self._queue) > _MOST_QUEUED:
+            raise RemoteError("takes no messages")
+
+    @property
+    def promised(self) -> int:
+        """Bytes of data that were announced and are still to go."""
+        return self._chunk
+
+    def receive(self) -> Message | None:
+        """The next message; None if it has not come yet, or data comes first."""
+        while wanted := self._decoder.wanted:
+            data = self._receive(wanted)
+            if data is None:
+                return None
+            message = self._decoder.feed(data)
+            if isinstance(message, Data):
+                return None
+            if message is not None:
+                return message
+        return None
+
+    def take(self, intake: Intake) -> int:
+        """Let the intake take data; how many bytes it took. Raises StoreError too."""
+        if self._tls is None and (frames := intake.frames) is not None:
+            return self._take_frames(frames)
+        try:
+            count = intake.take(self.socket, self._decoder.payload)
+        except WOULD_BLOCK:
+            return 0
+        except OSError as error:
+            raise RemoteError(f"connection lost: {sentence(error)}") from error
+        if count == 0:
+            raise RemoteError("connection closed in the middle of data")
+        self._decoder.passed(count)
+        return count
+
+    def flush(self) -> bool:
+        """Send queued messages as far as the socket takes them and no data is in between; True: all are sent."""
+        while self._chunk == 0 and self._queue:
+            self._frame += self._queue.popleft()
+        self._send_frame(0)
+        return not self.wants_write
+
+    def give(self, outlet: Outlet, offset: int, stop: int) -> int:
+        """Send messages, then data from `offset` to before `stop`; how many bytes of data went.
+
+        Raises what the outlet raises besides.
+        """
+        if self._tls is None and (frames := outlet.frames) is not None:
+            return self._give_frames(frames, offset, stop)
+        if self._chunk == 0:
+            if not self.flush() or offset >= stop:
+                return 0
+            outlet.check(offset)
+            self._chunk = min(stop - offset, CHUNK_BYTES)
+            self._frame += encode(Data(self._chunk))
+        if not self._send_frame(self._more):
+            return 0
+        try:
+            sent = outlet.give(self.socket, offset, self._chunk)
+        except WOULD_BLOCK:
+            return 0
+        except OSError as error:
+            raise RemoteError(f"connection lost: {sentence(error)}") from error
+        self._chunk -= sent
+        return sent
+
+    def part(self) -> bool:
+        """Send the last words, then wait for the other side to close, whatever it still says; True: not yet.
+
+        Raises RemoteError when it has.
+        """
+        if self.flush() and not self._parted:
+            self._parted = True
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+        if self._parted:
+            self._receive(_RECEIVE_BYTES)
+        return True
+
+    def close(self) -> None:
+        """Close the socket; what is queued is dropped."""
+        self.socket.close()
+
+    def _take_frames(self, frames: TakesFrames) -> int:
+        self._check()
+        count, left, broken = frames(self.socket, self._decoder.payload)
+        self._decoder.followed(left)
+        self._note_broken(count, broken)
+        return count
+
+    def _give_frames(self, frames: GivesFrames, offset: int, stop: int) -> int:
+        self._check()
+        if not (self._send_frame(self._more) if self._chunk else self.flush()):
+            return 0
+        # A message that waits goes behind what was announced.
+        stop = offset + self._chunk if self._queue else stop
+        if self._chunk == 0 and offset >= stop:
+            return 0
+        sent, self._chunk, head, broken = frames(self.socket, offset, self._chunk, stop)
+        self._frame += head
+        self._note_broken(sent, broken)
+        return sent
+
+    def _note_broken(self, count: int, broken: int | None) -> None:
+        """What went or came before it broke is told first."""
+        self._broken = broken
+        if count == 0:
+            self._check()
+
+    def _check(self) -> None:
+        if self._broken == 0:
+            raise RemoteError("connection closed in the middle of data")
+        if self._broken is not None:
+            raise RemoteError(f"connection lost: {os.strerror(self._broken)}")
+
+    def _receive(self, wanted: int) -> bytes | None:
+        self._check()
+        try:
+            data = self.socket.recv(min(wanted, _RECEIVE_BYTES))
+        except WOULD_BLOCK:
+            return None
+        except OSError as error:
+            raise RemoteError(f"connection lost: {sentence(error)}") from error
+        if not data:
+            raise RemoteError("connection closed")
+        return data
+
+    def _send_frame(self, flags: int) -> bool:
+        """Send `_frame`; True if all of it went."""
+        while self._frame:
+            try:
+                sent = self.socket.send(self._frame, flags)
+            except WOULD_BLOCK:
+                return False
+            except OSError as error:
+                raise RemoteError(f"connection lost: {sentence(error)}") from error
+            del self._frame[:sent]
+        return True

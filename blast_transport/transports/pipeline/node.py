@@ -1,0 +1,262 @@
+"""A receiving node of a pipeline: takes from its predecessor into the store, and serves its successor from there."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+
+from blast_transport.base.errors import RemoteError, RemoteProtocolError
+from blast_transport.links.dialling import Dialer, dial
+from blast_transport.store.block_store import BlockStore
+from blast_transport.transports.pipeline.connections.compiled_pump import open_intake, open_outlet
+from blast_transport.transports.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
+from blast_transport.transports.pipeline.connections.dialling import Dialler, join_message
+from blast_transport.transports.pipeline.connections.feed import Feed
+from blast_transport.transports.pipeline.connections.file_pump import WrittenOutlet
+from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.connections.pump import Intake, Outlet
+from blast_transport.transports.pipeline.protocol.core import NodeCore
+from blast_transport.transports.pipeline.protocol.events import (
+    Admit,
+    Arrived,
+    CloseFetch,
+    CloseUp,
+    Command,
+    Complete,
+    Fetch,
+    FetchLost,
+    FromPredecessor,
+    FromSource,
+    Joined,
+    PredecessorLost,
+    Refuse,
+    SendUp,
+    Skip,
+    Stored,
+)
+from blast_transport.transports.pipeline.protocol.messages import Alive, Held, Message, Pget
+from blast_transport.transports.pipeline.protocol.phase import PipelineEvent, PipelinePhase
+from blast_transport.transports.pipeline.protocol.skips import Skips
+from blast_transport.transports.pipeline.runner import Runner
+from blast_transport.transports.pipeline.successor import Successor
+
+_LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
+"""How far we may run ahead of the successor. What cannot be read again: by a quarter of what is kept, for as many
+deaths. A file: so far that a chain goes in step, for who falls behind finds data that no cache holds any more, and ends
+alone."""
+_DEATHS = 4
+"""With all that a node and its neighbors' kernels hold."""
+_SOURCE = 0
+
+
+class PipelineNode(Runner):
+    """One node of one phase, filling `store`. Its session calls `accept` with whoever joins."""
+
+    def __init__(
+        self,
+        phase: PipelinePhase,
+        store: BlockStore,
+        events: Callable[[PipelineEvent], None],
+        connect: Dialer = dial,
+    ) -> None:
+        position = _first_byte(phase, store)
+        self._core = core = NodeCore(phase, position, Skips(store.layout.block_size))
+        super().__init__(phase, core, events, connect)
+        # The session may close its own descriptor before those after us have all that they need from the file.
+        self._descriptor = None if store.descriptor is None else os.dup(store.descriptor)
+        self._intake, outlet = self._pumps(store, position)
+        self._successor = Successor(phase, core.down, outlet, self._tell, self._connections)
+        self._predecessor = Feed(
+            self._intake,
+            self._may_take,
+            self._arrived,
+            self._from_predecessor,
+            lambda reason: self._tell(PredecessorLost()),
+        )
+        self._source = Feed(
+            self._intake,
+            self._may_fetch,
+            self._arrived,
+            self._from_source,
+            lambda reason: self._tell(FetchLost(reason)),
+        )
+        self._source_dialler = Dialler(connect, self._waker, phase.timings.answer)
+        self._candidate: Link | None = None
+        self._asked = Pget(0, 1)
+        self._store = store
+        self._storing = False
+
+    def accept(self, sock: socket.socket, name: str) -> None:
+        """The node `name` has connected and said Join; its socket is ours now. From any thread."""
+        self._waker.post(lambda: self._joined(sock, name))
+
+    def _pumps(self, store: BlockStore, position: int) -> tuple[Intake, Outlet]:
+        if self._descriptor is not None:
+            file = open_intake(store, position, self._waker.wake)
+            return file, WrittenOutlet(open_outlet(store.engine, self._descriptor), file)
+        intake = BlockIntake(store, position, self._waker.wake, self.phase.buffer)
+        return intake, ReplayOutlet(intake.replay, store)
+
+    def _joined(self, sock: socket.socket, name: str) -> None:
+        place = self.phase.place(name)
+        if self._ended is not None or place is None or place >= self.phase.index:
+            sock.close()
+            return
+        self._candidate = Link(sock)
+        self._tell(Joined(place))
+
+    def _obey_one(self, command: Command) -> None:
+        match command:
+            case Admit(farewell):
+                self._close_feed(self._predecessor, farewell)
+                self._predecessor.link, self._candidate = self._candidate, None
+            case Refuse(message):
+                self._close_candidate(message)
+            case SendUp(message):
+                self._predecessor.send(message)
+            case CloseUp():
+                self._close_feed(self._predecessor, None)
+            case Fetch(offset, stop):
+                self._fetch(Pget(offset, stop))
+            case Skip(offset):
+                self._intake.skip(offset)
+            case CloseFetch():
+                self._source_dialler.cancel()
+                self._close_feed(self._source, None)
+            case Complete(stop, final):
+                self._complete(stop, final)
+            case _:
+                self._successor.obey(command)
+
+    def _complete(self, stop: int, final: bool) -> None:
+        size = self._store.layout.size
+        if final and size is not None and size != stop:
+            raise RemoteProtocolError(f"the data ended at byte {stop}, but {size} bytes were announced")
+        self._intake.complete(final)
+        self._storing = True
+        self._see_stored()
+
+    def _see_stored(self) -> None:
+        if self._storing and self._intake.drained:
+            self._storing = False
+            self._tell(Stored())
+
+    def _close_feed(self, feed: Feed, farewell: Message | None) -> None:
+        if farewell is not None:
+            feed.send(farewell)
+        link = feed.take_link()
+        if link is not None:
+            self._closing.add(link)
+
+    def _close_candidate(self, message: Message) -> None:
+        link, self._candidate = self._candidate, None
+        assert link is not None
+        link.send(message)
+        self._closing.add(link)
+
+    def _fetch(self, pget: Pget) -> None:
+        self._asked = pget
+        self._source_dialler.dial(
+            self.phase.chain[_SOURCE], self._fetch_connected, lambda reason, _: self._tell(FetchLost(reason))
+        )
+
+    def _fetch_connected(self, link: Link) -> None:
+        self._source.link = link
+        self._source.send(join_message(self.phase))
+
+    def _from_predecessor(self, message: Message) -> None:
+        if isinstance(message, Held):
+            self._check_held(message.stop)
+        self._tell(FromPredecessor(message))
+
+    def _check_held(self, stop: int) -> None:
+        """Raise RemoteProtocolError unless we may pass over the bytes before `stop`.
+
+        A receiver that came late may lack them, and asks the sender for them in the end. So may a file, and nothing
+        that takes its blocks in order, or keeps none that it could give to those after us.
+        """
+        layout, position = self._store.layout, self._intake.position
+        in_file = self._descriptor is not None and layout.size is not None and stop <= layout.size
+        if not in_file or position % layout.block_size or (stop % layout.block_size and stop != layout.size):
+            raise RemoteProtocolError(f"HELD up to byte {stop}, which cannot be passed over from byte {position} on")
+
+    def _from_source(self, message: Message) -> None:
+        """The source speaks first, so that nobody who passes the socket on can swallow our question."""
+        if isinstance(message, Alive):
+            self._source.send(self._asked)
+        self._tell(FromSource(message))
+
+    def _may_take(self) -> bool:
+        if not self._core.up.receiving:
+            raise RemoteError("broke the protocol: data that nobody asked for")
+        return self._has_room()
+
+    def _may_fetch(self) -> bool:
+        if not self._core.up.fetching:
+            raise RemoteError("broke the protocol: data that nobody asked for")
+        return self._has_room()
+
+    def _has_room(self) -> bool:
+        if not self._intake.ready:
+            return False
+        down = self._core.down
+        file = self._descriptor is not None
+        lag = _FILE_LAG_BYTES if file else self.phase.buffer // _DEATHS or _LAG_BYTES
+        ahead = down.ahead(self._intake.position)
+        # What comes first says that the source has begun: without it our successor gets nothing of what lies before.
+        if down.alone or not self._core.node.begun or ahead < lag or (file and down.lagging):
+            return True
+        self._core.hold_up()
+        return False
+
+    def _arrived(self) -> None:
+        self._tell(Arrived(self._intake.position))
+
+    def _watch(self, poll: select.poll) -> bool:
+        self._successor.watch(poll, self._intake.servable)
+        at_once = self._predecessor.watch(poll)
+        return self._source.watch(poll) or at_once or self._successor.pending
+
+    def _waited(self, seconds: float) -> None:
+        if self._predecessor.expects and self._intake.ready:
+            self._core.waited(seconds)
+
+    def _work(self, ready: dict[int, int], now: float) -> None:
+        self._core.node.stored_before = _first_byte(self.phase, self._store)
+        for feed in (self._predecessor, self._source):
+            if feed.link is not None:
+                events = ready.get(feed.link.socket.fileno(), 0)
+                self._let_gather(feed.pause(events, now))
+                feed.work(events)
+        self._see_stored()
+        if (pace := self._intake.pace) is not None:
+            self._obey(self._core.store_does(pace, self._intake.writing, now))
+        self._successor.listen()
+        self._successor.pour(self._intake.servable)
+
+    def _let_gather(self, seconds: float) -> None:
+        if seconds:
+            time.sleep(seconds)
+            self._waited(seconds)
+
+    def _close(self) -> None:
+        for feed in (self._predecessor, self._source):
+            link = feed.take_link()
+            if link is not None:
+                link.close()
+        self._source_dialler.cancel()
+        self._successor.close()
+        self._intake.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        # They call us, and hold our memory.
+        del self._predecessor, self._source, self._successor, self._intake
+
+
+def _first_byte(phase: PipelinePhase, store: BlockStore) -> int:
+    """Where this node begins: at the phase's first block, or behind what it holds already."""
+    position = store.layout.offset(max(phase.first_block, store.position))
+    return position if store.layout.size is None else min(position, store.layout.size)

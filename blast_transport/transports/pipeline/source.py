@@ -1,0 +1,197 @@
+"""The first node of a pipeline: reads the data, serves its successor, and whoever needs what others have forgotten."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+
+from blast_transport.base.engines import PYTHON
+from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
+from blast_transport.links.dialling import Dialer, dial
+from blast_transport.store.source import Source
+from blast_transport.transports.pipeline.connections.compiled_pump import open_outlet
+from blast_transport.transports.pipeline.connections.copy_pump import REPLAY_BYTES, StreamOutlet
+from blast_transport.transports.pipeline.connections.link import Link
+from blast_transport.transports.pipeline.connections.pump import Outlet
+from blast_transport.transports.pipeline.protocol.core import SourceCore
+from blast_transport.transports.pipeline.protocol.events import Command
+from blast_transport.transports.pipeline.protocol.messages import Alive, Forget, Pget
+from blast_transport.transports.pipeline.protocol.phase import PipelineEvent, PipelinePhase
+from blast_transport.transports.pipeline.protocol.skips import Skips
+from blast_transport.transports.pipeline.runner import Runner
+from blast_transport.transports.pipeline.successor import Successor
+
+_PIECES_PER_TURN = 4
+
+
+class PipelineSource(Runner):
+    """The source of one phase. A block has `block_size` bytes: the phase begins, and may be ended, where one does.
+
+    What a stream gave is released when the successor has it and some more has come, so that it may be sent again; a
+    session that needs it for longer passes a source whose `release` waits for that. Call `wake` when more of a stream
+    has come. `engine` is what sends a file; a stream is Python's. What `skips` names is left out.
+    """
+
+    def __init__(  # noqa: PLR0913 - what, how it is cut and sent, and whom to tell
+        self,
+        phase: PipelinePhase,
+        source: Source,
+        block_size: int,
+        events: Callable[[PipelineEvent], None],
+        connect: Dialer = dial,
+        *,
+        engine: str = PYTHON,
+        skips: Skips | None = None,
+    ) -> None:
+        self._core = core = SourceCore(phase, phase.first_block * block_size, skips)
+        super().__init__(phase, core, events, connect)
+        self._source = source
+        self._block_size = block_size
+        self._descriptor = None if source.descriptor is None else os.dup(source.descriptor)
+        outlet: Outlet = StreamOutlet(source) if self._descriptor is None else open_outlet(engine, self._descriptor)
+        self._outlet = outlet
+        self._successor = Successor(phase, core.down, outlet, self._tell, self._connections)
+        self._fetchers: list[_Fetcher] = []
+        self._begun = self._core.node.position
+
+    @property
+    def begun(self) -> int:
+        """Bytes before this one have begun to go, as of a moment ago."""
+        return self._begun
+
+    def accept(self, sock: socket.socket, name: str) -> None:
+        """The node `name` has connected and said Join, to fetch something; its socket is ours now. From any thread."""
+        self._waker.post(lambda: self._joined(sock, name))
+
+    def wake(self) -> None:
+        """More of the stream has come, or it has ended; from any thread."""
+        self._waker.wake()
+
+    def stop_at(self, block: int) -> None:
+        """Drain: the phase ends before `block`, or before the first one that has not begun to go. From any thread.
+
+        `Drained` says where it ended.
+        """
+        self._waker.post(lambda: self._stop_at(block))
+
+    def quit(self, reason: str) -> None:
+        """The user ends it: everybody quits, and the report still comes. From any thread."""
+        self._waker.post(lambda: self._quit(reason))
+
+    def _quit(self, reason: str) -> None:
+        if self._ended is None:
+            self._obey(self._core.interrupt(reason, time.monotonic()))
+
+    def _joined(self, sock: socket.socket, name: str) -> None:
+        known = self.phase.place(name) is not None
+        if self._ended is not None or not known or len(self._fetchers) >= len(self.phase.chain):
+            sock.close()
+            return
+        self._fetchers.append(_Fetcher(Link(sock), self._outlet, self._source, self.phase.timings.orphan))
+
+    def _stop_at(self, block: int) -> None:
+        if self._core.down.end_told or self._ended is not None:
+            return
+        begun = -(-self._successor.promised // self._block_size)
+        stop, size = max(block, begun) * self._block_size, self._source.size
+        if size is None or stop < size:
+            self._obey(self._core.end_at(stop, False, time.monotonic()))
+
+    def _obey_one(self, command: Command) -> None:
+        self._successor.obey(command)
+
+    @property
+    def _limit(self) -> int:
+        stop = self._core.node.stop
+        return self._source.available if stop is None else min(stop, self._source.available)
+
+    def _watch(self, poll: select.poll) -> bool:
+        self._successor.watch(poll, self._limit)
+        pending = [fetcher.watch(poll) for fetcher in self._fetchers]
+        return any(pending) or self._successor.pending
+
+    def _waited(self, seconds: float) -> None:
+        """Nobody holds that against us."""
+
+    def _work(self, ready: dict[int, int], now: float) -> None:
+        self._see_source(now)
+        self._successor.listen()
+        self._successor.pour(self._limit)
+        self._begun = self._successor.promised
+        self._fetchers = [fetcher for fetcher in self._fetchers if fetcher.work(now)]
+
+    def _see_source(self, now: float) -> None:
+        node, size = self._core.node, self._source.size
+        if self._source.available != node.position:
+            self._obey(self._core.readable(self._source.available, now))
+        # A stream may end before where it was to be left.
+        if size is not None and (node.stop is None or node.stop > size):
+            self._obey(self._core.end_at(size, True, now))
+        self._source.release(self._core.down.taken - (self.phase.buffer or REPLAY_BYTES))
+
+    def _close(self) -> None:
+        for fetcher in self._fetchers:
+            fetcher.close()
+        self._fetchers.clear()
+        self._successor.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        # It calls us, and holds our memory.
+        del self._successor, self._outlet
+
+
+class _Fetcher:
+    """A node that fetches from the source."""
+
+    def __init__(self, link: Link, outlet: Outlet, source: Source, patience: float) -> None:
+        self._source = source
+        self._link = link
+        self._outlet = outlet
+        self._patience = patience
+        self._moved = time.monotonic()
+        self._offset = self._stop = 0
+        link.send(Alive(0, held_up=False))
+
+    def watch(self, poll: select.poll) -> bool:
+        """Register for `poll`; True: something can be read that poll does not see."""
+        pours = self._link.wants_write or self._offset < self._stop
+        poll.register(self._link.socket, select.POLLIN | (select.POLLOUT if pours else 0))
+        return self._link.pending
+
+    def work(self, now: float) -> bool:
+        """Hear what is asked for and send it; False: it is over."""
+        try:
+            message = self._link.receive()
+            if isinstance(message, Pget) and message.stop <= self._source.available:
+                self._offset, self._stop = message.offset, message.stop
+            elif message is not None:
+                raise RemoteError(f"{message} where a PGET for what is there was due")
+            self._pour(now)
+        except (RemoteError, LocalError):
+            self.close()
+            return False
+        if now - self._moved < self._patience:
+            return True
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._link.close()
+
+    def _pour(self, now: float) -> None:
+        for _ in range(_PIECES_PER_TURN):
+            try:
+                sent = self._link.give(self._outlet, self._offset, self._stop)
+            except ForgottenError as error:
+                if self._link.promised:
+                    raise
+                self._link.send(Forget(error.lowest))
+                self._stop = self._offset
+                continue
+            if sent == 0:
+                return
+            self._offset, self._moved = self._offset + sent, now

@@ -1,0 +1,32 @@
+"""What is seen of a phase while it goes on, for whoever plans the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Data from one host to another, of all trees together: `rate` bits/s over the last second or so.
+
+    `planned`: bits/s that were to go. `held_back`: most of the time the network took less than was ready and permitted.
+    """
+
+    parent: str
+    child: str
+    rate: float
+    planned: float
+    held_back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What was measured since the phase began, `seconds` ago.
+
+    `lost`: hosts that are gone. `broken`: (parent, child) between which there is no connection, though both live.
+    """
+
+    seconds: float
+    flows: tuple[Flow, ...] = ()
+    lost: tuple[str, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,49 @@
+"""Trees without those who are lost: whoever received from them is hung at the next ancestor that can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from blast_transport.links.dialling import SOURCE
+from blast_transport.transports.choices import Tree
+
+Edge = tuple[str, str]
+"""(parent, child)."""
+
+
+def pruned(tree: Tree, members: Collection[str], broken: Collection[Edge]) -> Tree | None:
+    """The tree over `members` only, without the `broken` edges; None if nobody is left in it.
+
+    Who can be reached from no ancestor is hung at any host of the tree that is not behind it, and is left out where
+    there is none.
+    """
+    there = [host for host in _from_above(tree) if host in members]
+    parents: dict[str, str] = {}
+    for host in there:
+        if (parent := _ancestor(tree, host, parents, broken)) is not None:
+            parents[host] = parent
+    for host in [host for host in there if host not in parents]:
+        if (parent := next((other for other in parents if (other, host) not in broken), None)) is not None:
+            parents[host] = parent
+    return Tree(tree.rate, parents) if parents else None
+
+
+def _ancestor(tree: Tree, host: str, placed: Collection[str], broken: Collection[Edge]) -> str | None:
+    """The nearest one that is there and that can be reached."""
+    parent = tree.parents[host]
+    while (parent not in placed and parent != SOURCE) or (parent, host) in broken:
+        if parent == SOURCE:
+            return None
+        parent = tree.parents[parent]
+    return parent
+
+
+def _from_above(tree: Tree) -> list[str]:
+    """Its hosts, each behind its parent."""
+    ordered: dict[str, None] = {}
+    for host in tree.parents:
+        way = [host]
+        while way[-1] != SOURCE and way[-1] not in ordered:
+            way.append(tree.parents[way[-1]])
+        ordered.update(dict.fromkeys(reversed(way)))
+    return [host for host in ordered if host != SOURCE]

@@ -1,0 +1,1 @@
+"""The transport `unicast`: one copy to every receiver, each over its own connection."""
