@@ -124,6 +124,7 @@ def _rows(cases: Mapping[str, Case], args: argparse.Namespace, kept: KeptRounds)
             "seconds": seconds,
             "sender_seconds": [one["sender_seconds"] for one in results if one["sender_seconds"] is not None],
             "idle": round(min(result["idle"] for result in results), 3),
+            "right": sum(not one["wrong"] for one in results),
             "wrong": sorted(wrong),
         }
         undisturbed: Sequence[float] = (rows or [row])[0]["seconds"]

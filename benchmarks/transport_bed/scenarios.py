@@ -97,13 +97,16 @@ def row_of(scenario: Scenario, receivers: int, tool: str, settings: Row, runs: I
     """Return the row of these runs; `settings` are `bytes`, `limit_seconds` and `repeats`."""
     runs = list(runs)
     whole = [run for run in runs if not run.failure]
+    carrying = statistics.mean(run.seconds - run.start_seconds for run in whole) if whole else 0.0
+    link = scenario.rate_mbps
     return {
         "scenario": scenario.name,
         "section": scenario.section,
         "tool": tool,
         "title": COMMANDS[tool].title,
         "receivers": receivers,
-        "rate_mbps": scenario.rate_mbps,
+        "rate_mbps": link,
+        "link_share": settings["bytes"] * 8e-6 / carrying / link if carrying and link else None,
         **settings,
         "seconds": [round(run.seconds, 4) for run in whole],
         "start_seconds": [round(run.start_seconds, 4) for run in whole],
@@ -142,6 +145,6 @@ def line(row: Row) -> str:
         return f"{start}{'-':>8}{failed}"
     starting = statistics.mean(row["start_seconds"])
     carrying = statistics.mean(row["seconds"]) - starting
-    share = f"{row['bytes'] * 8e-6 / carrying / row['rate_mbps']:>8.3f} of the link" if row["rate_mbps"] else ""
+    share = f"{row['link_share']:>8.3f} of the link" if row["link_share"] else ""
     rate = f"{row['bytes'] / 1e6 / carrying:>9.2f} MB/s"
     return f"{start}{starting:>8.2f} s start-up +{carrying:>8.2f} s{rate}{share}{failed}"

@@ -63,6 +63,7 @@ def test_a_row_for_each_case_with_what_it_cost(monkeypatch, capsys):
     found = {(row["way"], row["scenario"]): row for row in rows}
     assert len(found) == 19 and all(len(row["seconds"]) == 2 for row in rows)
     assert found["none", "no failure"]["lost_seconds"] == 0
+    assert {row["right"] for row in rows} == {2}
     assert [found[way, "10 % at once"]["lost_seconds"] for way in WAYS] == [0, 1, 1]
     assert [found[way, "10 % one after the other"]["lost_seconds"] for way in WAYS] == [0, 10, 10]
     assert {row["sender_seconds"][0] - row["seconds"][0] for row in rows} == {5}

@@ -54,6 +54,7 @@ def test_a_run_is_complete_late_or_failed():
     late = Measured(120.0, 120.0, None, None, "no file in time", late=True)
     one = row([complete])
     assert (one["seconds"], one["start_seconds"], one["processor_seconds"]) == ([12.0], [2.0], [])
+    assert one["link_share"] == pytest.approx(1.0) and row([failed])["link_share"] is None
     assert "2.00 s start-up +   10.00 s" in line(one) and "1.000 of the link" in line(one)
     assert row([complete, failed, failed])["failures"] == ["h1 ended"] * 2
     assert not is_given_up([complete, failed, failed]), "it works sometimes"
