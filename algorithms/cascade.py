@@ -4,12 +4,13 @@ Theory of operation. A slot is an input of the optical switch with light on it: 
 A slot carries a leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new
 slots). Which multisets of pieces can hang below a slot depends on its light alone:
 
-    sets(slot) = {nothing} + for each kind: one piece of it + a sum of `ways` multisets out of sets(output of that kind)
+    sets(slot) = {nothing} + for each kind: one piece of it + a sum of `fan_out` multisets out of sets(output of that
+    kind)
 
 Different orders of the same elements give the same light, so there are few slots. A set of multisets is an integer with
 a bit for every vector of counts, and a sum of two sets is a row of shifts: that makes this recursion, which is exact,
 cheap. A slot with too much (or too little) light for a receiver may stay open, which wastes an output; sets are kept by
-the least number of wasted outputs, so that leaves = 1 + sum(ways - 1) - wasted.
+the least number of wasted outputs, so that leaves = 1 + sum(fan_out - 1) - wasted.
 
 Per number of leaves the multisets that are minimal (no other one uses less of everything) are kept, cheapest first.
 When a decision is made, the first one that the pool can still pay for is the optimum.
@@ -33,8 +34,8 @@ Layers = tuple[int, ...]
 Nested = tuple[int, tuple["Nested", ...]] | None
 """A tree: (kind, what hangs on each output), or None for an output without a splitter."""
 
-MOST_LEAVES = 256
-MOST_MULTISETS = 5_000
+MAX_LEAVES = 256
+MAX_MULTISETS = 5_000
 """A catalog is for as many leaves as keep it below this: more would take seconds to compute."""
 
 
@@ -48,7 +49,7 @@ class Budget:
 
     def lights(self, slot: Light) -> bool:
         """Whether a receiver works on this slot."""
-        return slot.best <= self.switch.most_input + ROUNDING_DB and self.window.fits(self.switch.after(slot))
+        return slot.best <= self.switch.max_input + ROUNDING_DB and self.window.fits(self.switch.after(slot))
 
     def hopeless(self, slot: Light) -> bool:
         """Whether there is too little light for any leaf below this slot, unless it is amplified."""
@@ -57,7 +58,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A multiset of pieces: how many of each kind, their ways (largest first), price, and leaves that it can serve."""
+    """A multiset of pieces: how many of each kind, fan-outs (largest first), price, and leaves that it serves."""
 
     counts: Vector
     pieces: tuple[int, ...]
@@ -68,22 +69,22 @@ class Entry:
 class Catalog:
     """The trees that one budget allows, out of a pool of `supply` (kind to number).
 
-    The table goes up to `most_leaves` leaves, less than asked for where the pool is too large for that. Kinds are told
-    apart by their ways. Raises InvalidOptics where two kinds have the same. Computing it takes a tenth of a second for
-    the paper's three sizes; `choose` is a lookup.
+    The table goes up to `max_leaves` leaves, less than asked for where the pool is too large for that. Kinds are told
+    apart by their fan-outs. Raises InvalidOptics where two kinds have the same. Computing it takes a tenth of a second
+    for the paper's three sizes; `choose` is a lookup.
     """
 
-    def __init__(self, supply: Mapping[Piece, int], budget: Budget, most_leaves: int = MOST_LEAVES) -> None:
+    def __init__(self, supply: Mapping[Piece, int], budget: Budget, max_leaves: int = MAX_LEAVES) -> None:
         held = {kind: count for kind, count in supply.items() if count > 0}
-        self._kinds = sorted(held, key=lambda kind: -kind.ways)
-        self._ways = [kind.ways for kind in self._kinds]
+        self._kinds = sorted(held, key=lambda kind: -kind.fan_out)
+        self._ways = [kind.fan_out for kind in self._kinds]
         if len(set(self._ways)) < len(self._ways):
             raise InvalidOptics("two kinds of splitters have the same number of outputs")
         self._budget = budget
         self._amplified = any(kind.amplifier for kind in self._kinds)
         self._held = held
-        self.most_leaves = self._affordable(most_leaves)
-        self._box = CountsBox(*self._limits(self.most_leaves))
+        self.max_leaves = self._affordable(max_leaves)
+        self._box = CountsBox(*self._limits(self.max_leaves))
         self._packing = Packing(self._box.most)
         self._fields = tuple(zip(self._ways, self._packing.shifts, self._box.most, strict=True))
         # Methods are cached per catalog, which is as long as what they remember is of use.
@@ -91,52 +92,52 @@ class Catalog:
         self._tables = self._find_tables()
         self.tree = cache(self._build_tree)
 
-    def _affordable(self, most_leaves: int) -> int:
-        while most_leaves and prod(n + 1 for n in self._limits(most_leaves)[0]) > MOST_MULTISETS:
-            most_leaves = most_leaves * 7 // 8
-        return most_leaves
+    def _affordable(self, max_leaves: int) -> int:
+        while max_leaves and prod(n + 1 for n in self._limits(max_leaves)[0]) > MAX_MULTISETS:
+            max_leaves = max_leaves * 7 // 8
+        return max_leaves
 
-    def _limits(self, most_leaves: int) -> tuple[Vector, Vector, int | None]:
+    def _limits(self, max_leaves: int) -> tuple[Vector, Vector, int | None]:
         """Most of each kind, what each adds, and most outputs in all, beyond which no multiset can be minimal."""
-        added = tuple(ways - 1 for ways in self._ways)
+        added = tuple(fan_out - 1 for fan_out in self._ways)
         most = tuple(self._held[kind] for kind in self._kinds)
-        if most_leaves == 0:
+        if max_leaves == 0:
             return (0,) * len(most), added, None
         if self._amplified or not (self._budget.lights(self._budget.root) or self._budget.hopeless(self._budget.root)):
             return most, added, None
         # Where no output is wasted, taking away a lowest splitter costs at most its own outputs.
-        useful = tuple(min(n, -(-(most_leaves - 1) // a)) for n, a in zip(most, added, strict=True))
-        return useful, added, most_leaves + max(added, default=0) - 1
+        useful = tuple(min(n, -(-(max_leaves - 1) // a)) for n, a in zip(most, added, strict=True))
+        return useful, added, max_leaves + max(added, default=0) - 1
 
     # ------------------------------------------------------------------------------------------- lookup
 
     def choose(self, leaves: int, pool: Mapping[int, int]) -> tuple[int, ...] | None:
-        """The cheapest pieces (by ways) for a tree with that many leaves out of `pool` (ways to number), or None."""
-        if leaves > self.most_leaves:
+        """Return the cheapest pieces (by fan-out) for that many leaves from `pool` (fan-out to number), or None."""
+        if leaves > self.max_leaves:
             return self._solved(leaves, pool)
         entry = self.cheapest(leaves, pool)
         return None if entry is None else entry.pieces
 
     def _solved(self, leaves: int, pool: Mapping[int, int]) -> tuple[int, ...] | None:
         """The same beyond the table: exact too, but it takes milliseconds."""
-        left = {kind: min(n, pool.get(kind.ways, 0)) for kind, n in self._held.items() if pool.get(kind.ways, 0)}
+        left = {kind: min(n, pool.get(kind.fan_out, 0)) for kind, n in self._held.items() if pool.get(kind.fan_out, 0)}
         budget = self._budget
         levels = LevelProgram(budget.root, budget.switch, left, {budget.window: leaves}, budget.window.least).solve()
         if levels is None:
             return None
-        ways = (kind.ways for (_, kind), count in levels.hung.items() for _ in range(count))
-        return tuple(sorted(ways, reverse=True))
+        fan_out = (kind.fan_out for (_, kind), count in levels.hung.items() for _ in range(count))
+        return tuple(sorted(fan_out, reverse=True))
 
     def cheapest(self, leaves: int, pool: Mapping[int, int]) -> Entry | None:
         """The cheapest multiset for that many leaves (at least 1) that `pool` has; None if no tree can be had.
 
-        Raises InvalidOptics above `most_leaves`.
+        Raises InvalidOptics above `max_leaves`.
         """
-        if not 1 <= leaves <= self.most_leaves:
-            raise InvalidOptics(f"this catalog has trees for 1 to {self.most_leaves} leaves, not for {leaves}")
+        if not 1 <= leaves <= self.max_leaves:
+            raise InvalidOptics(f"this catalog has trees for 1 to {self.max_leaves} leaves, not for {leaves}")
         have = guards = self._packing.guards
-        for ways, shift, most in self._fields:
-            count = pool.get(ways, 0)
+        for fan_out, shift, most in self._fields:
+            count = pool.get(fan_out, 0)
             if count > 0:
                 have += (count if count < most else most) << shift
         for packed, entry in self._tables[leaves]:
@@ -159,7 +160,7 @@ class Catalog:
         for index, kind in enumerate(self._kinds):
             output = kind.hung(slot, self._budget.switch)
             if output is not None and self._sets(output, depth - 1) != (0, 1):
-                below = self._fold(output, depth - 1, kind.ways)
+                below = self._fold(output, depth - 1, kind.fan_out)
                 found = self._merge(found, tuple(self._box.add_one(index, layer) for layer in below))
         return found
 
@@ -172,13 +173,13 @@ class Catalog:
         for wasted, mine in enumerate(first):
             for more, theirs in enumerate(second):
                 sums[wasted + more] |= self._box.sums(mine, theirs)
-        return _least_wasted(sums)
+        return _min_wasted(sums)
 
     @staticmethod
     def _merge(first: Layers, second: Layers) -> Layers:
         longest = max(len(first), len(second))
         padded = [layers + (0,) * (longest - len(layers)) for layers in (first, second)]
-        return _least_wasted([mine | theirs for mine, theirs in zip(*padded, strict=True)])
+        return _min_wasted([mine | theirs for mine, theirs in zip(*padded, strict=True)])
 
     def _find_tables(self) -> list[list[tuple[int, Entry]]]:
         """By leaves: the minimal multisets, cheapest first, each also packed for comparison."""
@@ -186,7 +187,7 @@ class Catalog:
         found = [self._entry(bit, wasted) for wasted, layer in enumerate(layers) for bit in bits_of(layer)]
         ranked = sorted(found, key=lambda entry: (entry.price, len(entry.pieces), entry.counts))
         packed = [(self._packing.pack(entry.counts), entry) for entry in ranked]
-        return [self._minimal(packed, leaves) for leaves in range(self.most_leaves + 1)]
+        return [self._minimal(packed, leaves) for leaves in range(self.max_leaves + 1)]
 
     def _minimal(self, ranked: Sequence[tuple[int, Entry]], leaves: int) -> list[tuple[int, Entry]]:
         # A minimal multiset has no splitter to spare, so it serves less than one splitter's outputs too many.
@@ -199,16 +200,16 @@ class Catalog:
 
     def _entry(self, bit: int, wasted: int) -> Entry:
         counts = self._box.vector(bit)
-        pieces = tuple(ways for ways, n in zip(self._ways, counts, strict=True) for _ in range(n))
+        pieces = tuple(fan_out for fan_out, n in zip(self._ways, counts, strict=True) for _ in range(n))
         price = sum(kind.price * n for kind, n in zip(self._kinds, counts, strict=True))
-        return Entry(counts, pieces, price, 1 + sum(ways - 1 for ways in pieces) - wasted)
+        return Entry(counts, pieces, price, 1 + sum(fan_out - 1 for fan_out in pieces) - wasted)
 
     # -------------------------------------------------------------------------------------------- trees
 
     def _build_tree(self, entry: Entry) -> Shape:
         """Place the pieces of `entry` within the power budget; leaves are all usable outputs, the strongest first."""
         nested = self._hang(self._budget.root.rounded, DEEPEST, self._box.bit(entry.counts))
-        ways: list[int] = []
+        fan_out: list[int] = []
         feeds: list[Output | None] = []
         outputs: list[tuple[Light, Output | None]] = []
         waiting: list[tuple[Nested, Light, Output | None]] = [(nested, self._budget.root, None)]
@@ -219,11 +220,11 @@ class Catalog:
             kind, children = tree
             below = self._kinds[kind].hung(slot, self._budget.switch)
             assert below is not None, "only trees without an overdriven element are in the sets"
-            waiting += [(child, below, (len(ways), number)) for number, child in enumerate(children)]
-            ways.append(self._kinds[kind].ways)
+            waiting += [(child, below, (len(fan_out), number)) for number, child in enumerate(children)]
+            fan_out.append(self._kinds[kind].fan_out)
             feeds.append(output)
         good = sorted((found for found in outputs if self._budget.lights(found[0])), key=lambda found: -found[0].worst)
-        return Shape(tuple(ways), tuple(feeds), tuple(output for _, output in good))
+        return Shape(tuple(fan_out), tuple(feeds), tuple(output for _, output in good))
 
     def _hang(self, slot: Light, depth: int, bit: int) -> Nested:
         if bit == 0:
@@ -234,8 +235,8 @@ class Catalog:
             output = kind.hung(slot, self._budget.switch)
             if rest is None or output is None or self._sets(output, depth - 1) == (0, 1):
                 continue
-            if _wasted(self._fold(output, depth - 1, kind.ways), rest) == wasted:
-                parts = self._split(output, depth - 1, kind.ways, rest)
+            if _wasted(self._fold(output, depth - 1, kind.fan_out), rest) == wasted:
+                parts = self._split(output, depth - 1, kind.fan_out, rest)
                 return index, tuple(self._hang(output, depth - 1, part) for part in parts)
         raise AssertionError("a vector of a set has a piece on top")
 
@@ -256,7 +257,7 @@ class Catalog:
         raise AssertionError("a vector of a fold is the sum of two")
 
 
-def _least_wasted(layers: Sequence[int]) -> Layers:
+def _min_wasted(layers: Sequence[int]) -> Layers:
     """Each vector only where it wastes the fewest outputs."""
     seen, kept = 0, []
     for layer in layers:

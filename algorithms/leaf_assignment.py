@@ -29,7 +29,7 @@ from algorithms.power_budget import (
 )
 from algorithms.splitter_tree import Output, Shape, choose_splitters, shallowest
 
-MOST_KINDS = 4
+MAX_KINDS = 4
 """More sorts of splitters than this (each may have been measured) are taken together by size, at their worst."""
 
 
@@ -49,7 +49,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class FittedTree:
-    """A tree that serves everybody: `shape.ways[i]` is `pieces[i]`, `shape.leaves[j]` serves receiver j of `Ends`.
+    """A tree that serves everybody: `shape.fan_out[i]` is `pieces[i]`, `shape.leaves[j]` serves receiver j of `Ends`.
 
     The sender's own receiver comes last where there is a loop leaf. With `two_way` there are no splitters and a loop
     leaf all the same: the one receiver's transmitter lights it.
@@ -140,10 +140,10 @@ def _named(shape: Shape, pieces: Sequence[Piece]) -> tuple[Piece, ...] | None:
     """Pieces of the sizes that a shape has; None if there are not as many."""
     left: defaultdict[int, list[Piece]] = defaultdict(list)
     for piece in reversed(pieces):
-        left[piece.ways].append(piece)
-    if any(count > len(left[ways]) for ways, count in Counter(shape.ways).items()):
+        left[piece.fan_out].append(piece)
+    if any(count > len(left[fan_out]) for fan_out, count in Counter(shape.fan_out).items()):
         return None
-    return tuple(left[ways].pop() for ways in shape.ways)
+    return tuple(left[fan_out].pop() for fan_out in shape.fan_out)
 
 
 def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive) -> FittedTree | None:
@@ -162,7 +162,7 @@ def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive)
             feeds[number] = output
     if waiting:
         return None
-    return _certified(ends, pieces, Shape(shape.ways, shape.feeds, tuple(feeds[n] for n in sorted(feeds))), switch)
+    return _certified(ends, pieces, Shape(shape.fan_out, shape.feeds, tuple(feeds[n] for n in sorted(feeds))), switch)
 
 
 def _slots(
@@ -174,7 +174,7 @@ def _slots(
         below = piece.hung(lights[feed], switch)
         if below is None:
             return None
-        lights |= {(index, output): below for output in range(piece.ways)}
+        lights |= {(index, output): below for output in range(piece.fan_out)}
     return lights
 
 
@@ -193,25 +193,25 @@ def _certified(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Pass
 
 def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTree | Refusal:
     kinds = _kinds(pieces)
-    ways = choose_splitters(len(ends.leaves), Counter(piece.ways for piece in pieces))
-    if ways is None:
+    fan_out = choose_splitters(len(ends.leaves), Counter(piece.fan_out for piece in pieces))
+    if fan_out is None:
         return _too_few_outputs(ends)
     program = LevelProgram(
         ends.sender.entering,
         switch,
         {kind: len(alike) for kind, alike in kinds.items()},
         Counter(receiver.needed for receiver in ends.leaves),
-        min(receiver.needed.least for receiver in ends.leaves) - _shortfall_of(ways, ends, kinds, switch),
+        min(receiver.needed.least for receiver in ends.leaves) - _shortfall_of(fan_out, ends, kinds, switch),
     )
     levels = program.solve()
     if levels is not None:
         return _built(ends, levels, kinds, switch)
     shortfalls = program.shortfalls()
     place = bisect_left(range(len(shortfalls)), True, key=lambda n: program.solve(shortfalls[n]) is not None)
-    least_bad = program.solve(shortfalls[place]) if place < len(shortfalls) else None
-    if least_bad is None:
+    min_bad = program.solve(shortfalls[place]) if place < len(shortfalls) else None
+    if min_bad is None:
         return _too_few_outputs(ends)
-    binding = _built(ends, least_bad, kinds, switch).weakest
+    binding = _built(ends, min_bad, kinds, switch).weakest
     return Refusal(f"no tree reaches everybody: {binding.sentence}", binding)
 
 
@@ -220,11 +220,11 @@ def _too_few_outputs(ends: Ends) -> Refusal:
     return Refusal(f"a tree of this group needs {wanted} outputs, more than the splitters that can be used offer")
 
 
-def _shortfall_of(ways: Sequence[int], ends: Ends, kinds: Iterable[Piece], switch: Passive) -> float:
+def _shortfall_of(fan_out: Sequence[int], ends: Ends, kinds: Iterable[Piece], switch: Passive) -> float:
     """By how many dB anybody falls short at most in a tree that is easily built: no other need be worse than that."""
-    shape = shallowest(len(ends.leaves), ways)
-    worst = {size: max((k for k in kinds if k.ways == size), key=lambda kind: kind.loss.worst) for size in ways}
-    slots = _slots(ends.sender.entering, [worst[size] for size in shape.ways], shape.feeds, switch)
+    shape = shallowest(len(ends.leaves), fan_out)
+    worst = {size: max((k for k in kinds if k.fan_out == size), key=lambda kind: kind.loss.worst) for size in fan_out}
+    slots = _slots(ends.sender.entering, [worst[size] for size in shape.fan_out], shape.feeds, switch)
     if slots is None:
         return math.inf
     lights = {switch.after(slots[output]) for output in shape.leaves}
@@ -236,11 +236,11 @@ def _kinds(pieces: Sequence[Piece]) -> Mapping[Piece, list[Piece]]:
     alike: defaultdict[Piece, list[Piece]] = defaultdict(list)
     for piece in pieces:
         alike[piece.kind].append(piece)
-    if len(alike) <= MOST_KINDS:
+    if len(alike) <= MAX_KINDS:
         return alike
     sizes: defaultdict[tuple[int, Amplifier | None], list[Piece]] = defaultdict(list)
     for piece in pieces:
-        sizes[piece.ways, piece.kind.amplifier].append(piece)
+        sizes[piece.fan_out, piece.kind.amplifier].append(piece)
     return {worst_of(same): same for same in sizes.values()}
 
 
@@ -282,10 +282,10 @@ def _built(ends: Ends, levels: Levels, kinds: Mapping[Piece, list[Piece]], switc
         assert below is not None, "a level program hangs nothing that is overdriven"
         for _ in range(count):
             feeds.append(slots[level].pop())
-            slots[level[0] + 1, below] += [(len(pieces), output) for output in range(kind.ways)]
+            slots[level[0] + 1, below] += [(len(pieces), output) for output in range(kind.fan_out)]
             pieces.append(left[kind].pop(0))
     served: defaultdict[Window, list[Output | None]] = defaultdict(list)
     for (level, window), count in levels.served.items():
         served[window] += [slots[level].pop() for _ in range(count)]
     outputs = tuple(served[receiver.needed].pop() for receiver in ends.leaves)
-    return _certified(ends, tuple(pieces), Shape(tuple(p.ways for p in pieces), tuple(feeds), outputs), switch)
+    return _certified(ends, tuple(pieces), Shape(tuple(p.fan_out for p in pieces), tuple(feeds), outputs), switch)

@@ -76,7 +76,7 @@ class LevelProgram:
     def _shortfall(self, level: Level, window: Window) -> float:
         """How many dB a receiver of this sort lacks at this level, of whatever it lacks more."""
         light = level[1]
-        overdriven = light.best > self.switch.most_input + ROUNDING_DB
+        overdriven = light.best > self.switch.max_input + ROUNDING_DB
         return math.inf if overdriven else round(-window.margin(self.switch.after(light)), 6)
 
     def shortfalls(self) -> list[float]:
@@ -130,7 +130,7 @@ class LevelProgram:
             # Among trees of one price the one with the fewest pieces, so that nothing hangs that serves nobody.
             solver.addCol(kind.price + 1e-3, 0.0, float(self.supply[kind]), 0, [], [])
             uses[level].append((column, 1.0))
-            uses[self._below[level][kind]].append((column, -float(kind.ways)))
+            uses[self._below[level][kind]].append((column, -float(kind.fan_out)))
             of_kind[kind].append(column)
         for column, (level, window) in enumerate(places, start=len(hangings)):
             solver.addCol(0.0, 0.0, float(self.demands[window]), 0, [], [])

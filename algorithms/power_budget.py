@@ -113,12 +113,12 @@ def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Los
 class Passive:
     """Anything that only loses light: splitter output, attenuator, fiber with connectors, one pass through a switch.
 
-    `most_input` is the most power that it may be fed.
+    `max_input` is the most power that it may be fed.
     """
 
     name: str
     loss: Loss
-    most_input: float = math.inf
+    max_input: float = math.inf
 
     def after(self, light: Light) -> Light:
         """The light behind it."""
@@ -128,12 +128,12 @@ class Passive:
 
 @dataclass(frozen=True, slots=True)
 class Amplifier:
-    """An optical amplifier: it adds its gain (least, typical, most), but gives no more than `most_output`."""
+    """An optical amplifier: it adds its gain (least, typical, most), but gives no more than `max_output`."""
 
     name: str
     gain: tuple[float, float, float]
-    most_output: float
-    most_input: float = math.inf
+    max_output: float
+    max_input: float = math.inf
 
     def __post_init__(self) -> None:
         _check_order("least, typical and most gain", *self.gain)
@@ -142,9 +142,9 @@ class Amplifier:
         """The light behind it."""
         least, typical, most = self.gain
         return Light(
-            min(light.worst + least, self.most_output),
-            min(light.typical + typical, self.most_output),
-            min(light.best + most, self.most_output),
+            min(light.worst + least, self.max_output),
+            min(light.typical + typical, self.max_output),
+            min(light.best + most, self.max_output),
         )
 
 
@@ -178,18 +178,18 @@ def through(light: Light, elements: Sequence[Element]) -> Light:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A 1:`ways` splitter, with the amplifier that is fixed before it if there is one. `price` in any one currency."""
+    """A 1:`fan_out` splitter, with the amplifier that is fixed before it, if any; `price` in any one currency."""
 
     name: str
-    ways: int
+    fan_out: int
     loss: Loss
     amplifier: Amplifier | None = None
     price: float = 0.0
     elements: tuple[Element, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.ways < 2:
-            raise InvalidOptics(f"the splitter {self.name} has {self.ways} outputs, but needs at least 2")
+        if self.fan_out < 2:
+            raise InvalidOptics(f"the splitter {self.name} has {self.fan_out} outputs, but needs at least 2")
         # Looked at for every slot of every tree: made once.
         splitter = Passive(self.name, self.loss)
         object.__setattr__(self, "elements", (self.amplifier, splitter) if self.amplifier else (splitter,))
@@ -204,7 +204,7 @@ class Piece:
         """Return the power at its outputs when a switch input with power `slot` feeds it; None if overdriven."""
         light = slot
         for element in (switch, *self.elements):
-            if light.best > element.most_input + ROUNDING_DB:
+            if light.best > element.max_input + ROUNDING_DB:
                 return None
             light = element.after(light)
         return light.rounded
@@ -318,7 +318,7 @@ def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver)
     light, source = sender.launch, sender.name
     overload, brightest = math.inf, sender.name
     for element in row:
-        headroom = element.most_input - light.best
+        headroom = element.max_input - light.best
         if headroom < overload:
             overload, brightest = headroom, element.name
         light = element.after(light)

@@ -16,55 +16,55 @@ Output = tuple[int, int]
 """(index of a splitter in the tree, number of its output from 0)"""
 
 
-def splitters_needed(racks: int, ways: int) -> int:
+def splitters_needed(racks: int, fan_out: int) -> int:
     """The paper's m_i: the least number of splitters of one size for a group (Blast, section III-C).
 
     Parameters
     ----------
     racks : int
         Of the group, the sender's included.
-    ways : int
+    fan_out : int
         Outputs of each splitter, the N of 1:N, from 2 on.
 
     Returns
     -------
     int
-        ceil((racks - 2) / (ways - 1)), 0 for two racks.
+        ceil((racks - 2) / (fan_out - 1)), 0 for two racks.
 
     Examples
     --------
     >>> [splitters_needed(racks, 4) for racks in (2, 3, 5, 6, 8, 9)]
     [0, 1, 1, 2, 2, 3]
     """
-    return max(0, -((2 - racks) // (ways - 1)))
+    return max(0, -((2 - racks) // (fan_out - 1)))
 
 
-def most_leaves(pool: Mapping[int, int], most_splitters: int | None) -> int:
+def max_leaves(pool: Mapping[int, int], max_splitters_per_tree: int | None) -> int:
     """The most leaves that one tree from `pool` can have.
 
     Parameters
     ----------
     pool : mapping of int to int
         Ways of a splitter to how many there are.
-    most_splitters : int, optional
+    max_splitters_per_tree : int, optional
         The paper's k; None: no limit.
 
     Returns
     -------
     int
-        1 + the sum of (ways - 1) over the largest splitters. O(n log n) for n splitters.
+        1 + the sum of (fan_out - 1) over the largest splitters. O(n log n) for n splitters.
 
     Examples
     --------
-    >>> most_leaves({4: 2, 16: 1}, None), most_leaves({4: 2, 16: 1}, 1)
+    >>> max_leaves({4: 2, 16: 1}, None), max_leaves({4: 2, 16: 1}, 1)
     (22, 16)
     """
-    sizes = sorted((ways for ways, count in pool.items() for _ in range(count)), reverse=True)
-    return 1 + sum(ways - 1 for ways in sizes[:most_splitters])
+    sizes = sorted((fan_out for fan_out, count in pool.items() for _ in range(count)), reverse=True)
+    return 1 + sum(fan_out - 1 for fan_out in sizes[:max_splitters_per_tree])
 
 
 def choose_splitters(
-    leaves: int, pool: Mapping[int, int], most_splitters: int | None = None, free_outputs: int = 1
+    leaves: int, pool: Mapping[int, int], max_splitters_per_tree: int | None = None, free_outputs: int = 1
 ) -> tuple[int, ...] | None:
     """Sizes of the splitters to hang so that `free_outputs` open outputs become at least `leaves`.
 
@@ -76,7 +76,7 @@ def choose_splitters(
         Ends that the tree must have.
     pool : mapping of int to int
         Ways of a splitter to how many there are.
-    most_splitters : int, optional
+    max_splitters_per_tree : int, optional
         The paper's k; None: no limit.
     free_outputs : int, optional
         Outputs that hang open already; 1 is the root fiber.
@@ -84,7 +84,7 @@ def choose_splitters(
     Returns
     -------
     tuple of int, or None
-        The ways of each, or None where the pool cannot do it.
+        The fan-out of each, or None where the pool cannot do it.
 
     Notes
     -----
@@ -98,7 +98,7 @@ def choose_splitters(
     need = leaves - free_outputs
     if need > 0 and free_outputs == 0:
         return None
-    left = sorted([ways for ways, count in pool.items() if count > 0])
+    left = sorted([fan_out for fan_out, count in pool.items() if count > 0])
     chosen: list[int] = []
     while need > 0:
         if not left:
@@ -113,7 +113,7 @@ def choose_splitters(
         need -= taken * (largest - 1)
         if taken == pool[largest]:
             left.pop()
-    return None if most_splitters is not None and len(chosen) > most_splitters else tuple(chosen)
+    return None if max_splitters_per_tree is not None and len(chosen) > max_splitters_per_tree else tuple(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Shape:
     (None: the root fiber itself, a plain cross-connect). Splitters come parents first, leaves shallowest first.
     """
 
-    ways: tuple[int, ...]
+    fan_out: tuple[int, ...]
     feeds: tuple[Output | None, ...]
     leaves: tuple[Output | None, ...]
 
@@ -133,14 +133,14 @@ class Shape:
         return 0 if output is None else 1 + self.depth(self.feeds[output[0]])
 
 
-def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
+def shallowest(leaves: int, fan_out: Sequence[int]) -> Shape:
     """The tree of least depth: the largest splitters on top, each on the shallowest open output, then the leaves.
 
     Parameters
     ----------
     leaves : int
         Ends that are needed.
-    ways : sequence of int
+    fan_out : sequence of int
         Of each splitter; all of them are hung.
 
     Returns
@@ -155,14 +155,14 @@ def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
 
     Notes
     -----
-    O(sum of the ways).
+    O(sum of the fan-outs).
 
     Examples
     --------
     >>> shallowest(7, [4, 4])
-    Shape(ways=(4, 4), feeds=(None, (0, 0)), leaves=((0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)))
+    Shape(fan_out=(4, 4), feeds=(None, (0, 0)), leaves=((0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)))
     """
-    sizes = sorted(ways, reverse=True)
+    sizes = sorted(fan_out, reverse=True)
     free_outputs: deque[Output | None] = deque([None])
     feeds: list[Output | None] = []
     for index, size in enumerate(sizes):

@@ -100,8 +100,8 @@ def _compared(size: int, found: Sequence[Timed], papers: Sequence[Timed]) -> Row
         "bar_s": BARS[size],
         "met": worst <= BARS[size],
         "paper_mean_s": statistics.fmean(seconds for _, seconds in papers),
-        "least_ratio": min(theirs / ours for (_, theirs), (_, ours) in pairs),
-        "paper_least_share": min(shares),
+        "min_ratio": min(theirs / ours for (_, theirs), (_, ours) in pairs),
+        "paper_min_share": min(shares),
         "worst_gap": widest,
         "right": widest <= (1e-9 if size <= 32 else 1e-3) and not any(_exceeds(share) for share in shares),
     }
@@ -158,7 +158,7 @@ def _exceeds(share: float) -> bool:
 
 PARTS: dict[str, tuple[str, Callable[[bool], Iterator[Row]]]] = {
     "time": (
-        "Exact, and the paper's method with PuLP's own solver (least_ratio: how many times longer it takes, the least)",
+        "Exact, and the paper's method with PuLP's own solver (min_ratio: how many times longer it takes, the least)",
         lambda quick: time_rows((8, 64) if quick else (8, 64, 128), 3 if quick else 10),
     ),
     "subset": ("To half of the hosts", lambda quick: subset_rows((8, 16, 32), 3 if quick else 10)),

@@ -95,7 +95,7 @@ def _held_when_dark(client: Client) -> dict[str, int]:
         "trees": len(fabric.lightTrees),
         "splitters": sum(one.reservation is not None or one.unusable is not None for one in fabric.splitters),
         "rack_ports": sum(one.reservation is not None or one.unusable is not None for one in ports),
-        "waiting": fabric.pendingRequests,
+        "waiting": fabric.pendingParts,
     }
 
 

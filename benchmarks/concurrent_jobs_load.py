@@ -23,7 +23,7 @@ from control_plane_load import LARGEST_GROUP, SMALLEST_GROUP, figures
 from control_plane_rig import host
 
 from blast_api.ttypes import MulticastRequest
-from blast_client import NotYet
+from blast_client import TimedOut
 from blast_client.aio import AsyncClient
 
 LIGHT_BYTES_PER_SECOND = 1.25e9
@@ -117,7 +117,7 @@ class Load:
         self._max_waiting = max(self._max_waiting, self._waiting)
         try:
             await client.request(MulticastRequest(key, sender, receivers, size), timeout=STARVED_SECONDS)
-        except NotYet:
+        except TimedOut:
             job.starved += 1
             await client.withdraw(key)
             return

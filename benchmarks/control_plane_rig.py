@@ -122,9 +122,9 @@ class Rig(SetUp):
         lines = [
             "[controller]",
             *(f'{name} = "{address}"' for name, address in self._addresses.items()),
-            "lease_minimum_ms = 600_000",
+            "min_lease_ms = 600_000",
             # All clients have one address here.
-            "calls_per_second = 100_000",
+            "max_calls_per_second = 100_000",
             f"keep_warm_ms = {size.keep_warm_ms}",
             f"warm_reserve = {size.warm_reserve}",
             "[journal]",

@@ -137,7 +137,7 @@ def _copies(receivers: int, megabytes: int, seed: int) -> float:
         "network.racks": 2,
         "network.servers_per_rack": receivers + 1,
         "run": [{"methods": ["torrent"], "networks": ["10:1"], "backgrounds": ["none"]}],
-        "background.racks_each_way": {"none": 0},
+        "background.racks_per_direction": {"none": 0},
         "multicasts.groups": 1,
         "multicasts.racks_per_group": 1,
     }

@@ -91,7 +91,7 @@ def network_of(lab: Any) -> list[str]:
         "--uplink-gbps": network["uplink_gbps"],
         "--light-gbps": lab["light"]["payload_gbps"],
         "--splitters": SPLITTERS,
-        "--ways": FAN_OUT,
+        "--fan-out": FAN_OUT,
         # The switch that the lab emulates.
         "--switch": "glimmerglass",
     }

@@ -35,7 +35,7 @@ from blast_controller.core.model.events import (
     Event,
     ExtensionAsked,
     FinishAsked,
-    ProgressTold,
+    ProgressReported,
     RequestSubmitted,
     Tick,
     WithdrawAsked,
@@ -89,7 +89,7 @@ class Crowd:
             "submit": self._ask,
             "finish": lambda: FinishAsked(self._one(), 0),
             "withdraw": lambda: WithdrawAsked(self._chance.choice(self._live)),
-            "progress": lambda: ProgressTold(self._one(), 0, 10**6),
+            "progress": lambda: ProgressReported(self._one(), 0, 10**6),
             "change": lambda: ExtensionAsked(self._chance.choice(self._live), Extension(add_seconds=1.0)),
             "lease ends": Tick,
             "client leaves": self._leave,
@@ -156,7 +156,9 @@ def measure(policy: str, budget: bool, racks: int, pending: int, events: int) ->
     fabric = make_fabric(racks, [4] * (racks // 8) + [8] * (racks // 16))
     if budget:
         fabric = with_optics(fabric, {f"r{number}": 2.5 for number in range(1, racks, 5)})
-    world = Measured(fabric, CoreSettings(policy=policy, most_pending=2 * pending, keep_warm=5.0, warm_reserve=0.1))
+    world = Measured(
+        fabric, CoreSettings(policy=policy, max_pending_per_tenant=2 * pending, keep_warm=5.0, warm_reserve=0.1)
+    )
     world.connect_all()
     crowd = Crowd(world, racks)
     crowd.fill(pending)

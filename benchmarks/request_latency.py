@@ -92,7 +92,7 @@ class Taker:
                 """Return whether a fabric without transfers shows the reserve of idle splitters."""
                 if not kept or fabric.warm is None:
                     return not kept and fabric.warm is None
-                return any(pieces.reserve for pieces in fabric.warm.pieces) == (reserve > 0)
+                return any(pieces.reserve for pieces in fabric.warm.resources) == (reserve > 0)
 
             self._stage.wait_for(is_configured, "a reload")
 

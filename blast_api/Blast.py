@@ -50,7 +50,7 @@ class Iface(object):
     def request(self, request, timeoutMs):
         """
         Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
-        `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
+        `TimedOut`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
         calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
         asked for by `submit`, before or after, is not withdrawn.
 
@@ -268,7 +268,7 @@ class Client(Iface):
     def request(self, request, timeoutMs):
         """
         Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
-        `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
+        `TimedOut`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
         calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
         asked for by `submit`, before or after, is not withdrawn.
 
@@ -802,7 +802,7 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
-        except NotYet as notYet:
+        except TimedOut as notYet:
             msg_type = TMessageType.REPLY
             result.notYet = notYet
         except UnknownRequest as unknownRequest:
@@ -849,7 +849,7 @@ class Processor(Iface, TProcessor):
         except KeyReused as keyReused:
             msg_type = TMessageType.REPLY
             result.keyReused = keyReused
-        except NotYet as notYet:
+        except TimedOut as notYet:
             msg_type = TMessageType.REPLY
             result.notYet = notYet
         except Ended as ended:
@@ -1514,7 +1514,7 @@ class awaitEvent_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.notYet = NotYet.read(iprot)
+                    self.notYet = TimedOut.read(iprot)
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -1599,7 +1599,7 @@ class awaitEvent_result(object):
 all_structs.append(awaitEvent_result)
 awaitEvent_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [Event, None], None, ),  # 0
-    (1, TType.STRUCT, 'notYet', [NotYet, None], None, ),  # 1
+    (1, TType.STRUCT, 'notYet', [TimedOut, None], None, ),  # 1
     (2, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 2
     (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
     (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
@@ -1735,7 +1735,7 @@ class request_result(object):
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRUCT:
-                    self.notYet = NotYet.read(iprot)
+                    self.notYet = TimedOut.read(iprot)
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -1821,7 +1821,7 @@ request_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [Grant, None], None, ),  # 0
     (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
     (2, TType.STRUCT, 'keyReused', [KeyReused, None], None, ),  # 2
-    (3, TType.STRUCT, 'notYet', [NotYet, None], None, ),  # 3
+    (3, TType.STRUCT, 'notYet', [TimedOut, None], None, ),  # 3
     (4, TType.STRUCT, 'ended', [Ended, None], None, ),  # 4
     (5, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 5
     (6, TType.STRUCT, 'denied', [Denied, None], None, ),  # 6

@@ -9,9 +9,9 @@ class Iface:
     def submit(self, request: MulticastRequest | None) -> RequestStatus:
         """Raises Rejected, KeyReused, Unsupported, Denied, NotLeader."""
     def awaitEvent(self, key: str | None, afterSequence: int | None, timeoutMs: int | None) -> Event:
-        """Raises NotYet, UnknownRequest, Denied, NotLeader, Ended, Rejected."""
+        """Raises TimedOut, UnknownRequest, Denied, NotLeader, Ended, Rejected."""
     def request(self, request: MulticastRequest | None, timeoutMs: int | None) -> Grant:
-        """Raises Rejected, KeyReused, NotYet, Ended, Unsupported, Denied, NotLeader."""
+        """Raises Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader."""
     def extend(self, key: str | None, extension: Extension | None) -> RequestStatus:
         """Raises Rejected, Ended, UnknownRequest, Unsupported, Denied, NotLeader."""
     def finish(self, key: str | None, part: int | None, report: TransferReport | None) -> RequestStatus:
@@ -99,13 +99,13 @@ class awaitEvent_args:
 class awaitEvent_result:
     thrift_spec: ClassVar[tuple[tuple[int, int, str, object, object] | None, ...]]
     success: Event | None
-    notYet: NotYet | None
+    notYet: TimedOut | None
     unknownRequest: UnknownRequest | None
     denied: Denied | None
     notLeader: NotLeader | None
     ended: Ended | None
     rejected: Rejected | None
-    def __init__(self, success: Event | None = ..., notYet: NotYet | None = ..., unknownRequest: UnknownRequest | None = ..., denied: Denied | None = ..., notLeader: NotLeader | None = ..., ended: Ended | None = ..., rejected: Rejected | None = ...) -> None: ...
+    def __init__(self, success: Event | None = ..., notYet: TimedOut | None = ..., unknownRequest: UnknownRequest | None = ..., denied: Denied | None = ..., notLeader: NotLeader | None = ..., ended: Ended | None = ..., rejected: Rejected | None = ...) -> None: ...
     def read(self, iprot: TProtocolBase) -> None: ...
     def write(self, oprot: TProtocolBase) -> None: ...
     def validate(self) -> None: ...
@@ -124,12 +124,12 @@ class request_result:
     success: Grant | None
     rejected: Rejected | None
     keyReused: KeyReused | None
-    notYet: NotYet | None
+    notYet: TimedOut | None
     ended: Ended | None
     unsupported: Unsupported | None
     denied: Denied | None
     notLeader: NotLeader | None
-    def __init__(self, success: Grant | None = ..., rejected: Rejected | None = ..., keyReused: KeyReused | None = ..., notYet: NotYet | None = ..., ended: Ended | None = ..., unsupported: Unsupported | None = ..., denied: Denied | None = ..., notLeader: NotLeader | None = ...) -> None: ...
+    def __init__(self, success: Grant | None = ..., rejected: Rejected | None = ..., keyReused: KeyReused | None = ..., notYet: TimedOut | None = ..., ended: Ended | None = ..., unsupported: Unsupported | None = ..., denied: Denied | None = ..., notLeader: NotLeader | None = ...) -> None: ...
     def read(self, iprot: TProtocolBase) -> None: ...
     def write(self, oprot: TProtocolBase) -> None: ...
     def validate(self) -> None: ...

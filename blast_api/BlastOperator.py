@@ -24,12 +24,12 @@ class Iface(blast_api.Blast.Iface):
     For operators.
 
     """
-    def drain(self, on):
+    def drain(self, enable):
         """
         Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
 
         Parameters:
-         - on
+         - enable
 
         """
         pass
@@ -81,13 +81,13 @@ class Iface(blast_api.Blast.Iface):
 
     def resume(self):
         """
-        Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
-        "holding", after it ended by an error of its own and did so again soon after its next start.
+        Feature "safe_mode": let a controller that is holding decide again. It holds, and refuses every change with the code
+        "safe_mode", after it ended by an error of its own and did so again soon after its next start.
 
         """
         pass
 
-    def standDown(self):
+    def stepDown(self):
         """
         Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
         before it happens. Light goes on.
@@ -115,21 +115,21 @@ class Client(blast_api.Blast.Client, Iface):
     def __init__(self, iprot, oprot=None):
         blast_api.Blast.Client.__init__(self, iprot, oprot)
 
-    def drain(self, on):
+    def drain(self, enable):
         """
         Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
 
         Parameters:
-         - on
+         - enable
 
         """
-        self.send_drain(on)
+        self.send_drain(enable)
         return self.recv_drain()
 
-    def send_drain(self, on):
+    def send_drain(self, enable):
         self._oprot.writeMessageBegin('drain', TMessageType.CALL, self._seqid)
         args = drain_args()
-        args.on = on
+        args.enable = enable
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -351,8 +351,8 @@ class Client(blast_api.Blast.Client, Iface):
 
     def resume(self):
         """
-        Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
-        "holding", after it ended by an error of its own and did so again soon after its next start.
+        Feature "safe_mode": let a controller that is holding decide again. It holds, and refuses every change with the code
+        "safe_mode", after it ended by an error of its own and did so again soon after its next start.
 
         """
         self.send_resume()
@@ -384,23 +384,23 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.unsupported
         return
 
-    def standDown(self):
+    def stepDown(self):
         """
         Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
         before it happens. Light goes on.
 
         """
-        self.send_standDown()
-        self.recv_standDown()
+        self.send_stepDown()
+        self.recv_stepDown()
 
-    def send_standDown(self):
-        self._oprot.writeMessageBegin('standDown', TMessageType.CALL, self._seqid)
-        args = standDown_args()
+    def send_stepDown(self):
+        self._oprot.writeMessageBegin('stepDown', TMessageType.CALL, self._seqid)
+        args = stepDown_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_standDown(self):
+    def recv_stepDown(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -408,7 +408,7 @@ class Client(blast_api.Blast.Client, Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = standDown_result()
+        result = stepDown_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.rejected is not None:
@@ -472,7 +472,7 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         self._processMap["quarantine"] = Processor.process_quarantine
         self._processMap["releaseElement"] = Processor.process_releaseElement
         self._processMap["resume"] = Processor.process_resume
-        self._processMap["standDown"] = Processor.process_standDown
+        self._processMap["stepDown"] = Processor.process_stepDown
         self._processMap["journal"] = Processor.process_journal
         self._on_message_begin = None
 
@@ -502,7 +502,7 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         iprot.readMessageEnd()
         result = drain_result()
         try:
-            result.success = self._handler.drain(args.on)
+            result.success = self._handler.drain(args.enable)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -726,13 +726,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_standDown(self, seqid, iprot, oprot):
-        args = standDown_args()
+    def process_stepDown(self, seqid, iprot, oprot):
+        args = stepDown_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = standDown_result()
+        result = stepDown_result()
         try:
-            self._handler.standDown()
+            self._handler.stepDown()
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -756,7 +756,7 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("standDown", msg_type, seqid)
+        oprot.writeMessageBegin("stepDown", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -796,13 +796,13 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
 class drain_args(object):
     """
     Attributes:
-     - on
+     - enable
 
     """
 
 
-    def __init__(self, on=None,):
-        self.on = on
+    def __init__(self, enable=None,):
+        self.enable = enable
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -815,7 +815,7 @@ class drain_args(object):
                 break
             if fid == 1:
                 if ftype == TType.BOOL:
-                    self.on = iprot.readBool()
+                    self.enable = iprot.readBool()
                 else:
                     iprot.skip(ftype)
             else:
@@ -828,9 +828,9 @@ class drain_args(object):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('drain_args')
-        if self.on is not None:
-            oprot.writeFieldBegin('on', TType.BOOL, 1)
-            oprot.writeBool(self.on)
+        if self.enable is not None:
+            oprot.writeFieldBegin('enable', TType.BOOL, 1)
+            oprot.writeBool(self.enable)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -851,7 +851,7 @@ class drain_args(object):
 all_structs.append(drain_args)
 drain_args.thrift_spec = (
     None,  # 0
-    (1, TType.BOOL, 'on', None, None, ),  # 1
+    (1, TType.BOOL, 'enable', None, None, ),  # 1
 )
 
 
@@ -1864,7 +1864,7 @@ resume_result.thrift_spec = (
 )
 
 
-class standDown_args(object):
+class stepDown_args(object):
 
 
     def read(self, iprot):
@@ -1885,7 +1885,7 @@ class standDown_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('standDown_args')
+        oprot.writeStructBegin('stepDown_args')
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1902,12 +1902,12 @@ class standDown_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(standDown_args)
-standDown_args.thrift_spec = (
+all_structs.append(stepDown_args)
+stepDown_args.thrift_spec = (
 )
 
 
-class standDown_result(object):
+class stepDown_result(object):
     """
     Attributes:
      - rejected
@@ -1962,7 +1962,7 @@ class standDown_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('standDown_result')
+        oprot.writeStructBegin('stepDown_result')
         if self.rejected is not None:
             oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
             self.rejected.write(oprot)
@@ -1995,8 +1995,8 @@ class standDown_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(standDown_result)
-standDown_result.thrift_spec = (
+all_structs.append(stepDown_result)
+stepDown_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
     (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2

@@ -91,25 +91,25 @@ class MulticastRequest(object):
      - receivers: Hosts that receive: at least one, no duplicates, without the sender.
      - bytes: Size of the data, > 0. Each receiver gets all of it.
      - tenant: Feature "tenants"; the default tenant is "default".
-     - highestBitsPerSecond: The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
+     - maxBitsPerSecond: The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
     rate that the server grants, and (lease_too_long) where the data would take longer than a lease may last.
-     - patienceMs: Withdrawn by the controller (state expired) when still pending after this time. Default: no limit.
+     - pendingTimeoutMs: Withdrawn by the controller (state expired) when still pending after this time. Default: no limit.
      - deadlineMs: Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it.
      - priority: Feature "priorities": larger is more urgent.
      - maySplit: Feature "splitting": receivers may be served in several parts.
-     - mayPause: Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.reachedByte`.
+     - mayPause: Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.progressBytes`.
 
     """
 
 
-    def __init__(self, key=None, sender=None, receivers=None, bytes=None, tenant=None, highestBitsPerSecond=None, patienceMs=None, deadlineMs=None, priority=None, maySplit=None, mayPause=None,):
+    def __init__(self, key=None, sender=None, receivers=None, bytes=None, tenant=None, maxBitsPerSecond=None, pendingTimeoutMs=None, deadlineMs=None, priority=None, maySplit=None, mayPause=None,):
         self.key = key
         self.sender = sender
         self.receivers = receivers
         self.bytes = bytes
         self.tenant = tenant
-        self.highestBitsPerSecond = highestBitsPerSecond
-        self.patienceMs = patienceMs
+        self.maxBitsPerSecond = maxBitsPerSecond
+        self.pendingTimeoutMs = pendingTimeoutMs
         self.deadlineMs = deadlineMs
         self.priority = priority
         self.maySplit = maySplit
@@ -156,12 +156,12 @@ class MulticastRequest(object):
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.I64:
-                    self.highestBitsPerSecond = iprot.readI64()
+                    self.maxBitsPerSecond = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.I64:
-                    self.patienceMs = iprot.readI64()
+                    self.pendingTimeoutMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
@@ -217,13 +217,13 @@ class MulticastRequest(object):
             oprot.writeFieldBegin('tenant', TType.STRING, 5)
             oprot.writeString(self.tenant.encode('utf-8') if sys.version_info[0] == 2 else self.tenant)
             oprot.writeFieldEnd()
-        if self.highestBitsPerSecond is not None:
-            oprot.writeFieldBegin('highestBitsPerSecond', TType.I64, 6)
-            oprot.writeI64(self.highestBitsPerSecond)
+        if self.maxBitsPerSecond is not None:
+            oprot.writeFieldBegin('maxBitsPerSecond', TType.I64, 6)
+            oprot.writeI64(self.maxBitsPerSecond)
             oprot.writeFieldEnd()
-        if self.patienceMs is not None:
-            oprot.writeFieldBegin('patienceMs', TType.I64, 7)
-            oprot.writeI64(self.patienceMs)
+        if self.pendingTimeoutMs is not None:
+            oprot.writeFieldBegin('pendingTimeoutMs', TType.I64, 7)
+            oprot.writeI64(self.pendingTimeoutMs)
             oprot.writeFieldEnd()
         if self.deadlineMs is not None:
             oprot.writeFieldBegin('deadlineMs', TType.I64, 8)
@@ -368,21 +368,21 @@ class LeafMargin(object):
      - receivedDbm: Typical received power.
      - sensitivityMarginDb: How far the least power is above what the receiver needs.
      - overloadMarginDb: How far the most power is below what the receiver stands.
-     - leastDbm
-     - mostDbm
-     - binding: The element that binds the smaller margin.
+     - minDbm
+     - maxDbm
+     - limitingElement: The element that binds the smaller margin.
 
     """
 
 
-    def __init__(self, rack=None, receivedDbm=None, sensitivityMarginDb=None, overloadMarginDb=None, leastDbm=None, mostDbm=None, binding=None,):
+    def __init__(self, rack=None, receivedDbm=None, sensitivityMarginDb=None, overloadMarginDb=None, minDbm=None, maxDbm=None, limitingElement=None,):
         self.rack = rack
         self.receivedDbm = receivedDbm
         self.sensitivityMarginDb = sensitivityMarginDb
         self.overloadMarginDb = overloadMarginDb
-        self.leastDbm = leastDbm
-        self.mostDbm = mostDbm
-        self.binding = binding
+        self.minDbm = minDbm
+        self.maxDbm = maxDbm
+        self.limitingElement = limitingElement
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -415,17 +415,17 @@ class LeafMargin(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.DOUBLE:
-                    self.leastDbm = iprot.readDouble()
+                    self.minDbm = iprot.readDouble()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.DOUBLE:
-                    self.mostDbm = iprot.readDouble()
+                    self.maxDbm = iprot.readDouble()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.STRING:
-                    self.binding = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.limitingElement = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -454,17 +454,17 @@ class LeafMargin(object):
             oprot.writeFieldBegin('overloadMarginDb', TType.DOUBLE, 4)
             oprot.writeDouble(self.overloadMarginDb)
             oprot.writeFieldEnd()
-        if self.leastDbm is not None:
-            oprot.writeFieldBegin('leastDbm', TType.DOUBLE, 5)
-            oprot.writeDouble(self.leastDbm)
+        if self.minDbm is not None:
+            oprot.writeFieldBegin('minDbm', TType.DOUBLE, 5)
+            oprot.writeDouble(self.minDbm)
             oprot.writeFieldEnd()
-        if self.mostDbm is not None:
-            oprot.writeFieldBegin('mostDbm', TType.DOUBLE, 6)
-            oprot.writeDouble(self.mostDbm)
+        if self.maxDbm is not None:
+            oprot.writeFieldBegin('maxDbm', TType.DOUBLE, 6)
+            oprot.writeDouble(self.maxDbm)
             oprot.writeFieldEnd()
-        if self.binding is not None:
-            oprot.writeFieldBegin('binding', TType.STRING, 7)
-            oprot.writeString(self.binding.encode('utf-8') if sys.version_info[0] == 2 else self.binding)
+        if self.limitingElement is not None:
+            oprot.writeFieldBegin('limitingElement', TType.STRING, 7)
+            oprot.writeString(self.limitingElement.encode('utf-8') if sys.version_info[0] == 2 else self.limitingElement)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -500,7 +500,7 @@ class Grant(object):
      - estimatedServiceMs: How long the transfer takes at that rate.
      - leaseMs: The resources are taken back after this time from the grant on, unless extended.
      - firstByte: First byte to send (0, or where a paused transfer continues).
-     - receiversWithoutPart: Receivers of the request that no grant serves yet.
+     - pendingReceivers: Receivers of the request that no grant serves yet.
      - reservation: Identifies the light tree on devices (lower half of the OpenFlow cookie).
      - timings
      - margins: The smallest margin first; of very many leaves, or in a list of requests, only the first ones.
@@ -508,7 +508,7 @@ class Grant(object):
     """
 
 
-    def __init__(self, key=None, part=None, receivers=None, groupAddress=None, groupPort=None, rateBitsPerSecond=None, estimatedServiceMs=None, leaseMs=None, firstByte=None, receiversWithoutPart=None, reservation=None, timings=None, margins=None,):
+    def __init__(self, key=None, part=None, receivers=None, groupAddress=None, groupPort=None, rateBitsPerSecond=None, estimatedServiceMs=None, leaseMs=None, firstByte=None, pendingReceivers=None, reservation=None, timings=None, margins=None,):
         self.key = key
         self.part = part
         self.receivers = receivers
@@ -518,7 +518,7 @@ class Grant(object):
         self.estimatedServiceMs = estimatedServiceMs
         self.leaseMs = leaseMs
         self.firstByte = firstByte
-        self.receiversWithoutPart = receiversWithoutPart
+        self.pendingReceivers = pendingReceivers
         self.reservation = reservation
         self.timings = timings
         self.margins = margins
@@ -584,11 +584,11 @@ class Grant(object):
                     iprot.skip(ftype)
             elif fid == 10:
                 if ftype == TType.LIST:
-                    self.receiversWithoutPart = []
+                    self.pendingReceivers = []
                     (_etype16, _size13) = iprot.readListBegin()
                     for _i17 in range(_size13):
                         _elem18 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.receiversWithoutPart.append(_elem18)
+                        self.pendingReceivers.append(_elem18)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -663,10 +663,10 @@ class Grant(object):
             oprot.writeFieldBegin('firstByte', TType.I64, 9)
             oprot.writeI64(self.firstByte)
             oprot.writeFieldEnd()
-        if self.receiversWithoutPart is not None:
-            oprot.writeFieldBegin('receiversWithoutPart', TType.LIST, 10)
-            oprot.writeListBegin(TType.STRING, len(self.receiversWithoutPart))
-            for iter26 in self.receiversWithoutPart:
+        if self.pendingReceivers is not None:
+            oprot.writeFieldBegin('pendingReceivers', TType.LIST, 10)
+            oprot.writeListBegin(TType.STRING, len(self.pendingReceivers))
+            for iter26 in self.pendingReceivers:
                 oprot.writeString(iter26.encode('utf-8') if sys.version_info[0] == 2 else iter26)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
@@ -707,8 +707,8 @@ class Grant(object):
             raise TProtocolException(message='Required field leaseMs is unset!')
         if self.firstByte is None:
             raise TProtocolException(message='Required field firstByte is unset!')
-        if self.receiversWithoutPart is None:
-            raise TProtocolException(message='Required field receiversWithoutPart is unset!')
+        if self.pendingReceivers is None:
+            raise TProtocolException(message='Required field pendingReceivers is unset!')
         if self.reservation is None:
             raise TProtocolException(message='Required field reservation is unset!')
         return
@@ -1300,22 +1300,22 @@ class Extension(object):
     Attributes:
      - addReceivers
      - removeReceivers
-     - addMs: Added to the lease; refused (lease_too_long) where that would last longer than the server lets any.
+     - addLeaseMs: Added to the lease; refused (lease_too_long) where that would last longer than the server lets any.
      - addBytes: Added to the size of the data.
-     - reachedByte: Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
+     - progressBytes: Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
     in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
     nothing is taken to have vanished.
-     - part: With `reachedByte`: of which part; absent: 0.
+     - part: With `progressBytes`: of which part; absent: 0.
 
     """
 
 
-    def __init__(self, addReceivers=None, removeReceivers=None, addMs=None, addBytes=None, reachedByte=None, part=None,):
+    def __init__(self, addReceivers=None, removeReceivers=None, addLeaseMs=None, addBytes=None, progressBytes=None, part=None,):
         self.addReceivers = addReceivers
         self.removeReceivers = removeReceivers
-        self.addMs = addMs
+        self.addLeaseMs = addLeaseMs
         self.addBytes = addBytes
-        self.reachedByte = reachedByte
+        self.progressBytes = progressBytes
         self.part = part
 
     def read(self, iprot):
@@ -1349,7 +1349,7 @@ class Extension(object):
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.I64:
-                    self.addMs = iprot.readI64()
+                    self.addLeaseMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -1359,7 +1359,7 @@ class Extension(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.I64:
-                    self.reachedByte = iprot.readI64()
+                    self.progressBytes = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
@@ -1391,17 +1391,17 @@ class Extension(object):
                 oprot.writeString(iter69.encode('utf-8') if sys.version_info[0] == 2 else iter69)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
-        if self.addMs is not None:
-            oprot.writeFieldBegin('addMs', TType.I64, 3)
-            oprot.writeI64(self.addMs)
+        if self.addLeaseMs is not None:
+            oprot.writeFieldBegin('addLeaseMs', TType.I64, 3)
+            oprot.writeI64(self.addLeaseMs)
             oprot.writeFieldEnd()
         if self.addBytes is not None:
             oprot.writeFieldBegin('addBytes', TType.I64, 4)
             oprot.writeI64(self.addBytes)
             oprot.writeFieldEnd()
-        if self.reachedByte is not None:
-            oprot.writeFieldBegin('reachedByte', TType.I64, 5)
-            oprot.writeI64(self.reachedByte)
+        if self.progressBytes is not None:
+            oprot.writeFieldBegin('progressBytes', TType.I64, 5)
+            oprot.writeI64(self.progressBytes)
             oprot.writeFieldEnd()
         if self.part is not None:
             oprot.writeFieldBegin('part', TType.I32, 6)
@@ -1612,20 +1612,20 @@ class Explanation(object):
 
     Attributes:
      - key
-     - sentence
+     - message
      - blockers
      - estimatedStartMs
-     - smallestChange
+     - suggestion
 
     """
 
 
-    def __init__(self, key=None, sentence=None, blockers=None, estimatedStartMs=None, smallestChange=None,):
+    def __init__(self, key=None, message=None, blockers=None, estimatedStartMs=None, suggestion=None,):
         self.key = key
-        self.sentence = sentence
+        self.message = message
         self.blockers = blockers
         self.estimatedStartMs = estimatedStartMs
-        self.smallestChange = smallestChange
+        self.suggestion = suggestion
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1643,7 +1643,7 @@ class Explanation(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1663,7 +1663,7 @@ class Explanation(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.smallestChange = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.suggestion = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1680,9 +1680,9 @@ class Explanation(object):
             oprot.writeFieldBegin('key', TType.STRING, 1)
             oprot.writeString(self.key.encode('utf-8') if sys.version_info[0] == 2 else self.key)
             oprot.writeFieldEnd()
-        if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+        if self.message is not None:
+            oprot.writeFieldBegin('message', TType.STRING, 2)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         if self.blockers is not None:
             oprot.writeFieldBegin('blockers', TType.LIST, 3)
@@ -1695,9 +1695,9 @@ class Explanation(object):
             oprot.writeFieldBegin('estimatedStartMs', TType.I64, 4)
             oprot.writeI64(self.estimatedStartMs)
             oprot.writeFieldEnd()
-        if self.smallestChange is not None:
-            oprot.writeFieldBegin('smallestChange', TType.STRING, 5)
-            oprot.writeString(self.smallestChange.encode('utf-8') if sys.version_info[0] == 2 else self.smallestChange)
+        if self.suggestion is not None:
+            oprot.writeFieldBegin('suggestion', TType.STRING, 5)
+            oprot.writeString(self.suggestion.encode('utf-8') if sys.version_info[0] == 2 else self.suggestion)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1705,8 +1705,8 @@ class Explanation(object):
     def validate(self):
         if self.key is None:
             raise TProtocolException(message='Required field key is unset!')
-        if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+        if self.message is None:
+            raise TProtocolException(message='Required field message is unset!')
         return
 
     def __repr__(self):
@@ -2032,7 +2032,7 @@ class SplitterStatus(object):
 
     Attributes:
      - name
-     - ways: How many outputs it has.
+     - fanOut: How many outputs it has.
      - opticalSwitch
      - switchOutput
      - switchInputs
@@ -2042,9 +2042,9 @@ class SplitterStatus(object):
     """
 
 
-    def __init__(self, name=None, ways=None, opticalSwitch=None, switchOutput=None, switchInputs=None, reservation=None, unusable=None,):
+    def __init__(self, name=None, fanOut=None, opticalSwitch=None, switchOutput=None, switchInputs=None, reservation=None, unusable=None,):
         self.name = name
-        self.ways = ways
+        self.fanOut = fanOut
         self.opticalSwitch = opticalSwitch
         self.switchOutput = switchOutput
         self.switchInputs = switchInputs
@@ -2067,7 +2067,7 @@ class SplitterStatus(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.I32:
-                    self.ways = iprot.readI32()
+                    self.fanOut = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -2114,9 +2114,9 @@ class SplitterStatus(object):
             oprot.writeFieldBegin('name', TType.STRING, 1)
             oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
-        if self.ways is not None:
-            oprot.writeFieldBegin('ways', TType.I32, 2)
-            oprot.writeI32(self.ways)
+        if self.fanOut is not None:
+            oprot.writeFieldBegin('fanOut', TType.I32, 2)
+            oprot.writeI32(self.fanOut)
             oprot.writeFieldEnd()
         if self.opticalSwitch is not None:
             oprot.writeFieldBegin('opticalSwitch', TType.STRING, 3)
@@ -2147,8 +2147,8 @@ class SplitterStatus(object):
     def validate(self):
         if self.name is None:
             raise TProtocolException(message='Required field name is unset!')
-        if self.ways is None:
-            raise TProtocolException(message='Required field ways is unset!')
+        if self.fanOut is None:
+            raise TProtocolException(message='Required field fanOut is unset!')
         if self.opticalSwitch is None:
             raise TProtocolException(message='Required field opticalSwitch is unset!')
         if self.switchOutput is None:
@@ -2531,13 +2531,13 @@ class LightTreeStatus(object):
         return not (self == other)
 
 
-class IdlePieces(object):
+class IdleResources(object):
     """
     Pieces of one kind that no transfer uses.
 
     Attributes:
      - opticalSwitch
-     - ways: Splitters of so many outputs; absent: the optical ports of all racks.
+     - fanOut: Splitters of so many outputs; absent: the optical ports of all racks.
      - dark: Dark, or being given back.
      - lit: In trees that are kept lit.
      - reserve: So many stay dark: for them trees that are kept lit give way.
@@ -2545,9 +2545,9 @@ class IdlePieces(object):
     """
 
 
-    def __init__(self, opticalSwitch=None, ways=None, dark=None, lit=None, reserve=None,):
+    def __init__(self, opticalSwitch=None, fanOut=None, dark=None, lit=None, reserve=None,):
         self.opticalSwitch = opticalSwitch
-        self.ways = ways
+        self.fanOut = fanOut
         self.dark = dark
         self.lit = lit
         self.reserve = reserve
@@ -2568,7 +2568,7 @@ class IdlePieces(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.I32:
-                    self.ways = iprot.readI32()
+                    self.fanOut = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -2595,14 +2595,14 @@ class IdlePieces(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('IdlePieces')
+        oprot.writeStructBegin('IdleResources')
         if self.opticalSwitch is not None:
             oprot.writeFieldBegin('opticalSwitch', TType.STRING, 1)
             oprot.writeString(self.opticalSwitch.encode('utf-8') if sys.version_info[0] == 2 else self.opticalSwitch)
             oprot.writeFieldEnd()
-        if self.ways is not None:
-            oprot.writeFieldBegin('ways', TType.I32, 2)
-            oprot.writeI32(self.ways)
+        if self.fanOut is not None:
+            oprot.writeFieldBegin('fanOut', TType.I32, 2)
+            oprot.writeI32(self.fanOut)
             oprot.writeFieldEnd()
         if self.dark is not None:
             oprot.writeFieldBegin('dark', TType.I32, 3)
@@ -2648,22 +2648,22 @@ class WarmStatus(object):
 
     Attributes:
      - trees: Trees that are kept lit now.
-     - pieces
-     - lightGiven: Parts that were given light of an optical switch …
-     - foundLit: … and those of them that found their group's tree still lit.
-     - gaveWay: Trees that were taken down so that others find enough dark pieces.
-     - takenOver: Trees of which a request took pieces, for which it had to wait until they were disconnected.
+     - resources
+     - opticalGrants: Parts that were given light of an optical switch …
+     - warmHits: … and those of them that found their group's tree still lit.
+     - evicted: Trees that were taken down so that others find enough dark pieces.
+     - reclaimed: Trees of which a request took pieces, for which it had to wait until they were disconnected.
 
     """
 
 
-    def __init__(self, trees=None, pieces=None, lightGiven=None, foundLit=None, gaveWay=None, takenOver=None,):
+    def __init__(self, trees=None, resources=None, opticalGrants=None, warmHits=None, evicted=None, reclaimed=None,):
         self.trees = trees
-        self.pieces = pieces
-        self.lightGiven = lightGiven
-        self.foundLit = foundLit
-        self.gaveWay = gaveWay
-        self.takenOver = takenOver
+        self.resources = resources
+        self.opticalGrants = opticalGrants
+        self.warmHits = warmHits
+        self.evicted = evicted
+        self.reclaimed = reclaimed
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2681,33 +2681,33 @@ class WarmStatus(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
-                    self.pieces = []
+                    self.resources = []
                     (_etype154, _size151) = iprot.readListBegin()
                     for _i155 in range(_size151):
-                        _elem156 = IdlePieces()
+                        _elem156 = IdleResources()
                         _elem156.read(iprot)
-                        self.pieces.append(_elem156)
+                        self.resources.append(_elem156)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.I64:
-                    self.lightGiven = iprot.readI64()
+                    self.opticalGrants = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.I64:
-                    self.foundLit = iprot.readI64()
+                    self.warmHits = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.I64:
-                    self.gaveWay = iprot.readI64()
+                    self.evicted = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.I64:
-                    self.takenOver = iprot.readI64()
+                    self.reclaimed = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             else:
@@ -2724,28 +2724,28 @@ class WarmStatus(object):
             oprot.writeFieldBegin('trees', TType.I32, 1)
             oprot.writeI32(self.trees)
             oprot.writeFieldEnd()
-        if self.pieces is not None:
-            oprot.writeFieldBegin('pieces', TType.LIST, 2)
-            oprot.writeListBegin(TType.STRUCT, len(self.pieces))
-            for iter157 in self.pieces:
+        if self.resources is not None:
+            oprot.writeFieldBegin('resources', TType.LIST, 2)
+            oprot.writeListBegin(TType.STRUCT, len(self.resources))
+            for iter157 in self.resources:
                 iter157.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
-        if self.lightGiven is not None:
-            oprot.writeFieldBegin('lightGiven', TType.I64, 3)
-            oprot.writeI64(self.lightGiven)
+        if self.opticalGrants is not None:
+            oprot.writeFieldBegin('opticalGrants', TType.I64, 3)
+            oprot.writeI64(self.opticalGrants)
             oprot.writeFieldEnd()
-        if self.foundLit is not None:
-            oprot.writeFieldBegin('foundLit', TType.I64, 4)
-            oprot.writeI64(self.foundLit)
+        if self.warmHits is not None:
+            oprot.writeFieldBegin('warmHits', TType.I64, 4)
+            oprot.writeI64(self.warmHits)
             oprot.writeFieldEnd()
-        if self.gaveWay is not None:
-            oprot.writeFieldBegin('gaveWay', TType.I64, 5)
-            oprot.writeI64(self.gaveWay)
+        if self.evicted is not None:
+            oprot.writeFieldBegin('evicted', TType.I64, 5)
+            oprot.writeI64(self.evicted)
             oprot.writeFieldEnd()
-        if self.takenOver is not None:
-            oprot.writeFieldBegin('takenOver', TType.I64, 6)
-            oprot.writeI64(self.takenOver)
+        if self.reclaimed is not None:
+            oprot.writeFieldBegin('reclaimed', TType.I64, 6)
+            oprot.writeI64(self.reclaimed)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2753,16 +2753,16 @@ class WarmStatus(object):
     def validate(self):
         if self.trees is None:
             raise TProtocolException(message='Required field trees is unset!')
-        if self.pieces is None:
-            raise TProtocolException(message='Required field pieces is unset!')
-        if self.lightGiven is None:
-            raise TProtocolException(message='Required field lightGiven is unset!')
-        if self.foundLit is None:
-            raise TProtocolException(message='Required field foundLit is unset!')
-        if self.gaveWay is None:
-            raise TProtocolException(message='Required field gaveWay is unset!')
-        if self.takenOver is None:
-            raise TProtocolException(message='Required field takenOver is unset!')
+        if self.resources is None:
+            raise TProtocolException(message='Required field resources is unset!')
+        if self.opticalGrants is None:
+            raise TProtocolException(message='Required field opticalGrants is unset!')
+        if self.warmHits is None:
+            raise TProtocolException(message='Required field warmHits is unset!')
+        if self.evicted is None:
+            raise TProtocolException(message='Required field evicted is unset!')
+        if self.reclaimed is None:
+            raise TProtocolException(message='Required field reclaimed is unset!')
         return
 
     def __repr__(self):
@@ -2903,9 +2903,9 @@ class FabricStatus(object):
      - splitters
      - opticalSwitches
      - lightTrees: Those that the caller may see.
-     - lightRateBitsPerSecond: Rate of an optical port.
-     - pendingRequests: Parts that wait for light, among the requests that the caller may see.
-     - warnings: What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, …
+     - opticalRateBitsPerSecond: Rate of an optical port.
+     - pendingParts: Parts that wait for light, among the requests that the caller may see.
+     - warnings: What to know of the controller itself, a sentence each: that it is safe_mode, that its journal is in memory, …
      - warm: For operators, and where trees are kept lit at all.
      - staticTrees: Where there are any.
      - staleMs: As in RequestStatus; of devices a controller that stands by knows nothing.
@@ -2914,13 +2914,13 @@ class FabricStatus(object):
     """
 
 
-    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None, staleMs=None, journalSequence=None,):
+    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, opticalRateBitsPerSecond=None, pendingParts=None, warnings=None, warm=None, staticTrees=None, staleMs=None, journalSequence=None,):
         self.racks = racks
         self.splitters = splitters
         self.opticalSwitches = opticalSwitches
         self.lightTrees = lightTrees
-        self.lightRateBitsPerSecond = lightRateBitsPerSecond
-        self.pendingRequests = pendingRequests
+        self.opticalRateBitsPerSecond = opticalRateBitsPerSecond
+        self.pendingParts = pendingParts
         self.warnings = warnings
         self.warm = warm
         self.staticTrees = staticTrees
@@ -2982,12 +2982,12 @@ class FabricStatus(object):
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.I64:
-                    self.lightRateBitsPerSecond = iprot.readI64()
+                    self.opticalRateBitsPerSecond = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.I32:
-                    self.pendingRequests = iprot.readI32()
+                    self.pendingParts = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
@@ -3065,13 +3065,13 @@ class FabricStatus(object):
                 iter204.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
-        if self.lightRateBitsPerSecond is not None:
-            oprot.writeFieldBegin('lightRateBitsPerSecond', TType.I64, 5)
-            oprot.writeI64(self.lightRateBitsPerSecond)
+        if self.opticalRateBitsPerSecond is not None:
+            oprot.writeFieldBegin('opticalRateBitsPerSecond', TType.I64, 5)
+            oprot.writeI64(self.opticalRateBitsPerSecond)
             oprot.writeFieldEnd()
-        if self.pendingRequests is not None:
-            oprot.writeFieldBegin('pendingRequests', TType.I32, 6)
-            oprot.writeI32(self.pendingRequests)
+        if self.pendingParts is not None:
+            oprot.writeFieldBegin('pendingParts', TType.I32, 6)
+            oprot.writeI32(self.pendingParts)
             oprot.writeFieldEnd()
         if self.warnings is not None:
             oprot.writeFieldBegin('warnings', TType.LIST, 7)
@@ -3111,10 +3111,10 @@ class FabricStatus(object):
             raise TProtocolException(message='Required field opticalSwitches is unset!')
         if self.lightTrees is None:
             raise TProtocolException(message='Required field lightTrees is unset!')
-        if self.lightRateBitsPerSecond is None:
-            raise TProtocolException(message='Required field lightRateBitsPerSecond is unset!')
-        if self.pendingRequests is None:
-            raise TProtocolException(message='Required field pendingRequests is unset!')
+        if self.opticalRateBitsPerSecond is None:
+            raise TProtocolException(message='Required field opticalRateBitsPerSecond is unset!')
+        if self.pendingParts is None:
+            raise TProtocolException(message='Required field pendingParts is unset!')
         return
 
     def __repr__(self):
@@ -3241,19 +3241,19 @@ class Rejected(TException):
 
     Attributes:
      - code: unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-    group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-    no_free_output, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
+    group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_disconnected, device_failed, light_lost, no_port,
+    no_free_output, no_resources, busy, draining, safe_mode, too_many_requests, too_many_pending, too_many_waiting and
     too_many_calls the same call may succeed at another time.
-     - sentence: For people, whole, and with what to do where there is something.
-     - largestPossible: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.
+     - message: For people, whole, and with what to do where there is something.
+     - maxRacks: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.
 
     """
 
 
-    def __init__(self, code=None, sentence=None, largestPossible=None,):
+    def __init__(self, code=None, message=None, maxRacks=None,):
         super(Rejected, self).__setattr__('code', code)
-        super(Rejected, self).__setattr__('sentence', sentence)
-        super(Rejected, self).__setattr__('largestPossible', largestPossible)
+        super(Rejected, self).__setattr__('message', message)
+        super(Rejected, self).__setattr__('maxRacks', maxRacks)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3262,7 +3262,7 @@ class Rejected(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.code, self.sentence, self.largestPossible, ))
+        return hash(self.__class__) ^ hash((self.code, self.message, self.maxRacks, ))
 
     @classmethod
     def read(cls, iprot):
@@ -3270,8 +3270,8 @@ class Rejected(TException):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         code = None
-        sentence = None
-        largestPossible = None
+        message = None
+        maxRacks = None
         while True:
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
@@ -3283,12 +3283,12 @@ class Rejected(TException):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.I32:
-                    largestPossible = iprot.readI32()
+                    maxRacks = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3297,8 +3297,8 @@ class Rejected(TException):
         iprot.readStructEnd()
         return cls(
             code=code,
-            sentence=sentence,
-            largestPossible=largestPossible,
+            message=message,
+            maxRacks=maxRacks,
         )
 
     def write(self, oprot):
@@ -3310,13 +3310,13 @@ class Rejected(TException):
             oprot.writeFieldBegin('code', TType.STRING, 1)
             oprot.writeString(self.code.encode('utf-8') if sys.version_info[0] == 2 else self.code)
             oprot.writeFieldEnd()
-        if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+        if self.message is not None:
+            oprot.writeFieldBegin('message', TType.STRING, 2)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
-        if self.largestPossible is not None:
-            oprot.writeFieldBegin('largestPossible', TType.I32, 3)
-            oprot.writeI32(self.largestPossible)
+        if self.maxRacks is not None:
+            oprot.writeFieldBegin('maxRacks', TType.I32, 3)
+            oprot.writeI32(self.maxRacks)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3324,8 +3324,8 @@ class Rejected(TException):
     def validate(self):
         if self.code is None:
             raise TProtocolException(message='Required field code is unset!')
-        if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+        if self.message is None:
+            raise TProtocolException(message='Required field message is unset!')
         return
 
     def __str__(self):
@@ -3343,19 +3343,19 @@ class Rejected(TException):
         return not (self == other)
 
 
-class NotYet(TException):
+class TimedOut(TException):
     """
     Nothing happened within the time that the caller gave; the request is unchanged and goes on waiting. `sentence` says
     for what. Who then disconnects after `request()` is taken to have given up (see there).
 
     Attributes:
-     - sentence
+     - message
 
     """
 
 
-    def __init__(self, sentence=None,):
-        super(NotYet, self).__setattr__('sentence', sentence)
+    def __init__(self, message=None,):
+        super(TimedOut, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3364,21 +3364,21 @@ class NotYet(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.sentence, ))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
-        sentence = None
+        message = None
         while True:
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3386,24 +3386,24 @@ class NotYet(TException):
             iprot.readFieldEnd()
         iprot.readStructEnd()
         return cls(
-            sentence=sentence,
+            message=message,
         )
 
     def write(self, oprot):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('NotYet')
-        if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 1)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+        oprot.writeStructBegin('TimedOut')
+        if self.message is not None:
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
-        if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+        if self.message is None:
+            raise TProtocolException(message='Required field message is unset!')
         return
 
     def __str__(self):
@@ -3672,13 +3672,13 @@ class Denied(TException):
     The caller is not who may do this: not logged in, another tenant, or without the role that it takes.
 
     Attributes:
-     - sentence
+     - message
 
     """
 
 
-    def __init__(self, sentence=None,):
-        super(Denied, self).__setattr__('sentence', sentence)
+    def __init__(self, message=None,):
+        super(Denied, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3687,21 +3687,21 @@ class Denied(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.sentence, ))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
-        sentence = None
+        message = None
         while True:
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3709,7 +3709,7 @@ class Denied(TException):
             iprot.readFieldEnd()
         iprot.readStructEnd()
         return cls(
-            sentence=sentence,
+            message=message,
         )
 
     def write(self, oprot):
@@ -3717,16 +3717,16 @@ class Denied(TException):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('Denied')
-        if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 1)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+        if self.message is not None:
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
-        if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+        if self.message is None:
+            raise TProtocolException(message='Required field message is unset!')
         return
 
     def __str__(self):
@@ -3750,14 +3750,14 @@ class Unsupported(TException):
 
     Attributes:
      - feature
-     - sentence
+     - message
 
     """
 
 
-    def __init__(self, feature=None, sentence=None,):
+    def __init__(self, feature=None, message=None,):
         super(Unsupported, self).__setattr__('feature', feature)
-        super(Unsupported, self).__setattr__('sentence', sentence)
+        super(Unsupported, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3766,7 +3766,7 @@ class Unsupported(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.feature, self.sentence, ))
+        return hash(self.__class__) ^ hash((self.feature, self.message, ))
 
     @classmethod
     def read(cls, iprot):
@@ -3774,7 +3774,7 @@ class Unsupported(TException):
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         feature = None
-        sentence = None
+        message = None
         while True:
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
@@ -3786,7 +3786,7 @@ class Unsupported(TException):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3795,7 +3795,7 @@ class Unsupported(TException):
         iprot.readStructEnd()
         return cls(
             feature=feature,
-            sentence=sentence,
+            message=message,
         )
 
     def write(self, oprot):
@@ -3807,9 +3807,9 @@ class Unsupported(TException):
             oprot.writeFieldBegin('feature', TType.STRING, 1)
             oprot.writeString(self.feature.encode('utf-8') if sys.version_info[0] == 2 else self.feature)
             oprot.writeFieldEnd()
-        if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+        if self.message is not None:
+            oprot.writeFieldBegin('message', TType.STRING, 2)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3817,8 +3817,8 @@ class Unsupported(TException):
     def validate(self):
         if self.feature is None:
             raise TProtocolException(message='Required field feature is unset!')
-        if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+        if self.message is None:
+            raise TProtocolException(message='Required field message is unset!')
         return
 
     def __str__(self):
@@ -4001,14 +4001,14 @@ class NotCompared(object):
     A device, or a reservation on one, that was not compared with what it should hold.
 
     Attributes:
-     - what
+     - element
      - reason
 
     """
 
 
-    def __init__(self, what=None, reason=None,):
-        self.what = what
+    def __init__(self, element=None, reason=None,):
+        self.element = element
         self.reason = reason
 
     def read(self, iprot):
@@ -4022,7 +4022,7 @@ class NotCompared(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.what = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.element = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -4040,9 +4040,9 @@ class NotCompared(object):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('NotCompared')
-        if self.what is not None:
-            oprot.writeFieldBegin('what', TType.STRING, 1)
-            oprot.writeString(self.what.encode('utf-8') if sys.version_info[0] == 2 else self.what)
+        if self.element is not None:
+            oprot.writeFieldBegin('element', TType.STRING, 1)
+            oprot.writeString(self.element.encode('utf-8') if sys.version_info[0] == 2 else self.element)
             oprot.writeFieldEnd()
         if self.reason is not None:
             oprot.writeFieldBegin('reason', TType.STRING, 2)
@@ -4052,8 +4052,8 @@ class NotCompared(object):
         oprot.writeStructEnd()
 
     def validate(self):
-        if self.what is None:
-            raise TProtocolException(message='Required field what is unset!')
+        if self.element is None:
+            raise TProtocolException(message='Required field element is unset!')
         if self.reason is None:
             raise TProtocolException(message='Required field reason is unset!')
         return
@@ -4218,14 +4218,14 @@ class FiberFault(object):
 
     Attributes:
      - element
-     - sentence
+     - message
 
     """
 
 
-    def __init__(self, element=None, sentence=None,):
+    def __init__(self, element=None, message=None,):
         self.element = element
-        self.sentence = sentence
+        self.message = message
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4243,7 +4243,7 @@ class FiberFault(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.sentence = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -4260,9 +4260,9 @@ class FiberFault(object):
             oprot.writeFieldBegin('element', TType.STRING, 1)
             oprot.writeString(self.element.encode('utf-8') if sys.version_info[0] == 2 else self.element)
             oprot.writeFieldEnd()
-        if self.sentence is not None:
-            oprot.writeFieldBegin('sentence', TType.STRING, 2)
-            oprot.writeString(self.sentence.encode('utf-8') if sys.version_info[0] == 2 else self.sentence)
+        if self.message is not None:
+            oprot.writeFieldBegin('message', TType.STRING, 2)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4270,8 +4270,8 @@ class FiberFault(object):
     def validate(self):
         if self.element is None:
             raise TProtocolException(message='Required field element is unset!')
-        if self.sentence is None:
-            raise TProtocolException(message='Required field sentence is unset!')
+        if self.message is None:
+            raise TProtocolException(message='Required field message is unset!')
         return
 
     def __repr__(self):
@@ -4575,8 +4575,8 @@ MulticastRequest.thrift_spec = (
     (3, TType.LIST, 'receivers', (TType.STRING, 'UTF8', False), None, ),  # 3
     (4, TType.I64, 'bytes', None, None, ),  # 4
     (5, TType.STRING, 'tenant', 'UTF8', None, ),  # 5
-    (6, TType.I64, 'highestBitsPerSecond', None, None, ),  # 6
-    (7, TType.I64, 'patienceMs', None, None, ),  # 7
+    (6, TType.I64, 'maxBitsPerSecond', None, None, ),  # 6
+    (7, TType.I64, 'pendingTimeoutMs', None, None, ),  # 7
     (8, TType.I64, 'deadlineMs', None, None, ),  # 8
     (9, TType.I32, 'priority', None, None, ),  # 9
     (10, TType.BOOL, 'maySplit', None, None, ),  # 10
@@ -4597,9 +4597,9 @@ LeafMargin.thrift_spec = (
     (2, TType.DOUBLE, 'receivedDbm', None, None, ),  # 2
     (3, TType.DOUBLE, 'sensitivityMarginDb', None, None, ),  # 3
     (4, TType.DOUBLE, 'overloadMarginDb', None, None, ),  # 4
-    (5, TType.DOUBLE, 'leastDbm', None, None, ),  # 5
-    (6, TType.DOUBLE, 'mostDbm', None, None, ),  # 6
-    (7, TType.STRING, 'binding', 'UTF8', None, ),  # 7
+    (5, TType.DOUBLE, 'minDbm', None, None, ),  # 5
+    (6, TType.DOUBLE, 'maxDbm', None, None, ),  # 6
+    (7, TType.STRING, 'limitingElement', 'UTF8', None, ),  # 7
 )
 all_structs.append(Grant)
 Grant.thrift_spec = (
@@ -4613,7 +4613,7 @@ Grant.thrift_spec = (
     (7, TType.I64, 'estimatedServiceMs', None, None, ),  # 7
     (8, TType.I64, 'leaseMs', None, None, ),  # 8
     (9, TType.I64, 'firstByte', None, None, ),  # 9
-    (10, TType.LIST, 'receiversWithoutPart', (TType.STRING, 'UTF8', False), None, ),  # 10
+    (10, TType.LIST, 'pendingReceivers', (TType.STRING, 'UTF8', False), None, ),  # 10
     (11, TType.I32, 'reservation', None, None, ),  # 11
     (12, TType.STRUCT, 'timings', [StepTimings, None], None, ),  # 12
     (13, TType.LIST, 'margins', (TType.STRUCT, [LeafMargin, None], False), None, ),  # 13
@@ -4667,9 +4667,9 @@ Extension.thrift_spec = (
     None,  # 0
     (1, TType.LIST, 'addReceivers', (TType.STRING, 'UTF8', False), None, ),  # 1
     (2, TType.LIST, 'removeReceivers', (TType.STRING, 'UTF8', False), None, ),  # 2
-    (3, TType.I64, 'addMs', None, None, ),  # 3
+    (3, TType.I64, 'addLeaseMs', None, None, ),  # 3
     (4, TType.I64, 'addBytes', None, None, ),  # 4
-    (5, TType.I64, 'reachedByte', None, None, ),  # 5
+    (5, TType.I64, 'progressBytes', None, None, ),  # 5
     (6, TType.I32, 'part', None, None, ),  # 6
 )
 all_structs.append(RequestFilter)
@@ -4690,10 +4690,10 @@ all_structs.append(Explanation)
 Explanation.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
+    (2, TType.STRING, 'message', 'UTF8', None, ),  # 2
     (3, TType.LIST, 'blockers', (TType.STRING, 'UTF8', False), None, ),  # 3
     (4, TType.I64, 'estimatedStartMs', None, None, ),  # 4
-    (5, TType.STRING, 'smallestChange', 'UTF8', None, ),  # 5
+    (5, TType.STRING, 'suggestion', 'UTF8', None, ),  # 5
 )
 all_structs.append(OpticalPortStatus)
 OpticalPortStatus.thrift_spec = (
@@ -4721,7 +4721,7 @@ all_structs.append(SplitterStatus)
 SplitterStatus.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'ways', None, None, ),  # 2
+    (2, TType.I32, 'fanOut', None, None, ),  # 2
     (3, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 3
     (4, TType.I32, 'switchOutput', None, None, ),  # 4
     (5, TType.LIST, 'switchInputs', (TType.I32, None, False), None, ),  # 5
@@ -4755,11 +4755,11 @@ LightTreeStatus.thrift_spec = (
     (8, TType.LIST, 'splitters', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.LIST, 'crossConnects', (TType.STRUCT, [CrossConnectStatus, None], False), None, ),  # 9
 )
-all_structs.append(IdlePieces)
-IdlePieces.thrift_spec = (
+all_structs.append(IdleResources)
+IdleResources.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'ways', None, None, ),  # 2
+    (2, TType.I32, 'fanOut', None, None, ),  # 2
     (3, TType.I32, 'dark', None, None, ),  # 3
     (4, TType.I32, 'lit', None, None, ),  # 4
     (5, TType.I32, 'reserve', None, None, ),  # 5
@@ -4768,11 +4768,11 @@ all_structs.append(WarmStatus)
 WarmStatus.thrift_spec = (
     None,  # 0
     (1, TType.I32, 'trees', None, None, ),  # 1
-    (2, TType.LIST, 'pieces', (TType.STRUCT, [IdlePieces, None], False), None, ),  # 2
-    (3, TType.I64, 'lightGiven', None, None, ),  # 3
-    (4, TType.I64, 'foundLit', None, None, ),  # 4
-    (5, TType.I64, 'gaveWay', None, None, ),  # 5
-    (6, TType.I64, 'takenOver', None, None, ),  # 6
+    (2, TType.LIST, 'resources', (TType.STRUCT, [IdleResources, None], False), None, ),  # 2
+    (3, TType.I64, 'opticalGrants', None, None, ),  # 3
+    (4, TType.I64, 'warmHits', None, None, ),  # 4
+    (5, TType.I64, 'evicted', None, None, ),  # 5
+    (6, TType.I64, 'reclaimed', None, None, ),  # 6
 )
 all_structs.append(StaticTreeStatus)
 StaticTreeStatus.thrift_spec = (
@@ -4790,8 +4790,8 @@ FabricStatus.thrift_spec = (
     (2, TType.LIST, 'splitters', (TType.STRUCT, [SplitterStatus, None], False), None, ),  # 2
     (3, TType.LIST, 'opticalSwitches', (TType.STRUCT, [OpticalSwitchStatus, None], False), None, ),  # 3
     (4, TType.LIST, 'lightTrees', (TType.STRUCT, [LightTreeStatus, None], False), None, ),  # 4
-    (5, TType.I64, 'lightRateBitsPerSecond', None, None, ),  # 5
-    (6, TType.I32, 'pendingRequests', None, None, ),  # 6
+    (5, TType.I64, 'opticalRateBitsPerSecond', None, None, ),  # 5
+    (6, TType.I32, 'pendingParts', None, None, ),  # 6
     (7, TType.LIST, 'warnings', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.STRUCT, 'warm', [WarmStatus, None], None, ),  # 8
     (9, TType.LIST, 'staticTrees', (TType.STRUCT, [StaticTreeStatus, None], False), None, ),  # 9
@@ -4810,13 +4810,13 @@ all_structs.append(Rejected)
 Rejected.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'code', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
-    (3, TType.I32, 'largestPossible', None, None, ),  # 3
+    (2, TType.STRING, 'message', 'UTF8', None, ),  # 2
+    (3, TType.I32, 'maxRacks', None, None, ),  # 3
 )
-all_structs.append(NotYet)
-NotYet.thrift_spec = (
+all_structs.append(TimedOut)
+TimedOut.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'sentence', 'UTF8', None, ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(Ended)
 Ended.thrift_spec = (
@@ -4837,13 +4837,13 @@ KeyReused.thrift_spec = (
 all_structs.append(Denied)
 Denied.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'sentence', 'UTF8', None, ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(Unsupported)
 Unsupported.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'feature', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
+    (2, TType.STRING, 'message', 'UTF8', None, ),  # 2
 )
 all_structs.append(NotLeader)
 NotLeader.thrift_spec = (
@@ -4860,7 +4860,7 @@ DrainStatus.thrift_spec = (
 all_structs.append(NotCompared)
 NotCompared.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'what', 'UTF8', None, ),  # 1
+    (1, TType.STRING, 'element', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'reason', 'UTF8', None, ),  # 2
 )
 all_structs.append(ReconcileReport)
@@ -4876,7 +4876,7 @@ all_structs.append(FiberFault)
 FiberFault.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'element', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'sentence', 'UTF8', None, ),  # 2
+    (2, TType.STRING, 'message', 'UTF8', None, ),  # 2
 )
 all_structs.append(FiberReport)
 FiberReport.thrift_spec = (

@@ -35,7 +35,7 @@ from blast_client.calls import (
     TlsFailed,
     milliseconds,
 )
-from blast_client.errors import NotLeader, NotYet, as_answer, refuse_ended
+from blast_client.errors import NotLeader, TimedOut, as_answer, refuse_ended
 from blast_client.failover import Controllers, Search, parse_addresses
 from blast_client.freshness import Freshness
 from blast_client.giving_back import AsyncGranted, abandon_async
@@ -104,19 +104,19 @@ class AsyncClient(AsyncMethods):
     async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         """Return the first event of a request above `after_sequence`.
 
-        Raises `NotYet` after `timeout` seconds, and `Ended` where there will be no such event any more.
+        Raises `TimedOut` after `timeout` seconds, and `Ended` where there will be no such event any more.
         """
         try:
             return await self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
-        except NotYet:
+        except TimedOut:
             # A controller of before has no other word for the end.
             refuse_ended(await self.status(key), after_sequence)
             raise
 
     async def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
-        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`).
+        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `TimedOut`).
 
-        After `NotYet` it goes on waiting until this client is closed, or asks again. When the call is cancelled it is
+        After `TimedOut` it goes on waiting until this client is closed, or asks again. When the call is cancelled it is
         withdrawn, within three seconds; where that fails, the exception has a note that says so, and the log a warning.
         """
         try:
@@ -197,7 +197,7 @@ class AsyncClient(AsyncMethods):
             wait = None if left is None else self._controllers.longest_wait(left)
             try:
                 return await self._carry_out(await self._connected(), method, arguments, wait)
-            except NotYet:
+            except TimedOut:
                 if wait == left:
                     raise
 
@@ -205,7 +205,7 @@ class AsyncClient(AsyncMethods):
         self, connection: _Pipelined, method: Callable[..., T], arguments: Sequence[object], wait: float | None
     ) -> T:
         safe, known = self._safe_to_repeat[method.__name__], self._freshness.known
-        seconds = self._controllers.patience(self._timeout) if safe else self._timeout
+        seconds = self._controllers.call_timeout(self._timeout) if safe else self._timeout
         if wait is not None:
             arguments, seconds = (*arguments, milliseconds(wait)), wait + seconds
         try:
@@ -240,14 +240,14 @@ class AsyncClient(AsyncMethods):
             return here
 
     async def _open(self) -> _Pipelined:
-        address, patience = self.address, self._controllers.patience(self._timeout)
+        address, timeout = self.address, self._controllers.call_timeout(self._timeout)
         name = (self._server_name or address.host) if self._tls else None
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 streams = await asyncio.open_connection(*address, ssl=self._tls, server_hostname=name)
                 return _Pipelined(address, streams, self._service)
         except TimeoutError as error:
-            raise NotReached(address, f"no connection within {patience:g} s") from error
+            raise NotReached(address, f"no connection within {timeout:g} s") from error
         except ssl.SSLError as error:
             raise TlsFailed(address, tls_reason(error)) from error
         except OSError as error:

@@ -15,11 +15,11 @@ from thrift.Thrift import TType
 from blast_api import ttypes
 from blast_client.base_error import WrongArgument
 
-MOST_BYTES = (1 << 20) - (1 << 16)
+MAX_BYTES = (1 << 20) - (1 << 16)
 """Text in one call: a frame is at most 1 MiB."""
 
 _REQUIRED: Mapping[type, Sequence[str]] = {ttypes.MulticastRequest: ("key", "sender", "receivers", "bytes")}
-_MAY_BE_LEFT_OUT = {"drain": "on"}
+_MAY_BE_LEFT_OUT = {"drain": "enable"}
 _WHOLE = {TType.I32: 31, TType.I64: 63}
 _EXAMPLE = 'MulticastRequest("iteration-1", "r1h1", ["r2h1", "r3h1"], 300_000_000)'
 
@@ -33,8 +33,8 @@ def check_call(method: Callable[..., object], arguments: Sequence[object]) -> No
         if value is None and _MAY_BE_LEFT_OUT.get(name) != spec[2]:
             raise WrongArgument(f"{name} needs {_named(spec[2])}, and got None")
         text += _size(_named(spec[2]), spec[1], spec[3], value)
-    if text > MOST_BYTES:
-        raise WrongArgument(f"{text} bytes of names do not fit into one call, which holds {MOST_BYTES}: give fewer")
+    if text > MAX_BYTES:
+        raise WrongArgument(f"{text} bytes of names do not fit into one call, which holds {MAX_BYTES}: give fewer")
 
 
 def check_seconds(seconds: object) -> None:

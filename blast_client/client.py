@@ -1,7 +1,7 @@
 """The synchronous client: a thin wrapper round the generated one.
 
 Times are in seconds. Whatever a call raises is a `BlastError`, whose text is a sentence: the controller's answers
-(`Rejected`, `NotYet`, …), a `ControllerUnreachable` where there is none, a `WrongArgument` before anything is asked.
+(`Rejected`, `TimedOut`, …), a `ControllerUnreachable` where there is none, a `WrongArgument` before anything is asked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from blast_client.calls import (
     TlsFailed,
     milliseconds,
 )
-from blast_client.errors import Denied, NotLeader, NotYet, Unsupported, as_answer, refuse_ended
+from blast_client.errors import Denied, NotLeader, TimedOut, Unsupported, as_answer, refuse_ended
 from blast_client.failover import Controllers, Search, parse_addresses
 from blast_client.freshness import Freshness
 from blast_client.giving_back import Granted, abandon
@@ -105,20 +105,21 @@ class Client(Methods):
     def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         """Return the first event of a request above `after_sequence`.
 
-        Raises `NotYet` after `timeout` seconds, and `Ended` where there will be no such event any more.
+        Raises `TimedOut` after `timeout` seconds, and `Ended` where there will be no such event any more.
         """
         try:
             return self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
-        except NotYet:
+        except TimedOut:
             # A controller of before has no other word for the end.
             refuse_ended(self.status(key), after_sequence)
             raise
 
     def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
-        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`).
+        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `TimedOut`).
 
-        After `NotYet` it goes on waiting until this client is closed, or asks again. Interrupted by Ctrl-C (or whatever
-        is no Exception) it is withdrawn, within three seconds; where that fails the exception has a note that says so.
+        After `TimedOut` it goes on waiting until this client is closed, or asks again. Interrupted by Ctrl-C (or
+        whatever is no Exception) it is withdrawn, within three seconds; where that fails the exception has a note that
+        says so.
         """
         self._asked = False
         try:
@@ -157,24 +158,24 @@ class Client(Methods):
             self._hurry_until = None
 
     @property
-    def _patience(self) -> float:
+    def _call_timeout(self) -> float:
         """How long all controllers together may take to answer, in seconds."""
         if self._hurry_until is None:
             return self._timeout
         return max(0.001, min(self._timeout, self._hurry_until - time.monotonic()))
 
-    def _patience_for(self, name: str) -> float:
+    def _call_timeout_for(self, name: str) -> float:
         """How long one controller may take to answer, in seconds."""
-        return self._controllers.patience(self._patience) if self._safe_to_repeat[name] else self._patience
+        return self._controllers.call_timeout(self._call_timeout) if self._safe_to_repeat[name] else self._call_timeout
 
     def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
         check_call(method, arguments)
         name = method.__name__
 
         def attempt() -> T:
-            return self._once(method, arguments, self._patience_for(name))
+            return self._once(method, arguments, self._call_timeout_for(name))
 
-        return self._anywhere(name, attempt, time.monotonic() + self._patience)
+        return self._anywhere(name, attempt, time.monotonic() + self._call_timeout)
 
     def _wait(self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float) -> T:
         check_seconds(seconds)
@@ -186,12 +187,12 @@ class Client(Methods):
                 left = max(end - time.monotonic(), 0.0)
                 wait = self._controllers.longest_wait(left)
                 try:
-                    return self._once(method, (*arguments, milliseconds(wait)), wait + self._patience_for(name))
-                except NotYet:
+                    return self._once(method, (*arguments, milliseconds(wait)), wait + self._call_timeout_for(name))
+                except TimedOut:
                     if wait == left:
                         raise
 
-        return self._anywhere(name, attempt, end + self._patience)
+        return self._anywhere(name, attempt, end + self._call_timeout)
 
     def _anywhere(self, name: str, attempt: Callable[[], T], end: float) -> T:
         if self._over:
@@ -256,7 +257,7 @@ class Client(Methods):
             return
         self.close()
         try:
-            connection = socket.create_connection(self.address, self._patience_for("ping"))
+            connection = socket.create_connection(self.address, self._call_timeout_for("ping"))
         except OSError as error:
             raise NotReached(self.address, error.strerror or str(error)) from error
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -275,7 +276,7 @@ class Client(Methods):
 
     def _log_in(self, token: str) -> None:
         try:
-            self._carry_out(Iface.login, (token,), self._patience)
+            self._carry_out(Iface.login, (token,), self._call_timeout)
         except (Denied, Unsupported):
             # Nothing else may be asked on a connection that is not who it should be.
             self.close()

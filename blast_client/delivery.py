@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from thrift.Thrift import TException
 
-from blast_api.ttypes import Event, EventKind, MulticastRequest, NotYet, PartState, RequestStatus
+from blast_api.ttypes import Event, EventKind, MulticastRequest, PartState, RequestStatus, TimedOut
 from blast_client.calls import ControllerUnreachable
 from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
@@ -38,7 +38,7 @@ SWITCH_SECONDS = 0.2
 _LIGHT_SHARE = 0.94
 """Share of the rate of light that carries data: headers, and room for clocks that differ."""
 
-_LEAST_MEASURED_SECONDS = 0.2
+_MIN_MEASURED_SECONDS = 0.2
 
 
 def grant_seconds(size: int) -> float:
@@ -140,7 +140,7 @@ class _Delivery:
         while True:
             try:
                 event = await controller.await_event(self._request.key, self._sequence)
-            except NotYet:
+            except TimedOut:
                 continue
             self._sequence = event.sequence
             return event
@@ -208,4 +208,4 @@ class _Part(PartSending):
 
     def _packet_rate(self, began: float, reached: int) -> float | None:
         seconds = time.monotonic() - began
-        return None if seconds < _LEAST_MEASURED_SECONDS else (self.route.reached - reached) * 8 / seconds
+        return None if seconds < _MIN_MEASURED_SECONDS else (self.route.reached - reached) * 8 / seconds

@@ -4,7 +4,7 @@ BlastError                                                                  (bas
     WrongArgument           what the caller gave cannot be sent; nothing was asked
     BadAddress, BadCredentials                                              (address.py, tls.py)
     ControllerUnreachable   no answer; ClientClosed, NoAnswerInTime, ...    (calls.py)
-    Rejected, NotYet, Ended, UnknownRequest, KeyReused, Denied, Unsupported, NotLeader, CallFailed
+    Rejected, TimedOut, Ended, UnknownRequest, KeyReused, Denied, Unsupported, NotLeader, CallFailed
                             the controller's answer; each is what `blast_api` calls so, too
 """
 
@@ -28,17 +28,17 @@ class Rejected(_Answer, ttypes.Rejected):
     """The request cannot be had, now or ever; `code` says why for programs, `sentence` for people."""
 
     def __str__(self) -> str:
-        largest = self.largestPossible
-        if largest is None or str(largest) in self.sentence:
-            return str(self.sentence)
-        return f"{self.sentence.rstrip('.')} (at most {largest} racks)"
+        largest = self.maxRacks
+        if largest is None or str(largest) in self.message:
+            return str(self.message)
+        return f"{self.message.rstrip('.')} (at most {largest} racks)"
 
 
-class NotYet(_Answer, ttypes.NotYet):
+class TimedOut(_Answer, ttypes.TimedOut):
     """Nothing happened within the time that the caller gave; the request goes on waiting."""
 
     def __str__(self) -> str:
-        return f"not yet: {self.sentence}"
+        return f"not yet: {self.message}"
 
 
 class Ended(_Answer, ttypes.Ended):
@@ -66,14 +66,14 @@ class Denied(_Answer, ttypes.Denied):
     """The caller is not who may do this."""
 
     def __str__(self) -> str:
-        return f"denied: {self.sentence}"
+        return f"denied: {self.message}"
 
 
 class Unsupported(_Answer, ttypes.Unsupported):
     """A feature or optional field that this controller does not serve."""
 
     def __str__(self) -> str:
-        return f"this controller does not serve {self.feature}: {self.sentence}"
+        return f"this controller does not serve {self.feature}: {self.message}"
 
 
 class NotLeader(_Answer, ttypes.NotLeader):
@@ -96,9 +96,9 @@ def as_answer(error: TException) -> TException:
         case _Answer():
             return error
         case ttypes.Rejected():
-            return Rejected(error.code, error.sentence, error.largestPossible)
-        case ttypes.NotYet():
-            return NotYet(error.sentence)
+            return Rejected(error.code, error.message, error.maxRacks)
+        case ttypes.TimedOut():
+            return TimedOut(error.message)
         case ttypes.Ended():
             return Ended(PartState(error.state), error.reason)
         case ttypes.UnknownRequest():
@@ -106,9 +106,9 @@ def as_answer(error: TException) -> TException:
         case ttypes.KeyReused():
             return KeyReused(error.key)
         case ttypes.Denied():
-            return Denied(error.sentence)
+            return Denied(error.message)
         case ttypes.Unsupported():
-            return Unsupported(error.feature, error.sentence)
+            return Unsupported(error.feature, error.message)
         case ttypes.NotLeader():
             return NotLeader(error.address)
         case TApplicationException():

@@ -82,30 +82,30 @@ class Grid:
         row = number // self.columns
         if row == 0:
             return None
-        lane = (row - 1) * self._most_ends + self._most_ends - end
+        lane = (row - 1) * self._max_ends + self._max_ends - end
         inset = (self._widths[number % self.columns] - self.cells[number].width) / 2
         return _GAP / 4 + inset + lane * self._lane, _TURN + end * self._turn_pitch
 
     @property
-    def _most_ends(self) -> int:
+    def _max_ends(self) -> int:
         return max((cell.ends for cell in self.cells), default=0)
 
     @property
     def _lane(self) -> float:
-        lanes = (self.rows - 1) * self._most_ends * len(self._widths)
+        lanes = (self.rows - 1) * self._max_ends * len(self._widths)
         return min(max(self.lanes_room / max(lanes, 1), _NARROWEST_LANE), _LANE)
 
     @property
     def _lanes_width(self) -> float:
-        return max(self.rows - 1, 0) * self._most_ends * self._lane
+        return max(self.rows - 1, 0) * self._max_ends * self._lane
 
     @property
     def _turn_pitch(self) -> float:
-        return min(3.0, 24.0 / max(self._most_ends, 1))
+        return min(3.0, 24.0 / max(self._max_ends, 1))
 
     @property
     def _aisle(self) -> float:
-        return _AISLE + self._most_ends * self._turn_pitch
+        return _AISLE + self._max_ends * self._turn_pitch
 
 
 def fewest_rows(cells: Sequence[Cell], room: float, cell_height: float) -> Grid:

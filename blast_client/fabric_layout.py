@@ -66,7 +66,7 @@ def lay_out(fabric: FabricStatus) -> Layout:
     room = (inner + LABEL_STRIP - _GAP * (len(names) - 1)) / max(len(names), 1) - LABEL_STRIP
     splitters = {
         name: fewest_rows(
-            [Cell(_splitter_width(s.ways, pitch), s.ways + 1) for s in fabric.splitters if s.opticalSwitch == name],
+            [Cell(_splitter_width(s.fanOut, pitch), s.fanOut + 1) for s in fabric.splitters if s.opticalSwitch == name],
             room,
             SPLITTER_HEIGHT,
         )
@@ -92,9 +92,9 @@ def _rack_grid(racks: Sequence[RackStatus]) -> Grid:
 
 def _output_pitch(splitters: Sequence[SplitterStatus]) -> float:
     # Splitters of many ways, and many splitters, keep to what the racks' row needs anyway.
-    widest = max((s.ways for s in splitters), default=1)
+    widest = max((s.fanOut for s in splitters), default=1)
     pitch = _OUTPUT_PITCH if widest <= 8 else max(6.0, _OUTPUT_PITCH * 8 / widest)
-    share = _OUTPUTS_ROOM / max(sum(s.ways + 2 for s in splitters), 1)
+    share = _OUTPUTS_ROOM / max(sum(s.fanOut + 2 for s in splitters), 1)
     return max(min(pitch, share), _NARROWEST_OUTPUT_PITCH)
 
 
@@ -176,8 +176,8 @@ def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: 
         box = Box(left + x, y, grid.cells[number].width, SPLITTER_HEIGHT)
         layout.splitters.append((splitter, box))
         # The input stands a little apart from the outputs.
-        first = box.middle.x - pitch * (splitter.ways + 0.5) / 2
-        offsets = [0.0, *(pitch * (output + 1.5) for output in range(splitter.ways))]
+        first = box.middle.x - pitch * (splitter.fanOut + 0.5) / 2
+        offsets = [0.0, *(pitch * (output + 1.5) for output in range(splitter.fanOut))]
         trunk, *outputs = (
             _straight(_leave(Point(first + offset, box.bottom), box, grid.turn(number, end), 1), switch.y)
             for end, offset in enumerate(offsets)

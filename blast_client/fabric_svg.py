@@ -93,8 +93,8 @@ def _look(fabric: FabricStatus, layout: Layout) -> _Look:
 def _title(fabric: FabricStatus, layout: Layout) -> str:
     counts = (
         f"{count(fabric.racks, 'rack')} · {count(fabric.splitters, 'splitter')} · "
-        f"{count(fabric.lightTrees, 'light tree')} · {fabric.pendingRequests} pending · "
-        f"light {format_rate(fabric.lightRateBitsPerSecond)}"
+        f"{count(fabric.lightTrees, 'light tree')} · {fabric.pendingParts} pending · "
+        f"light {format_rate(fabric.opticalRateBitsPerSecond)}"
     )
     y = MARGIN + 12
     return (
@@ -115,12 +115,12 @@ def _switch(name: str, box: Box, away: bool) -> str:
 
 def _splitter(splitter: SplitterStatus, box: Box) -> str:
     note = splitter.unusable or (f"tree {splitter.reservation}" if splitter.reservation is not None else "free")
-    name = f"splitter {splitter.name}, 1:{splitter.ways}: {note}"
+    name = f"splitter {splitter.name}, 1:{splitter.fanOut}: {note}"
     return f"<g><title>{escape(name)}</title>{rectangle('box', box, 6)}</g>"
 
 
 def _splitter_text(splitter: SplitterStatus) -> str:
-    return f"{splitter.name}  1:{splitter.ways}"
+    return f"{splitter.name}  1:{splitter.fanOut}"
 
 
 def _splitter_label(splitter: SplitterStatus, box: Box, font: float) -> str:

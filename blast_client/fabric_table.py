@@ -15,7 +15,7 @@ def fabric_table(fabric: FabricStatus) -> str:
     return "\n\n".join(
         [
             *warned(fabric.warnings),
-            f"light {format_rate(fabric.lightRateBitsPerSecond)}, {fabric.pendingRequests} requests pending",
+            f"light {format_rate(fabric.opticalRateBitsPerSecond)}, {fabric.pendingParts} requests pending",
             _switches(fabric),
             _splitters(fabric),
             *([_static_trees(fabric.staticTrees)] if fabric.staticTrees else []),
@@ -33,18 +33,18 @@ def _switches(fabric: FabricStatus) -> str:
 
 def _warm(warm: WarmStatus) -> str:
     """How many trees are kept lit, whether that helps, and what is dark of what nobody uses."""
-    share = f" ({warm.foundLit / warm.lightGiven:.0%})" if warm.lightGiven else ""
+    share = f" ({warm.warmHits / warm.opticalGrants:.0%})" if warm.opticalGrants else ""
     told = (
-        f"trees kept lit: {warm.trees}; grants that found theirs: {warm.foundLit} of {warm.lightGiven}{share}; "
-        f"gave way: {warm.gaveWay}; taken over: {warm.takenOver}"
+        f"trees kept lit: {warm.trees}; grants that found theirs: {warm.warmHits} of {warm.opticalGrants}{share}; "
+        f"evicted: {warm.evicted}; reclaimed: {warm.reclaimed}"
     )
     rows = [
         [
-            "optical ports" if pieces.ways is None else f"splitters 1:{pieces.ways}",
+            "optical ports" if pieces.fanOut is None else f"splitters 1:{pieces.fanOut}",
             pieces.opticalSwitch,
             *map(str, (pieces.dark, pieces.lit, pieces.reserve)),
         ]
-        for pieces in warm.pieces
+        for pieces in warm.resources
     ]
     return told + "\n" + text_table(["IDLE", "ON", "DARK", "KEPT LIT", "RESERVE"], rows) if rows else told
 
@@ -55,7 +55,7 @@ def _splitters(fabric: FabricStatus) -> str:
     rows = [
         [
             s.name,
-            f"1:{s.ways}",
+            f"1:{s.fanOut}",
             f"{s.opticalSwitch} output {s.switchOutput}",
             _ranges(s.switchInputs),
             _use(s.reservation, s.unusable),

@@ -40,7 +40,7 @@ class Controllers:
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def patience(self, seconds: float) -> float:
+    def call_timeout(self, seconds: float) -> float:
         """How many of so many seconds to wait for the answer to what another may be asked, too."""
         return seconds if len(self) == 1 else min(seconds, ANSWER_WITHIN)
 

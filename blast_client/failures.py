@@ -9,7 +9,7 @@ from functools import wraps
 
 from thrift.Thrift import TApplicationException, TException
 
-from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, NotYet, Rejected, UnknownRequest, Unsupported
+from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, Rejected, TimedOut, UnknownRequest, Unsupported
 from blast_client.address import BadAddress
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.calls import ClientClosed, ControllerUnreachable, NoAnswerInTime, TlsFailed
@@ -24,7 +24,7 @@ DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
 
 _NOT_NOW = frozenset(
     {
-        "device_away",
+        "device_disconnected",
         "device_failed",
         "light_lost",
         "no_port",
@@ -32,7 +32,7 @@ _NOT_NOW = frozenset(
         "no_resources",
         "busy",
         "draining",
-        "holding",
+        "safe_mode",
         "too_many_requests",
         "too_many_pending",
         "too_many_waiting",
@@ -56,7 +56,7 @@ def explain_failure(error: Exception) -> tuple[int, str]:
         case NotLeader():
             other = f": try --controller {error.address}" if error.address else ""
             return FAILED, f"this controller is not the leader{other}"
-        case NotYet() | Ended() | TApplicationException():
+        case TimedOut() | Ended() | TApplicationException():
             return FAILED, str(as_answer(error))
         case TlsFailed() | NoAnswerInTime() | ClientClosed():
             return FAILED, str(error)

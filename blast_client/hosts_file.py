@@ -17,7 +17,7 @@ from blast_client.base_error import BlastError
 from blast_client.receivers import Receiver, parse_receivers, written
 from blast_transport.base.errors import WrongInputError, sentence
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 _LONGEST_NAME = 200
 _LONGEST_REASON = 300
 
@@ -26,11 +26,11 @@ def read_hosts(path: Path) -> list[Receiver]:
     """The hosts that a file names. Raises ValueError."""
     try:
         with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
+            text = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {sentence(error)}") from error
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"{path} has more than {MOST_BYTES} bytes: that is no list of hosts")
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"{path} has more than {MAX_BYTES} bytes: that is no list of hosts")
     try:
         lines = [line.partition("#")[0].strip() for line in text.decode().splitlines()]
         hosts = parse_receivers(line for line in lines if line)

@@ -55,7 +55,7 @@ SAFE_TO_REPEAT: Mapping[str, bool] = {
     "releaseElement": True,
     "resume": False,
     # It would ask the one that has just taken over.
-    "standDown": False,
+    "stepDown": False,
     "journal": True,
 }
 """Whether a call's repetition changes nothing and has the same answer, so that a broken connection may be retried."""
@@ -147,9 +147,9 @@ class Methods(_Served, ABC):
         """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
         self._call(Iface.resume)
 
-    def stand_down(self) -> None:
+    def step_down(self) -> None:
         """Let another controller lead; light goes on. Raises `Rejected` ("no_standby") where there is none."""
-        self._call(Iface.standDown)
+        self._call(Iface.stepDown)
 
     def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""
@@ -236,9 +236,9 @@ class AsyncMethods(_Served, ABC):
         """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
         await self._call(Iface.resume)
 
-    async def stand_down(self) -> None:
+    async def step_down(self) -> None:
         """Let another controller lead; light goes on. Raises `Rejected` ("no_standby") where there is none."""
-        await self._call(Iface.standDown)
+        await self._call(Iface.stepDown)
 
     async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""

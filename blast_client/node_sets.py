@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from blast_transport.base.extras import how_to_install
 
-MOST_HOSTS = 10_000
+MAX_HOSTS = 10_000
 """Of one transfer."""
 
 _SIGNS = re.compile(r"[\[\]@!&^]")
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _SHOWN = 8
 """Names that are written out where nobody can fold them."""
 _LONGEST = 300
-_MOST_FOLDED = 200
+_MAX_FOLDED = 200
 """Names with several numbers in each, such as addresses: to fold them takes time that grows with their square."""
 
 
@@ -70,8 +70,8 @@ def expanded(text: str) -> list[str]:
 
 def check_count(count: int, what: str) -> None:
     """Raises ValueError where that are more hosts than one transfer has."""
-    if count > MOST_HOSTS:
-        raise ValueError(f"{what!r} names more than {MOST_HOSTS} hosts, which is as many as one transfer has")
+    if count > MAX_HOSTS:
+        raise ValueError(f"{what!r} names more than {MAX_HOSTS} hosts, which is as many as one transfer has")
 
 
 def folded(names: Iterable[str]) -> str:
@@ -87,7 +87,7 @@ def folded(names: Iterable[str]) -> str:
 def _by_ranges(names: list[str]) -> str:
     """As ClusterShell folds them; empty where it is not there, or would take long."""
     several = any(len(_NUMBER.findall(name)) > 1 for name in names)
-    if (several and len(names) > _MOST_FOLDED) or not all(_PLAIN.fullmatch(name) for name in names):
+    if (several and len(names) > _MAX_FOLDED) or not all(_PLAIN.fullmatch(name) for name in names):
         return ""
     try:
         from ClusterShell.NodeSet import NodeSet

@@ -47,8 +47,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     reconcile.set_defaults(run=_reconcile)
     resume = add_command(subparsers, "resume", "let a controller that is holding decide again", "blast resume")
     resume.set_defaults(run=_resume)
-    stand_down = add_command(subparsers, "stand-down", "let another controller lead; light goes on", "blast stand-down")
-    stand_down.set_defaults(run=_stand_down)
+    step_down = add_command(subparsers, "step-down", "let another controller lead; light goes on", "blast step-down")
+    step_down.set_defaults(run=_stand_down)
     element = subparsers.add_parser(
         "element",
         help="list hardware, take it out of use and back",
@@ -126,7 +126,7 @@ def _drain(arguments: argparse.Namespace) -> int:
 def _stand_down(arguments: argparse.Namespace) -> int:
     unknown = "whether another controller leads by now, `blast fabric show` tells"
     with connect(arguments) as client, telling_when_interrupted(unknown):
-        client.stand_down()
+        client.step_down()
     return _print(arguments, None, "another controller takes over")
 
 

@@ -38,7 +38,7 @@ def describe_reconcile(report: ReconcileReport) -> str:
         lines += [f"  {found}" for found in report.foreign]
     if report.notCompared:
         lines.append(f"not compared ({len(report.notCompared)}):")
-        lines += [f"  {missed.what}: {missed.reason}" for missed in report.notCompared]
+        lines += [f"  {missed.element}: {missed.reason}" for missed in report.notCompared]
     return "\n".join(lines)
 
 
@@ -54,7 +54,7 @@ def describe_fibers(report: FiberReport) -> str:
     if report.faults:
         lines = [
             f"{_count(report.faults, 'difference')} from the configuration:",
-            text_table(["ELEMENT", "FOUND"], [[fault.element, fault.sentence] for fault in report.faults]),
+            text_table(["ELEMENT", "FOUND"], [[fault.element, fault.message] for fault in report.faults]),
         ]
     elif report.probed == 0:
         lines = ["nothing was probed: whether the fibers are wired as the configuration says is not known"]

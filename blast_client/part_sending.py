@@ -194,7 +194,7 @@ class PartSending:
                 case Darken():
                     self.darken()
                 case Tell(reached):
-                    told = Extension(reachedByte=reached, part=self._number)
+                    told = Extension(progressBytes=reached, part=self._number)
                     await self._unless_over(self._controller.extend(self._request.key, told))
                 case _:
                     report = self._report()

@@ -13,7 +13,7 @@ from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, 
 from blast_client.base_error import BlastError
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.client import Client
-from blast_client.errors import Ended, NotYet, Rejected
+from blast_client.errors import Ended, Rejected, TimedOut
 from blast_client.failures import DONE, FAILED, telling_failures
 from blast_client.giving_back import withdraw_abandoned
 from blast_client.interrupts import ended_by_signals, telling_when_interrupted
@@ -65,7 +65,10 @@ def _register_request(subparsers: argparse._SubParsersAction[argparse.ArgumentPa
         "--timeout", metavar="TIME", type=checked(parse_seconds), default=60.0, help="wait so long (default: 60s)"
     )
     parser.add_argument(
-        "--patience", metavar="TIME", type=checked(parse_seconds), help="the controller drops it if pending for so long"
+        "--pending-timeout",
+        metavar="TIME",
+        type=checked(parse_seconds),
+        help="the controller drops it if pending for so long",
     )
     parser.add_argument("--priority", metavar="N", type=int, help="who has more goes first (default: 0)")
     parser.add_argument(
@@ -134,7 +137,7 @@ def _request(arguments: argparse.Namespace) -> int:
         sender=arguments.sender,
         receivers=arguments.receivers,
         bytes=arguments.bytes,
-        patienceMs=None if arguments.patience is None else milliseconds(arguments.patience),
+        pendingTimeoutMs=None if arguments.pending_timeout is None else milliseconds(arguments.pending_timeout),
         deadlineMs=None if arguments.deadline is None else milliseconds(arguments.deadline),
         priority=arguments.priority,
         maySplit=arguments.may_split or None,
@@ -145,9 +148,9 @@ def _request(arguments: argparse.Namespace) -> int:
             return _show(arguments, client.submit(request))
         try:
             grant = _grant(client, request, arguments.timeout)
-        except NotYet as error:
+        except TimedOut as error:
             sys.stderr.write(
-                f"blast: not yet: {error.sentence.rstrip('.')}; request {request.key} is still waiting "
+                f"blast: not yet: {error.message.rstrip('.')}; request {request.key} is still waiting "
                 f"(`blast status {request.key}`, `blast withdraw {request.key}`)\n"
             )
             return FAILED
@@ -212,7 +215,7 @@ def _extend(arguments: argparse.Namespace) -> int:
     extension = Extension(
         addReceivers=arguments.add,
         removeReceivers=arguments.remove,
-        addMs=None if arguments.time is None else milliseconds(arguments.time),
+        addLeaseMs=None if arguments.time is None else milliseconds(arguments.time),
         addBytes=arguments.bytes,
     )
     added = arguments.add or []

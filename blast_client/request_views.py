@@ -23,10 +23,10 @@ def describe_grant(grant: Grant, size: int) -> str:
         f"  takes      {format_ms(grant.estimatedServiceMs)} for {format_bytes(size)}; "
         f"the light is yours for {format_ms(grant.leaseMs)}",
     ]
-    if grant.receiversWithoutPart:
-        lines.append(f"  not yet    {shortened(grant.receiversWithoutPart)}")
+    if grant.pendingReceivers:
+        lines.append(f"  not yet    {shortened(grant.pendingReceivers)}")
     lines += [f"  set up in  {timings}" for timings in [_timings(grant)] if timings]
-    lines += [f"  light      {margin}" for margin in [_least_margin(grant)] if margin]
+    lines += [f"  light      {margin}" for margin in [_min_margin(grant)] if margin]
     lines.append(f"  afterwards blast finish {grant.key}" + (f" --part {grant.part}" if grant.part else ""))
     return "\n".join(lines)
 
@@ -45,17 +45,17 @@ def describe_request(status: RequestStatus) -> str:
         if part.leaseLeftMs is not None:
             line += f", lease ends in {format_ms(part.leaseLeftMs)}"
         lines.append(line + (f" ({part.reason})" if part.reason else ""))
-        margin = _least_margin(part.grant) if part.grant is not None else ""
+        margin = _min_margin(part.grant) if part.grant is not None else ""
         lines += [f"    light: {margin}"] if margin else []
     return "\n".join(lines)
 
 
 def describe_explanation(explanation: Explanation) -> str:
     """What blocks a request, one blocker a line."""
-    lines = [explanation.sentence]
+    lines = [explanation.message]
     lines += [f"  blocked by  {blocker}" for blocker in explanation.blockers or ()]
-    if explanation.smallestChange:
-        lines.append(f"  to start    {explanation.smallestChange}")
+    if explanation.suggestion:
+        lines.append(f"  to start    {explanation.suggestion}")
     return "\n".join(lines)
 
 
@@ -82,8 +82,8 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
     away = [switch.name for switch in fabric.opticalSwitches if not switch.connected]
     away += [rack.name for rack in fabric.racks if not rack.connected]
     blocks = [
-        f"controller {controller}   light {format_rate(fabric.lightRateBitsPerSecond)}\n"
-        f"requests   {active} active, {fabric.pendingRequests} pending\n"
+        f"controller {controller}   light {format_rate(fabric.opticalRateBitsPerSecond)}\n"
+        f"requests   {active} active, {fabric.pendingParts} pending\n"
         f"splitters  {len(free_splitters)} of {len(fabric.splitters)} free {_bar(fabric)}\n"
         f"ports      {free_ports} of {len(ports)} optical ports free",
         light_tree_table(fabric, most),
@@ -141,7 +141,7 @@ def _timings(grant: Grant) -> str:
     return format_ms(grant.timings.totalMs) + (f" ({shown})" if shown else "")
 
 
-def _least_margin(grant: Grant) -> str:
+def _min_margin(grant: Grant) -> str:
     """How well the leaf with the smallest margin is lit; nothing where no losses are known."""
     if not grant.margins:
         return ""
@@ -151,7 +151,7 @@ def _least_margin(grant: Grant) -> str:
         text += f", which receives {least.receivedDbm:.1f} dBm"
     if least.sensitivityMarginDb is not None and least.overloadMarginDb is not None:
         text += f": {least.sensitivityMarginDb:+.1f} dB to sensitivity, {least.overloadMarginDb:+.1f} dB to overload"
-    return text + (f" ({least.binding} binds)" if least.binding else "")
+    return text + (f" ({least.limitingElement} binds)" if least.limitingElement else "")
 
 
 def _bar(fabric: FabricStatus) -> str:

@@ -41,7 +41,7 @@ from blast_transport.measuring.flows import HERE, measure_link
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
+from blast_transport.session.settings import MAX_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
@@ -60,7 +60,7 @@ class RoundSettings:
     """How a round goes, apart from what is sent and to whom.
 
     `controller`: HOST:PORT of who grants light, None for nobody, with `tls` and `token` as a `Client` has them.
-    `sender`: this host as the controller knows it (None: its host name); `light_address`: ours on the light path
+    `sender`: this host as the controller knows it (None: its host name); `optical_address`: ours on the light path
     (None: the one towards the receivers). `via`: auto, optical, pipeline, trees or unicast; `order` of a pipeline:
     racks, names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it,
     a silence of `node_timeout` seconds dead ones, and each keeps `buffer` bytes of what cannot be read again for
@@ -75,7 +75,7 @@ class RoundSettings:
     tls: TlsSettings | None = None
     token: str | None = field(default=None, repr=False)
     sender: str | None = None
-    light_address: str | None = None
+    optical_address: str | None = None
     via: str = AUTO
     order: str | None = None
     slowest_rate: float = 0.0
@@ -84,7 +84,7 @@ class RoundSettings:
     network: Path | None = None
     trees: Path | None = None
     priority: int | None = None
-    patience: float | None = None
+    pending_timeout: float | None = None
     credentials: Credentials = field(default=None, repr=False)
     sealed: bool = False
     engine: str = AUTO_ENGINE
@@ -144,18 +144,18 @@ class Round:
         settings, size = self._settings, source.size if source.size is not None else size
         await self._look_up_addresses()
         try:
-            light_address = self._light_address()
+            optical_address = self._light_address()
         except WrongInputError as error:
             # No name of a receiver leads anywhere: a controller may know what is meant.
             raise WrongInputError(await self._with_hosts_asked_for(str(error))) from error
-        carry = self._carry(source, destination, report, light_address)
-        if light_address is None or size is None or settings.controller is None:
+        carry = self._carry(source, destination, report, optical_address)
+        if optical_address is None or size is None or settings.controller is None:
             if settings.via == OPTICAL:
                 raise WrongInputError(_no_light_without(size, settings.controller))
             way = Unicast() if settings.via == UNICAST else await self._packets(await self._order())
             return RoundResult((await carried(carry, tuple(self._addresses), Route(way)),), {}, "")
         async with self._client(settings.controller) as client:
-            if len(self._addresses) > MOST_DIRECT:
+            if len(self._addresses) > MAX_DIRECT:
                 with suppress(TException, ControllerUnreachable):
                     await self._find_racks(client)
             if settings.via == OPTICAL:
@@ -171,7 +171,7 @@ class Round:
             if error.code == CODE:
                 with suppress(TException, ControllerUnreachable):
                     await self._find_racks(client)
-                error.sentence = self._with_hosts_meant(error.sentence)
+                error.message = self._with_hosts_meant(error.message)
             raise
 
     async def _with_hosts_asked_for(self, sentence: str) -> str:
@@ -198,10 +198,10 @@ class Round:
         question = meant([self._settings.host, *self._addresses], self._racks) if refused and self._racks else ""
         return f"{refused.rstrip('.')}; {question}" if question else refused
 
-    def _carry(self, source: Source, destination: Destination, report: Report, light_address: str | None) -> Carry:
+    def _carry(self, source: Source, destination: Destination, report: Report, optical_address: str | None) -> Carry:
         settings = self._settings
         sending = SenderSettings(
-            interface_address=light_address,
+            interface_address=optical_address,
             timings=_timings(settings.node_timeout),
             sealed=settings.sealed,
             dialer=dialer(settings.credentials),
@@ -226,7 +226,7 @@ class Round:
             receivers=list(self._addresses),
             bytes=max(1, size),
             priority=settings.priority,
-            patienceMs=None if settings.patience is None else milliseconds(settings.patience),
+            pendingTimeoutMs=None if settings.pending_timeout is None else milliseconds(settings.pending_timeout),
             maySplit=may_split or None,
             mayPause=True,
         )
@@ -286,7 +286,7 @@ class Round:
         settings = self._settings
         if settings.via in _BY_PACKETS or settings.controller is None:
             return None
-        return settings.light_address or _own_address(list(self._addresses.values()))
+        return settings.optical_address or _own_address(list(self._addresses.values()))
 
 
 def _timings(node_timeout: float) -> SenderTimings:

@@ -121,7 +121,7 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         default=os.environ.get(HOST_VARIABLE) or None,
         help=f"this host as the controller knows it (default: ${HOST_VARIABLE}, else its host name)",
     )
-    way.add_argument("--light-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
+    way.add_argument("--optical-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
     way.add_argument("--sealed", action="store_true", help="encrypt what goes by light (AES-256-GCM)")
     way.add_argument(
         "--engine",
@@ -150,7 +150,9 @@ def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--trees", metavar="FILE", type=Path, help="the plan for --via trees, as `blast trees --json` prints it"
     )
     way.add_argument("--priority", metavar="N", type=int, help="who has more gets light first (default: 0)")
-    way.add_argument("--patience", metavar="TIME", type=checked(parse_seconds), help="wait so long for light at most")
+    way.add_argument(
+        "--pending-timeout", metavar="TIME", type=checked(parse_seconds), help="wait so long for light at most"
+    )
     return way
 
 

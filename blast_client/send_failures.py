@@ -13,7 +13,7 @@ FEW = 4
 """So many hosts with the same reason get a line each."""
 
 
-class NobodyReached(TransportError):
+class NoReceiverReachedError(TransportError):
     """No host can receive; `reasons` says of each why."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from blast_client.node_sets import check_count
 from blast_client.options import tls_settings
 from blast_client.receivers import Receiver, check_once
 from blast_client.round import RoundSettings
-from blast_client.send_failures import NobodyReached, reasons_of
+from blast_client.send_failures import NoReceiverReachedError, reasons_of
 from blast_client.send_progress import ProgressLines, ProgressView, bar
 from blast_client.send_several import several
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
@@ -97,7 +97,9 @@ class Sending:
         except WrongInputError:
             raise
         except TransportError as error:
-            known = error.reasons if isinstance(error, NobodyReached) else dict.fromkeys(self._names, str(error))
+            known = (
+                error.reasons if isinstance(error, NoReceiverReachedError) else dict.fromkeys(self._names, str(error))
+            )
             self.reasons.update(known)
             return _fail(FAILED, str(error))
 
@@ -150,7 +152,7 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         tls=tls_settings(arguments) if asks else None,
         token=read_token(Path(arguments.token_file)) if asks and arguments.token_file else None,
         sender=arguments.sender,
-        light_address=arguments.light_address,
+        optical_address=arguments.optical_address,
         via=arguments.via,
         order=arguments.order,
         slowest_rate=arguments.slowest,
@@ -158,7 +160,7 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         network=arguments.network,
         trees=arguments.trees,
         priority=arguments.priority,
-        patience=arguments.patience,
+        pending_timeout=arguments.pending_timeout,
         credentials=agent_credentials(arguments),
         sealed=arguments.sealed,
         engine=arguments.engine,

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from blast_client.receivers import Receiver
 from blast_client.round import Round, RoundResult, RoundSettings
-from blast_client.send_failures import NobodyReached
+from blast_client.send_failures import NoReceiverReachedError
 from blast_client.send_progress import ProgressView
 from blast_client.send_stopped import SoFar, unless_stopped
 from blast_client.send_target import Wanted, is_folder
@@ -79,7 +79,7 @@ class Transfer:
         self.unreachable = dict(agents.failed)
         self._receivers = list(agents.addresses)
         if not self._receivers:
-            raise NobodyReached(self.unreachable)
+            raise NoReceiverReachedError(self.unreachable)
 
 
 @contextmanager

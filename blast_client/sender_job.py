@@ -24,7 +24,7 @@ from blast_client.send_stopped import cancelled_by_sigterm
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.base.report import Progress
 
-MOST_SENDS = 16
+MAX_SENDS = 16
 """At once; more are refused."""
 
 _LINE_BYTES = 1 << 20
@@ -102,9 +102,9 @@ class SenderJob:
     def _begin(self, wanted: Wanted) -> None:
         if wanted.send in self._running:
             raise WrongArgument(f"{wanted.send!r} is being sent")
-        if len(self._running) >= MOST_SENDS:
+        if len(self._running) >= MAX_SENDS:
             self._forget(wanted.file)
-            raise WrongArgument(f"{MOST_SENDS} are being sent: wait for one to end")
+            raise WrongArgument(f"{MAX_SENDS} are being sent: wait for one to end")
         task = self._running[wanted.send] = asyncio.create_task(self._send(wanted))
         task.add_done_callback(lambda _: self._running.pop(wanted.send))
 

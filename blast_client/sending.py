@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from blast_api.ttypes import Event, EventKind, Grant, MulticastRequest, NotYet, RequestStatus
+from blast_api.ttypes import Event, EventKind, Grant, MulticastRequest, RequestStatus, TimedOut
 from blast_client.in_thread import STOPPED
 from blast_client.part_sending import FINAL, Carry, Controller, PartSending, PartSent
 from blast_client.submitted import Submitted
@@ -63,7 +63,7 @@ class _Sending:
         while True:
             try:
                 return await self._controller.await_event(self._request.key, after)
-            except NotYet:
+            except TimedOut:
                 continue
 
     def _deliver(self, event: Event, tasks: asyncio.TaskGroup) -> None:

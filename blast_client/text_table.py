@@ -9,7 +9,7 @@ from blast_client.terminal import fitted, fitted_in_the_middle, padded, printabl
 
 _LEAST = 8
 """No column is made narrower than this, or than its header."""
-_LEAST_NAME = 20
+_MIN_NAME = 20
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int = sys.maxsize) -> str:
@@ -31,7 +31,7 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
 
 def _narrowed(widths: list[int], header: Sequence[str], most: int) -> list[int]:
     least = [max(_LEAST, width(name)) for name in header]
-    least[0] = max(least[0], _LEAST_NAME)
+    least[0] = max(least[0], _MIN_NAME)
     over = sum(widths) + 2 * (len(widths) - 1) - most
     for group in (range(1, len(widths)), range(1)):
         while over > 0 and (wide := [column for column in group if widths[column] > least[column]]):

@@ -10,7 +10,7 @@ from blast_client.nearest import nearest
 CODE = "unknown_host"
 """Of the refusal of a request that names such a host."""
 
-_MOST_TOLD = 3
+_MAX_TOLD = 3
 
 
 def hosts_of(fabric: FabricStatus) -> dict[str, str]:
@@ -25,7 +25,7 @@ def addresses_of(fabric: FabricStatus) -> dict[str, str]:
 
 def meant(asked: Iterable[str], known: Collection[str]) -> str:
     """A question, or nothing where no known host is written like one that is not known."""
-    unknown = [host for host in dict.fromkeys(asked) if host not in known][:_MOST_TOLD]
+    unknown = [host for host in dict.fromkeys(asked) if host not in known][:_MAX_TOLD]
     near = ((host, nearest(host, known)) for host in unknown)
     pairs = [f"{name} where it says {host}" for host, name in near if name is not None]
     return f"did you mean {', '.join(pairs)}?" if pairs else ""

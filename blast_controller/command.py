@@ -114,7 +114,7 @@ def _summary(config: Config) -> str:
     switches = ", ".join(_switch(section) for section in config.optical_switch) or "none"
     lines = [
         f"{len(config.rack)} racks on {datapaths} datapaths, {sum(len(rack.hosts) for rack in config.rack)} hosts",
-        f"{sum(ports)} optical ports at {config.fabric.light_rate_gbps:g} Gbit/s",
+        f"{sum(ports)} optical ports at {config.fabric.optical_rate_gbps:g} Gbit/s",
         f"optical switches: {switches}",
         f"splitters: {splitters}",
         f"policy: {config.policy.name}",

@@ -86,7 +86,7 @@ class CannotListen(Exception):
     """An address that the config names cannot be listened on. One sentence."""
 
 
-LEAST_CONNECTIONS = 64
+MIN_CONNECTIONS = 64
 """For which there must be descriptors."""
 
 
@@ -112,7 +112,7 @@ class Daemon:
         self._ends = EndRecord.beside(config.journal.path)
         self._compactor = Compactor(self._store, self._die)
         self._garbage = GarbageCollection()
-        places = Places(of_one=config.controller.waiting_per_account)
+        places = Places(of_one=config.controller.max_waiting_calls_per_tenant)
         watchers = Watchers((tenant.name for tenant in config.tenant), lambda: self.runtime.snapshot)
         self._recorder = _recorder(config)
         observers: list[Observer] = [ActivityLog(), *watchers.observers]
@@ -125,7 +125,7 @@ class Daemon:
         self._optical = OpticalExecutor(
             switches, self.runtime.post, self._die, self._may_write, watchers.metering.refused
         )
-        per_second = config.controller.calls_per_second
+        per_second = config.controller.max_calls_per_second
         self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         handler = BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate, self)
         self._server = FramedServer(
@@ -171,7 +171,7 @@ class Daemon:
                 self.runtime.post,
                 self._die,
                 config.openflow.step_timeout_ms / 1000,
-                EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
+                EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.max_missed_echoes),
                 self.epoch if self._succession is None else None,
                 switch_tls(config.openflow),
                 required_names(config.openflow, config.optical_ports()),
@@ -197,7 +197,7 @@ class Daemon:
             self._begin()
             self._start_devices()
         else:
-            log.critical("%s", holding, extra=fields(event="holding"))
+            log.critical("%s", holding, extra=fields(event="safe_mode"))
             self.runtime.hold(holding, self._loaded)
         self._compactor.start(self._loaded.written)
         self._garbage.start()
@@ -220,7 +220,7 @@ class Daemon:
         """Follow whoever leads, and lead when nobody does. Raises JournalUnusable."""
         assert self._openflow is not None
         following = succession.follow(Watcher(self._show, self._openflow.follow))
-        self.runtime.stand_by(following)
+        self.runtime.become_standby(following)
         try:
             following.start()
         except StoreFault as fault:
@@ -257,13 +257,13 @@ class Daemon:
         """Lead no more: begin anew, as a process that has decided nothing."""
         if not self._deposed.acquire(blocking=False):
             return
-        log.warning("this controller leads no more: %s", reason, extra=fields(event="stands_by", reason=reason))
+        log.warning("this controller leads no more: %s", reason, extra=fields(event="is_standby", reason=reason))
         self.runtime.abandon()
         if self._succession is not None:
             self._succession.leave()
         begin_anew()
 
-    def stand_down(self) -> None:
+    def step_down(self) -> None:
         """Let another controller lead, when the caller has its answer. Raises Rejected where nobody would."""
         succession = self._succession
         try:
@@ -344,10 +344,10 @@ class Daemon:
         """Have an optimizer at hand exactly where the configuration gives it time, and something may be decided."""
         if self.runtime.holding is not None or self.runtime.standby is not None:
             return
-        if config.policy.optimize_ms > 0 and self._optimizer is None:
+        if config.policy.optimizer_budget_ms > 0 and self._optimizer is None:
             self._optimizer = OptimizerProcess(self.runtime.post, self._die)
             self._optimizer.start()
-        elif config.policy.optimize_ms == 0 and self._optimizer is not None:
+        elif config.policy.optimizer_budget_ms == 0 and self._optimizer is not None:
             self._optimizer.stop()
             self._optimizer = None
         self.runtime.optimizer = self._optimizer
@@ -418,12 +418,12 @@ def _recorder(config: Config) -> Recorder | None:
     section, listens = config.recording, config.controller
     if section.file is None:
         return None
-    keep = Keep(round(section.keep_mb * 1e6), section.keep_days)
+    keep = Keep(round(section.retention_mb * 1e6), section.retention_days)
     return Recorder(section.file, keep, version("blast-controller"), listens.advertise or listens.thrift)
 
 
 def _retention(keep: JournalSection) -> Retention:
-    return Retention(keep.keep_entries, keep.keep_days, round(keep.keep_mb * 1e6))
+    return Retention(keep.retention_entries, keep.retention_days, round(keep.retention_mb * 1e6))
 
 
 def _opened(store: Store) -> Loaded:
@@ -441,7 +441,7 @@ def _room(config: Config) -> Descriptors:
         wanted += MAX_KNOWN + MAX_GUESTS + HANDSHAKES
     own = 2 * len(config.optical_ports()) + 2 * len(config.optical_switch)
     try:
-        return descriptors(raise_limit(), own, wanted, LEAST_CONNECTIONS)
+        return descriptors(raise_limit(), own, wanted, MIN_CONNECTIONS)
     except TooFewDescriptors as error:
         raise ConfigError(str(error)) from error
 
@@ -465,7 +465,7 @@ def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
         user=section.user,
         password=read_password(section),
         timeout=section.step_timeout_ms / 1000,
-        light=LightCheck(section.light_checked, section.dark_dbm, section.light_wait_ms / 1000),
+        light=LightCheck(section.light_checked, section.dark_threshold_dbm, section.light_timeout_ms / 1000),
         way=read_way(section),
     )
 

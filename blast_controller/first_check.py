@@ -14,7 +14,7 @@ from blast_controller.ops.activity import Line, tell
 from blast_controller.runtime.runtime import Runtime, Turn
 from blast_controller.runtime.waiting import Wait
 
-DEVICES_PATIENCE = 60.0
+DEVICES_TIMEOUT = 60.0
 """Seconds for which devices that are not there yet are waited for; then what needs them is left out."""
 LONGEST_PROBING = 3600.0
 NONCE_BYTES = 32
@@ -24,7 +24,7 @@ def check_fibers(runtime: Runtime) -> None:
     """Have every free fiber probed once the devices are there, and write what was found to the log."""
 
     def work(turn: Turn) -> FiberReport | Future[FiberReport]:
-        turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_PATIENCE))
+        turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_TIMEOUT))
         return turn.wait_announced(
             turn.core.fiber_topic,
             LONGEST_PROBING,

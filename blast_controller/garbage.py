@@ -18,7 +18,7 @@ COLLECT_AFTER = 2_000
 
 What takes the place of an old object does not count, and is looked at all the same: ten times as many may have come.
 """
-LEAST_SECONDS, SHARE = 60.0, 1e-4
+MIN_SECONDS, SHARE = 60.0, 1e-4
 """Between two looks at everything; and the share of all time that these may take.
 
 What waits while everybody stands still leaves a peak in memory, which costs more than the few circles that are found.
@@ -51,11 +51,11 @@ class GarbageCollection:
             gc.unfreeze()
 
     def _run(self) -> None:
-        due = time.monotonic() + LEAST_SECONDS
-        while not self._stopped.wait(LEAST_SECONDS):
+        due = time.monotonic() + MIN_SECONDS
+        while not self._stopped.wait(MIN_SECONDS):
             give_back()
             if time.monotonic() >= due:
-                due = time.monotonic() + max(LEAST_SECONDS, look_through_everything() / SHARE)
+                due = time.monotonic() + max(MIN_SECONDS, look_through_everything() / SHARE)
 
 
 def look_through_everything() -> float:

@@ -26,7 +26,7 @@ WITHIN = 60.0
 KEPT = 2
 """Ends in the record: the latest decide."""
 LONGEST_SENTENCE = 500
-MOST_BYTES = 16_384
+MAX_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class EndRecord:
             return []
         try:
             with self._path.open("rb") as file:
-                return [_end(line) for line in file.read(MOST_BYTES).splitlines()]
+                return [_end(line) for line in file.read(MAX_BYTES).splitlines()]
         except (OSError, ValueError) as error:
             log.error("%s tells nothing of how the controller ended before: %s", self._path, error)
             return []

@@ -141,7 +141,7 @@ def _take_over(arguments: argparse.Namespace) -> int:
         if not arguments.file.exists():
             raise NotAccessible(arguments.file, "there is no journal yet, which a controller makes when it is started")
         # Seconds since 1970 are more than any number of openings.
-        store = SqliteStore(arguments.file, least_epoch=int(time.time()))
+        store = SqliteStore(arguments.file, min_epoch=int(time.time()))
         epoch = store.open().epoch
         store.close()
         sys.stdout.write(f"The journal is at epoch {epoch}: ToRs will obey its next controller.\n")

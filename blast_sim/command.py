@@ -43,7 +43,7 @@ examples:
   blast plan instance.json --policy mine:NarrowestFirst
 
 instance.json:
-  {"racks": 8, "ports_per_rack": 1, "splitters": [{"ways": 4, "count": 2}],
+  {"racks": 8, "ports_per_rack": 1, "splitters": [{"fan_out": 4, "count": 2}],
    "requests": [{"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900},
                 {"id": "b", "sender": 3, "receivers": [4], "weight": 100}],
    "max_splitters_per_tree": null, "directional": false, "loop_leaf": false}
@@ -55,7 +55,7 @@ Method: several samples of the workload are requests that compete at one moment.
 proposes pools of splitters, once for each of a row of exchange rates between money and volume and for each number of
 ports. Every proposal is then allocated on every sample by the optimizer, cut down to what was used, and priced with
 the table. Printed are the proposals that no other one beats in both price and share of the volume served, the
-cheapest among them that serves --serve percent of what the best one does (or the best one within --most-price), and
+cheapest among them that serves --serve percent of what the best one does (or the best one within --max-price), and
 what one more piece of each kind would add to it. The share served is that of one decision: requests left over wait.
 Where the price table has a light budget, only trees that keep it are counted; amplifiers are tried where a group is too
 wide for it. Static trees for groups that come again are priced beside, and what the paper says of costs.
@@ -63,7 +63,7 @@ wide for it. Static trees for groups that come again are priced beside, and what
 _FABRIC_PLAN_EXAMPLE = """\
 examples:
   blast fabric plan --racks 120 --workload S-many --groups 60
-  blast fabric plan --racks 200 --workload requests.json --ports 1,2 --most-price 200000 --json
+  blast fabric plan --racks 200 --workload requests.json --ports 1,2 --max-price 200000 --json
   blast fabric plan --example-prices > prices.toml
   blast fabric plan --racks 200 --workload FB --prices prices.toml
 """
@@ -220,7 +220,7 @@ def register_fabric_plan(subparsers: argparse._SubParsersAction[argparse.Argumen
     )
     wanted = plan.add_mutually_exclusive_group()
     wanted.add_argument("--serve", metavar="PERCENT", type=positive, default=95.0, help="of the best (default: 95)")
-    wanted.add_argument("--most-price", metavar="PRICE", type=positive, help="the best fabric for this price instead")
+    wanted.add_argument("--max-price", metavar="PRICE", type=positive, help="the best fabric for this price instead")
     plan.add_argument("--prices", metavar="FILE", type=Path, help="price table (default: the example's)")
     plan.add_argument("--example-prices", action="store_true", help="print a price table to start from, and end")
     plan.add_argument("--json", action="store_true", help="print JSON")

@@ -16,7 +16,7 @@ from algorithms.balanced.best_trees import without_thin
 from algorithms.balanced.estimate import Estimate, Flow, Part, Place
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import InvalidNetwork, Network
-from algorithms.balanced.plan import NOBODY, Plan, edges, highest_rate, kept_within
+from algorithms.balanced.plan import NOBODY, Plan, edges, kept_within, max_rate
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.trees.network_file import read_network
 
@@ -74,7 +74,7 @@ class TreePlanner:
         for name in order:
             parents[self._place(name)] = self._place(before)
             before = name
-        return highest_rate(network, tuple(parents))
+        return max_rate(network, tuple(parents))
 
     def see(self, flows: Iterable[Measured], broken: Iterable[tuple[str, str]], now: float) -> None:
         """Take what was measured on the way, and the paths by which no connection can be had. Raises WrongInput."""

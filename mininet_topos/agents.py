@@ -115,7 +115,7 @@ class Agents:
     def _config(self, host: str) -> str:
         quoted = json.dumps
         return (
-            f"[agent]\nlisten = {quoted(self.address(host))}\nlight_address = {quoted(self.addresses[host])}\n"
+            f"[agent]\nlisten = {quoted(self.address(host))}\noptical_address = {quoted(self.addresses[host])}\n"
             f"durable = {quoted(self.places.durable)}\n"
             f"[[folder]]\nname = {quoted(self.places.folder)}\npath = {quoted(str(self.folder(host)))}\n"
             "claimed = true\n"

@@ -24,14 +24,14 @@ from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
 
 DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
-MOST_CONTROLLERS = 7
+MAX_CONTROLLERS = 7
 
 _UP_EXAMPLE = """\
 example:
   blast lab up --preset small --racks 4 --splitters 4x1,8x1
       four racks of two hosts, one splitter 1:4 and one 1:8, the controller running, Mininet's prompt
   blast lab up --controllers 3
-      three controllers: kill the one that leads, or ask it by `blast stand-down`, and another takes over
+      three controllers: kill the one that leads, or ask it by `blast step-down`, and another takes over
   sleep infinity | blast lab up --preset paper-testbed --json
       for scripts: one JSON line when ready, then until SIGTERM or end of input"""
 _DOWN_EXAMPLE = """\
@@ -133,8 +133,8 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _controllers(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_CONTROLLERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_CONTROLLERS}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_CONTROLLERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_CONTROLLERS}")
     return int(text)
 
 
@@ -169,7 +169,7 @@ def _up(options: argparse.Namespace) -> int:
                 plan,
                 controller=controller,
                 controllers=options.controllers,
-                lease_minimum_ms=PATIENT_LEASE_MS,
+                min_lease_ms=PATIENT_LEASE_MS,
                 knows_losses=True,
             )
         )

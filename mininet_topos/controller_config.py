@@ -27,31 +27,31 @@ class Service:
     """Settings of the lab's controller; None stands for the controller's own default.
 
     `journal` is the journal's file (None: in memory), `etcd` the endpoint of an etcd that holds the journal instead.
-    `lease_minimum_ms` is the shortest lease, `light_check` when received power is checked, `keep_warm_ms` how long a
+    `min_lease_ms` is the shortest lease, `light_check` when received power is checked, `keep_warm_ms` how long a
     released light tree stays lit (0: tests wait for it to be torn down), `policy` the scheduling policy, and
-    `reconcile_every_ms` the interval at which devices are compared with the journal. With `knows_losses` the
+    `reconcile_interval_ms` the interval at which devices are compared with the journal. With `knows_losses` the
     configuration contains the insertion losses of this lab, for a power budget.
     """
 
     journal: Path | None = None
-    lease_minimum_ms: int | None = None
+    min_lease_ms: int | None = None
     light_check: str = "off"
     keep_warm_ms: int = 0
     policy: str | None = None
     knows_losses: bool = False
-    reconcile_every_ms: int | None = None
+    reconcile_interval_ms: int | None = None
     etcd: str | None = None
 
 
 class Wishes(TypedDict, total=False):
     """The fields of `Service` that the builder of a lab may set."""
 
-    lease_minimum_ms: int | None
+    min_lease_ms: int | None
     light_check: str
     keep_warm_ms: int
     policy: str | None
     knows_losses: bool
-    reconcile_every_ms: int | None
+    reconcile_interval_ms: int | None
 
 
 NOTHING_SPECIAL = Service()
@@ -68,7 +68,7 @@ def render(plan: LabPlan, endpoints: Endpoints, service: Service = NOTHING_SPECI
 
 def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator[str]:
     yield f"# {plan.summary}"
-    lease = {} if service.lease_minimum_ms is None else {"lease_minimum_ms": service.lease_minimum_ms}
+    lease = {} if service.min_lease_ms is None else {"min_lease_ms": service.min_lease_ms}
     listens = {"thrift": json.dumps(endpoints.thrift), "openflow": json.dumps(endpoints.openflow)}
     if endpoints.http is not None:
         listens["http"] = json.dumps(endpoints.http)
@@ -88,7 +88,7 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
     loop_leaf = {"loop_leaf": "true"} if plan.loop_leaf else {}
     transceivers = {"launch_dbm": TRANSMITTED_DBM, "sensitivity_dbm": SENSITIVITY_DBM, "overload_dbm": OVERLOAD_DBM}
     known = transceivers if service.knows_losses else {}
-    yield from _table("[fabric]", light_rate_gbps=plan.light_rate_mbps / 1000, **loop_leaf, **known)
+    yield from _table("[fabric]", optical_rate_gbps=plan.light_rate_mbps / 1000, **loop_leaf, **known)
     yield from _table(
         "[[optical_switch]]",
         name=json.dumps(OPTICAL_SWITCH),
@@ -102,7 +102,7 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
 
 
 def _journal(service: Service) -> Iterator[str]:
-    every = {} if service.reconcile_every_ms is None else {"reconcile_every_ms": service.reconcile_every_ms}
+    every = {} if service.reconcile_interval_ms is None else {"reconcile_interval_ms": service.reconcile_interval_ms}
     if service.etcd is not None:
         yield from _table("[journal]", **every)
         yield from _table("[journal.etcd]", endpoints=json.dumps([service.etcd]))
@@ -133,7 +133,7 @@ def _splitters(plan: LabPlan, service: Service) -> Iterator[str]:
             optical_switch=json.dumps(OPTICAL_SWITCH),
             input=splitter.input,
             outputs=list(splitter.outputs),
-            **({"insertion_loss_db": splitter_loss(splitter.ways)} if service.knows_losses else {}),
+            **({"insertion_loss_db": splitter_loss(splitter.fan_out)} if service.knows_losses else {}),
         )
 
 

@@ -16,7 +16,7 @@ from mininet_topos.errors import HostError
 from mininet_topos.netdev import require_commands, require_root
 
 _COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "ifconfig")
-_PATIENCE_SECONDS = 7.0
+_TIMEOUT_SECONDS = 7.0
 """For all questions together; whoever has not answered by then is taken for one that never will."""
 
 _NODE = """\
@@ -37,7 +37,7 @@ def require_lab_host() -> None:
     """Raise `HostError`, which says what is missing and what to do, unless this machine can hold a lab."""
     require_root()
     require_commands(*_COMMANDS)
-    ask = partial(_ask, time.monotonic() + _PATIENCE_SECONDS)
+    ask = partial(_ask, time.monotonic() + _TIMEOUT_SECONDS)
     ask(["mnexec", "-n", "true"], "this machine refuses network namespaces", _ELSEWHERE)
     ask(["mnexec", "-n", "sh", "-e", "-c", _NODE], "this machine refuses interfaces in a namespace", _ELSEWHERE)
     # Done already wherever anything works: only whether it is allowed counts.

@@ -38,7 +38,7 @@ class Splitter:
     outputs: tuple[int, ...]
 
     @property
-    def ways(self) -> int:
+    def fan_out(self) -> int:
         """N, the number of outputs."""
         return len(self.outputs)
 

@@ -117,9 +117,9 @@ async def _serve(passage: Passage, near: socket.socket) -> None:
     try:
         await passage.gate.passed()
         with await passage.connect() as far:
-            async with asyncio.TaskGroup() as ways:
-                ways.create_task(_copy(near, far, passage.gate))
-                ways.create_task(_copy(far, near, passage.gate))
+            async with asyncio.TaskGroup() as fan_out:
+                fan_out.create_task(_copy(near, far, passage.gate))
+                fan_out.create_task(_copy(far, near, passage.gate))
     except* OSError:
         # Where one end is gone, the other hears of it by being closed.
         pass

@@ -96,9 +96,9 @@ class LabPlan:
         _within("access_rate_mbps", self.access_rate_mbps, 0.1, REAL_RATE_MBPS)
         _within("oversubscription", self.oversubscription, 0.1, 1000)
         _within("mtu", self.mtu, 1280, 9000)
-        for ways, count in self.splitters.items():
-            _within("a splitter's ways", ways, 2, _LARGEST_SPLITTER)
-            _within(f"the number of 1:{ways} splitters", count, 0, 64)
+        for fan_out, count in self.splitters.items():
+            _within("a splitter's ways", fan_out, 2, _LARGEST_SPLITTER)
+            _within(f"the number of 1:{fan_out} splitters", count, 0, 64)
         static_tree_plans(self.static_trees, self.racks, self.hosts_per_rack)
 
     @property
@@ -119,11 +119,11 @@ class LabPlan:
     @cached_property
     def splitter_plans(self) -> tuple[Splitter, ...]:
         """Every splitter with the optical switch's ports it is wired to, narrow ones first."""
-        sizes = [ways for ways, count in sorted(self.splitters.items()) for _ in range(count)]
+        sizes = [fan_out for fan_out, count in sorted(self.splitters.items()) for _ in range(count)]
         plans, first = [], self.racks * self.optical_ports_per_rack + 1
-        for number, ways in enumerate(sizes, start=1):
-            plans.append(Splitter(f"s{number}", first, tuple(range(first, first + ways))))
-            first += ways
+        for number, fan_out in enumerate(sizes, start=1):
+            plans.append(Splitter(f"s{number}", first, tuple(range(first, first + fan_out))))
+            first += fan_out
         return tuple(plans)
 
     @cached_property
@@ -150,7 +150,7 @@ class LabPlan:
     @property
     def summary(self) -> str:
         """One line for people: sizes and the scaling factors, which belong to every figure taken in the lab."""
-        splitters = ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(self.splitters.items()) if count)
+        splitters = ", ".join(f"{count} x 1:{fan_out}" for fan_out, count in sorted(self.splitters.items()) if count)
         static = "".join(f"static tree {tree.summary}; " for tree in self.static_tree_plans)
         return (
             f"{self.size}, {self.optical_ports_per_rack} optical port(s) each, "
@@ -178,10 +178,10 @@ def parse_splitters(text: str) -> dict[int, int]:
     """`4x2,8x1` → {4: 2, 8: 1}: two splitters 1:4 and one 1:8. Raises `PlanError` for anything else."""
     sizes: dict[int, int] = {}
     for item in filter(None, text.split(",")):
-        ways, separator, count = item.partition("x")
-        if not (separator and ways.isdecimal() and count.isdecimal()):
+        fan_out, separator, count = item.partition("x")
+        if not (separator and fan_out.isdecimal() and count.isdecimal()):
             raise PlanError(f"{item!r} is no number of splitters: write ways x count, like 4x2,8x1")
-        sizes[int(ways)] = sizes.get(int(ways), 0) + int(count)
+        sizes[int(fan_out)] = sizes.get(int(fan_out), 0) + int(count)
     return sizes
 
 

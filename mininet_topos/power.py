@@ -15,7 +15,7 @@ from tl1_driver.circuits import Circuit, Port
 
 TRANSMITTED_DBM = 0.0
 SENSITIVITY_DBM = -30.0
-"""What a receiver needs: the controller's own default of `dark_dbm`, so that packets and light checks agree."""
+"""Sensitivity of a receiver: the default of `dark_threshold_dbm`, so that packets and light checks agree."""
 OVERLOAD_DBM = 3.0
 """What a receiver stands; nothing in a lab sends as much."""
 PASS_LOSS_DB = 1.5
@@ -24,9 +24,9 @@ SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9,
 """Planar splitters, 1260 to 1650 nm, by number of ways."""
 
 
-def splitter_loss(ways: int) -> float:
+def splitter_loss(fan_out: int) -> float:
     """Return the dB from the input of a 1:`ways` splitter to any output; odd sizes are cut from the next larger one."""
-    return next(loss for size, loss in SPLITTER_LOSS_DB.items() if size >= ways)
+    return next(loss for size, loss in SPLITTER_LOSS_DB.items() if size >= fan_out)
 
 
 @dataclass
@@ -56,7 +56,7 @@ class PowerModel:
             output = targets[number]
             left = self._light(powers, Port("out", output), entered - PASS_LOSS_DB)
             if left is not None and output in hung:
-                split = left - splitter_loss(hung[output].ways)
+                split = left - splitter_loss(hung[output].fan_out)
                 arriving += [(entered, split) for entered in hung[output].outputs]
         return powers
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from mininet_topos.errors import PlanError
 
-MOST_TREES = 4
-MOST_LEAVES = 64
+MAX_TREES = 4
+MAX_LEAVES = 64
 _FIRST_PORT = 95
 _END = re.compile(r"r([1-9]\d{0,3})(?:h([1-9]\d{0,3}))?")
 
@@ -75,8 +75,8 @@ def taken_as_from(card: str, other: str) -> list[str]:
 
 def static_tree_plans(trees: Sequence[Sequence[str]], racks: int, hosts_per_rack: int) -> tuple[StaticTreePlan, ...]:
     """The trees of a lab of so many racks and hosts. Raises `PlanError` for what cannot be built."""
-    if len(trees) > MOST_TREES:
-        raise PlanError(f"there are {len(trees)} static trees, but a lab can have 0 to {MOST_TREES}")
+    if len(trees) > MAX_TREES:
+        raise PlanError(f"there are {len(trees)} static trees, but a lab can have 0 to {MAX_TREES}")
     plans = tuple(_plan(number, names, racks, hosts_per_rack) for number, names in enumerate(trees, start=1))
     hosts = [end.name for plan in plans for end in plan.ends if end.host is not None]
     twice = next((name for name in hosts if hosts.count(name) > 1), None)
@@ -86,8 +86,8 @@ def static_tree_plans(trees: Sequence[Sequence[str]], racks: int, hosts_per_rack
 
 
 def _plan(number: int, names: Sequence[str], racks: int, hosts_per_rack: int) -> StaticTreePlan:
-    if not 3 <= len(names) <= 1 + MOST_LEAVES:
-        raise PlanError(f"a static tree has {len(names)} ends, but needs a root and 2 to {MOST_LEAVES} leaves")
+    if not 3 <= len(names) <= 1 + MAX_LEAVES:
+        raise PlanError(f"a static tree has {len(names)} ends, but needs a root and 2 to {MAX_LEAVES} leaves")
     if len(set(names)) < len(names):
         raise PlanError(f"the static tree {', '.join(names)} ends at one place twice")
     root, *leaves = (_end(name, fiber, racks, hosts_per_rack) for fiber, name in enumerate(names))

@@ -27,16 +27,16 @@ struct MulticastRequest {
    * The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
    * rate that the server grants, and (lease_too_long) where the data would take longer than a lease may last.
    */
-  6: optional i64 highestBitsPerSecond
+  6: optional i64 maxBitsPerSecond
   /** Withdrawn by the controller (state expired) when still pending after this time. Default: no limit. */
-  7: optional i64 patienceMs
+  7: optional i64 pendingTimeoutMs
   /** Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it. */
   8: optional i64 deadlineMs
   /** Feature "priorities": larger is more urgent. */
   9: optional i32 priority
   /** Feature "splitting": receivers may be served in several parts. */
   10: optional bool maySplit
-  /** Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.reachedByte`. */
+  /** Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.progressBytes`. */
   11: optional bool mayPause
 }
 
@@ -73,10 +73,10 @@ struct LeafMargin {
   3: optional double sensitivityMarginDb
   /** How far the most power is below what the receiver stands. */
   4: optional double overloadMarginDb
-  5: optional double leastDbm
-  6: optional double mostDbm
+  5: optional double minDbm
+  6: optional double maxDbm
   /** The element that binds the smaller margin. */
-  7: optional string binding
+  7: optional string limitingElement
 }
 
 /** Permission to transmit over light to a group of receivers. */
@@ -98,7 +98,7 @@ struct Grant {
   /** First byte to send (0, or where a paused transfer continues). */
   9: required i64 firstByte
   /** Receivers of the request that no grant serves yet. */
-  10: required list<string> receiversWithoutPart
+  10: required list<string> pendingReceivers
   /** Identifies the light tree on devices (lower half of the OpenFlow cookie). */
   11: required i32 reservation
   12: optional StepTimings timings
@@ -186,7 +186,7 @@ struct Extension {
   1: optional list<string> addReceivers
   2: optional list<string> removeReceivers
   /** Added to the lease; refused (lease_too_long) where that would last longer than the server lets any. */
-  3: optional i64 addMs
+  3: optional i64 addLeaseMs
   /** Added to the size of the data. */
   4: optional i64 addBytes
   /**
@@ -194,8 +194,8 @@ struct Extension {
    * in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
    * nothing is taken to have vanished.
    */
-  5: optional i64 reachedByte
-  /** With `reachedByte`: of which part; absent: 0. */
+  5: optional i64 progressBytes
+  /** With `progressBytes`: of which part; absent: 0. */
   6: optional i32 part
 }
 
@@ -219,10 +219,10 @@ struct RequestPage {
 /** Feature "explain". */
 struct Explanation {
   1: required string key
-  2: required string sentence
+  2: required string message
   3: optional list<string> blockers
   4: optional i64 estimatedStartMs
-  5: optional string smallestChange
+  5: optional string suggestion
 }
 
 // ------------------------------------------------------------------------------------------------------ fabric
@@ -261,7 +261,7 @@ struct RackStatus {
 struct SplitterStatus {
   1: required string name
   /** How many outputs it has. */
-  2: required i32 ways
+  2: required i32 fanOut
   3: required string opticalSwitch
   4: required i32 switchOutput
   5: required list<i32> switchInputs
@@ -304,10 +304,10 @@ struct LightTreeStatus {
 }
 
 /** Pieces of one kind that no transfer uses. */
-struct IdlePieces {
+struct IdleResources {
   1: required string opticalSwitch
   /** Splitters of so many outputs; absent: the optical ports of all racks. */
-  2: optional i32 ways
+  2: optional i32 fanOut
   /** Dark, or being given back. */
   3: required i32 dark
   /** In trees that are kept lit. */
@@ -320,15 +320,15 @@ struct IdlePieces {
 struct WarmStatus {
   /** Trees that are kept lit now. */
   1: required i32 trees
-  2: required list<IdlePieces> pieces
+  2: required list<IdleResources> resources
   /** Parts that were given light of an optical switch … */
-  3: required i64 lightGiven
+  3: required i64 opticalGrants
   /** … and those of them that found their group's tree still lit. */
-  4: required i64 foundLit
+  4: required i64 warmHits
   /** Trees that were taken down so that others find enough dark pieces. */
-  5: required i64 gaveWay
+  5: required i64 evicted
   /** Trees of which a request took pieces, for which it had to wait until they were disconnected. */
-  6: required i64 takenOver
+  6: required i64 reclaimed
 }
 
 /** A static tree: splitters fixed between ToRs and hosts, without an optical switch. */
@@ -352,10 +352,10 @@ struct FabricStatus {
   /** Those that the caller may see. */
   4: required list<LightTreeStatus> lightTrees
   /** Rate of an optical port. */
-  5: required i64 lightRateBitsPerSecond
+  5: required i64 opticalRateBitsPerSecond
   /** Parts that wait for light, among the requests that the caller may see. */
-  6: required i32 pendingRequests
-  /** What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, … */
+  6: required i32 pendingParts
+  /** What to know of the controller itself, a sentence each: that it is safe_mode, that its journal is in memory, … */
   7: optional list<string> warnings
   /** For operators, and where trees are kept lit at all. */
   8: optional WarmStatus warm
@@ -384,20 +384,20 @@ struct Version {
 /** The request cannot be had, now or ever: it breaks a rule or exceeds the fabric. */
 exception Rejected {
   /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-      group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-      no_free_output, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
+      group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_disconnected, device_failed, light_lost, no_port,
+      no_free_output, no_resources, busy, draining, safe_mode, too_many_requests, too_many_pending, too_many_waiting and
       too_many_calls the same call may succeed at another time. */
   1: required string code
   /** For people, whole, and with what to do where there is something. */
-  2: required string sentence
+  2: required string message
   /** With group_too_wide: the largest number of racks, sender's included, that this fabric could serve. */
-  3: optional i32 largestPossible
+  3: optional i32 maxRacks
 }
 /**
  * Nothing happened within the time that the caller gave; the request is unchanged and goes on waiting. `sentence` says
  * for what. Who then disconnects after `request()` is taken to have given up (see there).
  */
-exception NotYet { 1: required string sentence }
+exception TimedOut { 1: required string message }
 /** The request is over, in this final state and for this reason; nothing has been changed. */
 exception Ended { 1: required PartState state, 2: required string reason }
 /** The controller knows no request with this key, or not any more, or it is another tenant's. */
@@ -405,9 +405,9 @@ exception UnknownRequest { 1: required string key }
 /** The key is in use by a request with other content. */
 exception KeyReused { 1: required string key }
 /** The caller is not who may do this: not logged in, another tenant, or without the role that it takes. */
-exception Denied { 1: required string sentence }
+exception Denied { 1: required string message }
 /** A feature or optional field that this server does not serve: refused, never ignored. */
-exception Unsupported { 1: required string feature, 2: required string sentence }
+exception Unsupported { 1: required string feature, 2: required string message }
 /** This controller stands by; `address`, where known, is that of the one that decides. */
 exception NotLeader { 1: optional string address }
 
@@ -425,17 +425,17 @@ service Blast {
    * to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
    */
   Event awaitEvent(1: string key, 2: i64 afterSequence, 3: i64 timeoutMs)
-    throws (1: NotYet notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader,
+    throws (1: TimedOut notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader,
             5: Ended ended, 6: Rejected rejected)
 
   /**
    * Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
-   * `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
+   * `TimedOut`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
    * calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
    * asked for by `submit`, before or after, is not withdrawn.
    */
   Grant request(1: MulticastRequest request, 2: i64 timeoutMs)
-    throws (1: Rejected rejected, 2: KeyReused keyReused, 3: NotYet notYet, 4: Ended ended, 5: Unsupported unsupported, 6: Denied denied, 7: NotLeader notLeader)
+    throws (1: Rejected rejected, 2: KeyReused keyReused, 3: TimedOut notYet, 4: Ended ended, 5: Unsupported unsupported, 6: Denied denied, 7: NotLeader notLeader)
 
   /** Change a pending or active request. Answers when the change is in force; a refusal leaves everything as it was. */
   RequestStatus extend(1: string key, 2: Extension extension)
@@ -484,7 +484,7 @@ struct DrainStatus {
 }
 
 /** A device, or a reservation on one, that was not compared with what it should hold. */
-struct NotCompared { 1: required string what, 2: required string reason }
+struct NotCompared { 1: required string element, 2: required string reason }
 
 /** Feature "reconcile". */
 struct ReconcileReport {
@@ -498,7 +498,7 @@ struct ReconcileReport {
 }
 
 /** Feature "verify": one difference between the config and what probe frames found. */
-struct FiberFault { 1: required string element, 2: required string sentence }
+struct FiberFault { 1: required string element, 2: required string message }
 struct FiberReport {
   1: required list<FiberFault> faults
   /** What was not probed: "ELEMENT: why". */
@@ -525,7 +525,7 @@ struct JournalEntry { 1: required i64 sequence, 2: required string kind, 3: requ
 /** For operators. */
 service BlastOperator extends Blast {
   /** Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks. */
-  DrainStatus drain(1: bool on)
+  DrainStatus drain(1: bool enable)
     throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
   /** Feature "reconcile". */
   ReconcileReport reconcile(1: bool dryRun)
@@ -541,15 +541,15 @@ service BlastOperator extends Blast {
   /** Put an element that was quarantined back into use: it may serve the very next request. */
   void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied, 3: NotLeader notLeader)
   /**
-   * Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
-   * "holding", after it ended by an error of its own and did so again soon after its next start.
+   * Feature "safe_mode": let a controller that is holding decide again. It holds, and refuses every change with the code
+   * "safe_mode", after it ended by an error of its own and did so again soon after its next start.
    */
   void resume() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported)
   /**
    * Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
    * before it happens. Light goes on.
    */
-  void standDown() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported, 4: NotLeader notLeader)
+  void stepDown() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported, 4: NotLeader notLeader)
   /** Feature "journal". */
   list<JournalEntry> journal(1: i64 afterSequence, 2: i32 limit) throws (1: Denied denied, 2: Unsupported unsupported)
 }

@@ -21,7 +21,7 @@ PRICE = 4
 """What a byte counts that is no TL1: the smallest message has 36 of them, and costs as much time as a large one."""
 CLOSING_SECONDS = 2.0
 """For the switch to agree that the channel is closed."""
-MOST_TOLD = 200
+MAX_TOLD = 200
 """Characters of what a switch says about itself."""
 
 
@@ -183,7 +183,7 @@ def told(error: BaseException) -> str:
     known = isinstance(error, asyncssh.Error | OSError)
     said = str(error) if known else f"{type(error).__name__}: {error}"
     text = "".join(one if one.isprintable() else "?" for one in said)
-    return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}…"
+    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"
 
 
 class _Counted(asyncio.Protocol):

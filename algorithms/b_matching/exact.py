@@ -46,7 +46,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     Returns
     -------
     Optimized
-        Without a bound where a group has more than `covers.MOST_COVERS` minimal sets of splitters.
+        Without a bound where a group has more than `covers.MAX_COVERS` minimal sets of splitters.
 
     Raises
     ------

@@ -21,12 +21,13 @@ Choose = Callable[[int, Mapping[int, int]], Pieces | None]
 """(leaves, free splitters by ways) -> the splitters to take for a tree with that many leaves, or None."""
 
 
-def by_count(most_splitters: int | None = None) -> Choose:
-    """Choose by the counting rule alone (Blast, section III-C, constraint 1), at most `most_splitters` in a tree.
+def by_count(max_splitters_per_tree: int | None = None) -> Choose:
+    """Choose by the counting rule alone (Blast, section III-C, constraint 1), at most `max_splitters_per_tree` in a
+    tree.
 
     Parameters
     ----------
-    most_splitters : int, optional
+    max_splitters_per_tree : int, optional
         The paper's k; None: no limit.
 
     Returns
@@ -36,10 +37,10 @@ def by_count(most_splitters: int | None = None) -> Choose:
 
     Examples
     --------
-    >>> by_count()(3, {4: 2}), by_count()(5, {4: 2}), by_count(most_splitters=1)(5, {4: 2})
+    >>> by_count()(3, {4: 2}), by_count()(5, {4: 2}), by_count(max_splitters_per_tree=1)(5, {4: 2})
     ((4,), (4, 4), None)
     """
-    return partial(choose_splitters, most_splitters=most_splitters)
+    return partial(choose_splitters, max_splitters_per_tree=max_splitters_per_tree)
 
 
 class Feasibility:
@@ -85,13 +86,13 @@ class Feasibility:
         """Account for `group` being served with `pieces`."""
         self._left.take(group.ports)
         self.full = self._left.empty
-        for ways in pieces:
-            self.pool[ways] -= 1
+        for fan_out in pieces:
+            self.pool[fan_out] -= 1
 
     def give_back(self, group: Group, pieces: Pieces) -> int:
         """Undo `take`; the vertices that had been full and are no more."""
         freed = self._left.give_back(group.ports)
         self.full = self._left.empty
-        for ways in pieces:
-            self.pool[ways] += 1
+        for fan_out in pieces:
+            self.pool[fan_out] += 1
         return freed

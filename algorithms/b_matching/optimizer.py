@@ -21,7 +21,7 @@ from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
 from algorithms.b_matching.optimized import Optimized, Selection, bounded, fill, total
 from algorithms.b_matching.options import Options, options
-from algorithms.b_matching.oscillation import MOST_CELLS, cells, oscillated
+from algorithms.b_matching.oscillation import MAX_CELLS, cells, oscillated
 from algorithms.b_matching.relaxation import Relaxation, Relaxed, to_whole_units
 from algorithms.b_matching.rounding import core, open_options, packed, questions, rounded
 from algorithms.b_matching.scores import FLOOR, best_of
@@ -29,13 +29,13 @@ from algorithms.b_matching.scores import FLOOR, best_of
 RELAX_UNTIL = 0.9
 """Share of the budget after which the relaxation is stopped, and what it has come to is rounded."""
 
-MOST_QUESTIONS, MOST_MISSING = 24.0, 2.0
+MAX_QUESTIONS, MAX_MISSING = 24.0, 2.0
 """Branch and bound is worth its time up to so many weighty options in question, or so many times the gap."""
 
 PAIR = 2
 """Ports of a unicast request."""
 
-MOST_WIDE, WIDE_SHARE = 200, 0.15
+MAX_WIDE, WIDE_SHARE = 200, 0.15
 """Wide options up to which exact search among them alone is tried, and the share of the budget that it may take."""
 
 BRANCH_UNTIL = 0.75
@@ -131,7 +131,7 @@ def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[
     wanted = core(choices, relaxed, found)
     place = {option: number for number, option in enumerate(wanted)}
     few, start = choices.keep(wanted), [place[option] for option in found]
-    if not settled and cells(few) <= MOST_CELLS:
+    if not settled and cells(few) <= MAX_CELLS:
         better = oscillated(few, relaxed.prices, start, spent, rng)
     else:
         search = polished if settled else annealed
@@ -145,7 +145,7 @@ def _wide_groups(choices: Options, relaxation: Relaxation, spent: Spent) -> tupl
     Each wide group counts for its weight less what pairs of racks could earn on its ports without any wide group.
     """
     wide = [option for option, vertices in enumerate(choices.vertices) if len(vertices) > PAIR]
-    if not 0 < len(wide) <= MOST_WIDE or any(budget > 1 for budget in choices.budgets):
+    if not 0 < len(wide) <= MAX_WIDE or any(budget > 1 for budget in choices.budgets):
         return [], False
     profits = choices.weights
     if len(wide) < len(choices):
@@ -174,7 +174,7 @@ def _with_fixed(relaxation: Relaxation, fixed: Mapping[int, int]) -> Relaxed | N
 
 def _worth_branching(choices: Options, relaxed: Relaxed, found: Sequence[int]) -> bool:
     asked = questions(choices, relaxed)
-    return asked <= MOST_QUESTIONS or asked * (1 - choices.total(found) / relaxed.bound) <= MOST_MISSING
+    return asked <= MAX_QUESTIONS or asked * (1 - choices.total(found) / relaxed.bound) <= MAX_MISSING
 
 
 def _proven(choices: Options, found: Sequence[int], bound: float) -> bool:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from algorithms.b_matching.covers import MOST_COVERS, covers
+from algorithms.b_matching.covers import MAX_COVERS, covers
 from algorithms.b_matching.feasibility import Feasibility, Pieces
 from algorithms.b_matching.group import Group
 
@@ -78,7 +78,7 @@ def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
 
     Notes
     -----
-    O(groups * min(minimal sets of splitters, `covers.MOST_COVERS`)). The sets are found once for each number of leaves.
+    O(groups * min(minimal sets of splitters, `covers.MAX_COVERS`)). The sets are found once for each number of leaves.
 
     Examples
     --------
@@ -93,8 +93,8 @@ def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
     >>> choices.pieces, choices.weights, choices.complete
     ([(4,), ()], [900.0, 100.0], True)
     """
-    sizes = tuple(sorted(ways for ways, count in feasibility.pool.items() if count > 0))
-    supply = tuple(feasibility.pool[ways] for ways in sizes)
+    sizes = tuple(sorted(fan_out for fan_out, count in feasibility.pool.items() if count > 0))
+    supply = tuple(feasibility.pool[fan_out] for fan_out in sizes)
     owners, kinds = list[int](), list[tuple[Pieces, tuple[int, ...]]]()
     trees: dict[int, list[tuple[Pieces, tuple[int, ...]]]] = {}
     full = feasibility.full
@@ -117,7 +117,7 @@ def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
         [max(0, feasibility.left(vertex)) for vertex in range(max(map(int.bit_length, ports), default=0))],
         sizes,
         supply,
-        all(len(found) < MOST_COVERS for found in trees.values()),
+        all(len(found) < MAX_COVERS for found in trees.values()),
     )
 
 

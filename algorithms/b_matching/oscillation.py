@@ -24,7 +24,7 @@ from algorithms.b_matching.relaxation import matrix
 STEPS = 32
 """Steps between two looks at the budget."""
 
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 """Rows times options up to which the walk is quick: it keeps every price at every option."""
 
 TENURE = (3, 10)

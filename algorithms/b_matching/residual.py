@@ -28,7 +28,7 @@ class Choice:
     """How a group is served: on this switch, with splitters of these sizes."""
 
     switch: str
-    ways: tuple[int, ...]
+    fan_out: tuple[int, ...]
 
 
 class Residual:
@@ -42,12 +42,12 @@ class Residual:
         self,
         ports: Mapping[str, Mapping[str, int]],
         splitters: Mapping[str, Mapping[int, int]],
-        most_splitters: int | None = None,
+        max_splitters_per_tree: int | None = None,
         allowance: Mapping[str, int] | None = None,
     ) -> None:
         self._ports = {switch: dict(racks) for switch, racks in ports.items()}
         self._splitters = {switch: dict(sizes) for switch, sizes in splitters.items()}
-        self._most_splitters = most_splitters
+        self._max_splitters_of = max_splitters_per_tree
         self._allowance = dict(allowance or {})
 
     def fit(self, group: Group) -> Choice | None:
@@ -57,13 +57,13 @@ class Residual:
             return None
         for switch, free in self._ports.items():
             if all(free.get(rack, 0) > 0 for rack in group.racks):
-                ways = choose_splitters(group.leaves, self._splitters.get(switch, {}), most)
-                if ways is not None:
-                    return Choice(switch, ways)
+                fan_out = choose_splitters(group.leaves, self._splitters.get(switch, {}), most)
+                if fan_out is not None:
+                    return Choice(switch, fan_out)
         return None
 
     def _most(self, tenant: str) -> int | None:
-        limits = [n for n in (self._most_splitters, self._allowance.get(tenant)) if n is not None]
+        limits = [n for n in (self._max_splitters_of, self._allowance.get(tenant)) if n is not None]
         return min(limits, default=None)
 
     def take(self, group: Group, choice: Choice) -> None:
@@ -71,7 +71,7 @@ class Residual:
         ports, splitters = self._ports[choice.switch], self._splitters.get(choice.switch, {})
         for rack in group.racks:
             ports[rack] -= 1
-        for ways in choice.ways:
-            splitters[ways] -= 1
+        for fan_out in choice.fan_out:
+            splitters[fan_out] -= 1
         if group.tenant in self._allowance:
-            self._allowance[group.tenant] -= len(choice.ways)
+            self._allowance[group.tenant] -= len(choice.fan_out)

@@ -59,8 +59,8 @@ def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) ->
     weights = np.array([group.weight for group in wanted])
     costs = np.array([group.racks for group in wanted], np.float64) ** power
     if charge:
-        ways = max(2, *feasibility.pool)
-        costs += charge * np.ceil((np.array([group.leaves for group in wanted]) - 1) / (ways - 1))
+        fan_out = max(2, *feasibility.pool)
+        costs += charge * np.ceil((np.array([group.leaves for group in wanted]) - 1) / (fan_out - 1))
     order = np.argsort(-weights / costs, kind="stable")
     return fill([], map(wanted.__getitem__, order.tolist()), feasibility)
 

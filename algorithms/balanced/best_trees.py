@@ -13,7 +13,7 @@ import numpy as np
 
 from algorithms.balanced.master import Master
 from algorithms.balanced.network import Disconnected, Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, highest_rate, loads, pruned
+from algorithms.balanced.plan import NOBODY, Plan, Tree, loads, max_rate, pruned
 
 ROUNDING = 1e-12
 """Share of a limit below which what is left of it is rounding."""
@@ -164,7 +164,7 @@ def _wide_tree(network: Network) -> Tree:
 
 def _without(network: Network, tree: Tree) -> Network | None:
     """What the tree at its highest rate leaves, None if that connects the receivers no more."""
-    alone = Plan((tree,), (highest_rate(network, tree),))
+    alone = Plan((tree,), (max_rate(network, tree),))
     left = (
         np.where(load < (1 - ROUNDING) * limit, limit - load, 0.0)
         for load, limit in zip(loads(network, alone), (network.rates, network.out, network.into), strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, highest_rate, pruned
+from algorithms.balanced.plan import NOBODY, Plan, Tree, max_rate, pruned
 
 
 def bottleneck(network: Network) -> Plan:
@@ -38,7 +38,7 @@ def bottleneck(network: Network) -> Plan:
     Plan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
     """
     tree = widest_tree(network, np.where(network.widths > 0, network.rates, 0.0))
-    return Plan((tree,), (highest_rate(network, tree),))
+    return Plan((tree,), (max_rate(network, tree),))
 
 
 def widest_tree(network: Network, widths: Floats) -> Tree:

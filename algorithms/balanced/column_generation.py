@@ -15,7 +15,7 @@ from algorithms.balanced.rising_prices import RisingPrices
 GAP = 1e-9
 """Share of the bound within which the search for a better plan ends: what the solver's tolerance leaves."""
 
-LEAST_TREES = 8
+MIN_TREES = 8
 """As many trees or more are made between two solutions of the linear program, which takes as long as a few trees."""
 
 CHAINS = 4
@@ -32,7 +32,7 @@ class ColumnGeneration:
         self.master = Master(network)
         self._rising = RisingPrices(self.master.resources)
         self._cheapest = cheapest
-        self._trees_a_round = max(LEAST_TREES, network.size // 4)
+        self._trees_a_round = max(MIN_TREES, network.size // 4)
         self.master.add(bottleneck(network).trees)
         self.master.add(tree for tree, _ in islice(searches(network), CHAINS))
 

@@ -105,7 +105,7 @@ class CutProgram:
         )
         found: list[set[int]] = []
         for receiver in self._network.receivers:
-            for cut in _least_cuts(arcs, self._network.root, receiver, wanted):
+            for cut in _min_cuts(arcs, self._network.root, receiver, wanted):
                 if cut not in found:
                     found.append(cut)
         return found
@@ -127,7 +127,7 @@ def _nothing() -> Residual:
     return defaultdict(lambda: defaultdict(float))
 
 
-def _least_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, wanted: float) -> list[set[int]]:
+def _min_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, wanted: float) -> list[set[int]]:
     """Of the least cuts the one nearest to the root and the one nearest to the sink; none if `wanted` gets across.
 
     Each as the side of the root. Edmonds, Karp: Theoretical improvements in algorithmic efficiency for network flow

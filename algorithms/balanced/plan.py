@@ -117,7 +117,7 @@ def pruned(tree: Sequence[int], receivers: Collection[int]) -> Tree:
     return tuple(kept)
 
 
-def highest_rate(network: Network, tree: Tree) -> float:
+def max_rate(network: Network, tree: Tree) -> float:
     """The rate of a tree that has the network to itself: of its edges the slowest, access links shared evenly.
 
     Parameters
@@ -137,7 +137,7 @@ def highest_rate(network: Network, tree: Tree) -> float:
     >>> from algorithms.balanced.named_network import NamedNetwork
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
-    >>> highest_rate(network, (-1, 0, 0)), highest_rate(network, (-1, 0, 1))
+    >>> max_rate(network, (-1, 0, 0)), max_rate(network, (-1, 0, 1))
     (5.0, 10.0)
     """
     heads, tails = ends(tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, highest_rate, pruned
+from algorithms.balanced.plan import NOBODY, Plan, Tree, max_rate, pruned
 
 
 def semi_flat(network: Network) -> Plan:
@@ -34,7 +34,7 @@ def semi_flat(network: Network) -> Plan:
     Plan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
     """
     tree = semi_flat_tree(network)
-    return Plan((tree,), (highest_rate(network, tree),))
+    return Plan((tree,), (max_rate(network, tree),))
 
 
 def semi_flat_tree(network: Network) -> Tree:

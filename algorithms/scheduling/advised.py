@@ -22,7 +22,7 @@ from algorithms.scheduling.queues import NEW, Rank, Token
 from algorithms.scheduling.scheduler import Scheduler, Waiting
 from algorithms.scheduling.selection import Start
 
-MOST_CONTENDERS = 256
+MAX_CONTENDERS = 256
 """Parts that are looked at for one question, those of the best rank; the others are served when it is answered."""
 
 
@@ -83,7 +83,7 @@ class AdvisedScheduler(Scheduler):
     def _able(self) -> dict[int, list[Offer]]:
         """Who could start now, best rank first, with what each switch offers; and (no offer) who is to be tried."""
         able: dict[int, list[Offer]] = {}
-        while len(able) < MOST_CONTENDERS and (place := self._queues.next(self._is_open)) is not None:
+        while len(able) < MAX_CONTENDERS and (place := self._queues.next(self._is_open)) is not None:
             waiting = self._waiting[place]
             offers = self._offers(waiting)
             if offers or waiting.light is not None:

@@ -98,4 +98,4 @@ class KnownTrees:
 
 def are_free(pieces: Pieces, pool: Mapping[int, int]) -> bool:
     """Whether the pool has all of these at once."""
-    return all(pool.get(ways, 0) >= pieces.count(ways) for ways in set(pieces))
+    return all(pool.get(fan_out, 0) >= pieces.count(fan_out) for fan_out in set(pieces))

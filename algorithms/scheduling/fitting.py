@@ -56,11 +56,11 @@ class Hold:
         if switch.name in self.whole:
             return True
         pool = switch.free.pool
-        for ways in pieces:
-            pool[ways] -= 1
+        for fan_out in pieces:
+            pool[fan_out] -= 1
         lacks = not has_splitters(switch.free, self.job.group.leaves)
-        for ways in pieces:
-            pool[ways] += 1
+        for fan_out in pieces:
+            pool[fan_out] += 1
         return lacks
 
 
@@ -106,7 +106,7 @@ def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | l
 def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Offer | None:
     """The same light once more, if it is all still free and not held for another."""
     pool = switch.free.pool
-    if switch.free.full & job.group.ports or any(pool[ways] < pieces.count(ways) for ways in pieces):
+    if switch.free.full & job.group.ports or any(pool[fan_out] < pieces.count(fan_out) for fan_out in pieces):
         return None
     if hold is not None and (hold.ports(switch) & job.group.ports or hold.lacks(switch, pieces)):
         return None
@@ -116,7 +116,7 @@ def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Of
 def with_pieces(found: Offer, pieces: Pieces, hold: Hold | None) -> Offer:
     """The offer with these splitters instead, if they are free, make its tree and are not held for another."""
     wanted, free = Counter(pieces), found.switch.free
-    if any(free.pool.get(ways, 0) < count for ways, count in wanted.items()):
+    if any(free.pool.get(fan_out, 0) < count for fan_out, count in wanted.items()):
         return found
     alone = free.copy()
     alone.pool.clear()
@@ -134,8 +134,8 @@ def kept_free(switch: Switch, hold: Hold) -> Feasibility:
         held = None if switch.name in hold.whole else left.splitters(hold.job.group.leaves)
         if held is None:
             left.pool.clear()
-        for ways in held or ():
-            left.pool[ways] -= 1
+        for fan_out in held or ():
+            left.pool[fan_out] -= 1
     return left
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from algorithms.b_matching.group import Group, Vertices, members
 
-MOST_PARTS = 4
+MAX_PARTS = 4
 """Into how many parts a request may be split: each costs the sender the whole volume once more."""
 
 PartName = tuple[Hashable, int]
@@ -37,7 +37,7 @@ class Job:
     deadline: float | None = None
     priority: int = 0
     weight: float = 1.0
-    parts: int = MOST_PARTS
+    parts: int = MAX_PARTS
     may_pause: bool = True
     continues: bool = False
 

@@ -15,7 +15,7 @@ QUANTUM = 0.5
 AGING = 20.0
 """A job is overdue when it has waited this many times its own size."""
 
-LEAST_TO_GO = 1e-3
+MIN_TO_GO = 1e-3
 """Seconds of light that are worth as much as less: what has nothing left to send is not worth all else together."""
 
 SPLIT_SHARE = 0.75
@@ -51,7 +51,7 @@ class Policy(ABC):
 
     def objective(self, job: Job, state: State) -> float:
         """What serving the job now is worth to an optimizer that maximizes a sum: more for shorter and narrower."""
-        return job.weight / (max(state.to_go(job), LEAST_TO_GO) * math.sqrt(job.group.racks))
+        return job.weight / (max(state.to_go(job), MIN_TO_GO) * math.sqrt(job.group.racks))
 
     def fewest_receivers(self, job: Job) -> int:
         """How many receivers must be free at least to be served now, the others becoming a part of their own."""
@@ -64,7 +64,7 @@ class Policy(ABC):
         """Seconds of data after which the job competes again; None: it keeps its light until it is done."""
         return QUANTUM if job.may_pause else None
 
-    def patience(self, job: Job) -> float:
+    def max_wait(self, job: Job) -> float:
         """Seconds after submission when the job is overdue: before all others, and ports are kept free for it."""
         return AGING * max(QUANTUM, job.size)
 
@@ -80,7 +80,7 @@ class Dedicated(Policy):
         """Until it is done."""
         return None
 
-    def patience(self, job: Job) -> float:
+    def max_wait(self, job: Job) -> float:
         """Never overdue: ports kept free would stand idle for as long as whole transfers take, at everybody's cost."""
         return math.inf
 

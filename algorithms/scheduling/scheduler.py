@@ -289,7 +289,7 @@ class Scheduler:
         self._queues.start([NEW])
 
     def _due(self, job: Job) -> float:
-        return job.submitted_at + self.policy.patience(job)
+        return job.submitted_at + self.policy.max_wait(job)
 
     def _rank(self, job: Job, now: float) -> Rank:
         return -job.priority, self.policy.key(job, now, self.state)

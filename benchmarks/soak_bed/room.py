@@ -98,7 +98,7 @@ class Room:
         config, papers = self.folder / "controller.toml", self.papers
         endpoints = Endpoints(self.lab.thrift, self.lab.openflow, self.lab.tl1)
         text = render(PLAN, endpoints, Service(journal=self.journal, keep_warm_ms=SETTINGS["keep_warm_ms"]))
-        for section, name in (("journal", "keep_entries"), ("controller", "remember_ended_ms")):
+        for section, name in (("journal", "retention_entries"), ("controller", "ended_retention_ms")):
             text = text.replace(f"\n[{section}]\n", f"\n[{section}]\n{name} = {SETTINGS[name]}\n")
         tenants = "".join(f'[[tenant]]\nname = "{name}"\n' for name in (*HONEST_TENANTS, EVIL_TENANT))
         access = f'[access]\ncertificate = "{papers.certificate}"\nprivate_key = "{papers.key}"\n'

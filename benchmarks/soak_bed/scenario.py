@@ -32,7 +32,7 @@ IDENTITIES: Mapping[str, Identity] = {
 }
 """The owner of the token in each file NAME.token."""
 
-SETTINGS = {"keep_warm_ms": 2_000, "remember_ended_ms": 300_000, "keep_entries": 10_000}
+SETTINGS = {"keep_warm_ms": 2_000, "ended_retention_ms": 300_000, "retention_entries": 10_000}
 """Short enough that memory and journal can stop growing before the warm-up ends."""
 SENDERS = 2
 APPLICATION_SECONDS, OBSERVER_SECONDS, SEND_SECONDS = 7.0, 3.0, 10.0

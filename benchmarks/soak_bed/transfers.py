@@ -97,7 +97,7 @@ class Sender(threading.Thread):
         addresses, papers = self._agents.addresses, self._room.papers
         to = ",".join(f"{host}={addresses[host]}:{PORT}" for host in receivers)
         command = [BLAST, "send", str(path), "--to", to, "--via", _TRANSPORTS[self._number % len(_TRANSPORTS)]]
-        command += ["--from", sender, "--light-address", addresses[sender]]
+        command += ["--from", sender, "--optical-address", addresses[sender]]
         command += ["--controller", f"{ADDRESS[0]}:{ADDRESS[1]}", "--ca", str(papers.certificate), "--json"]
         command += ["--token-file", str(papers.token(HONEST_TENANTS[0])), "--secret-file", str(papers.secret)]
         process: subprocess.Popen[str] = self._room.lab.host(sender).popen(

@@ -34,7 +34,7 @@ PACKETS = "eth0"
 LIGHT = "light"
 SENDER = 0
 _WIDEST_SPLITTER = 127
-_MOST_RECEIVERS = 253
+_MAX_RECEIVERS = 253
 """With the sender, the addresses of a /24."""
 _FORWARDING, _DISABLED = 3, 0
 """States of a bridge's port (bridge(8))."""
@@ -54,7 +54,7 @@ class Plan:
     light: bool = True
 
     def __post_init__(self) -> None:
-        most, why = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MOST_RECEIVERS, "the addresses")
+        most, why = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MAX_RECEIVERS, "the addresses")
         if not 1 <= self.receivers <= most:
             raise PlanError(f"a bed has 1 to {most} receivers because of {why}, not {self.receivers}")
         if self.racks and sorted(host for rack in self.racks for host in rack) != list(self.hosts):
@@ -111,7 +111,7 @@ class Bed(SetUp):
         """Return its address on the packet network."""
         return f"10.77.0.{host + 1}"
 
-    def light_address(self, host: int) -> str:
+    def optical_address(self, host: int) -> str:
         """Return its address on the optical network."""
         return f"10.78.0.{host + 1}"
 
@@ -218,7 +218,7 @@ class Bed(SetUp):
         lines.append(f"address add {self.packet_address(host)}/24 brd + dev {PACKETS}")
         interfaces = [PACKETS]
         if self.plan.light:
-            lines += [f"link set {LIGHT} up", f"address add {self.light_address(host)}/24 dev {LIGHT}"]
+            lines += [f"link set {LIGHT} up", f"address add {self.optical_address(host)}/24 dev {LIGHT}"]
             interfaces.append(LIGHT)
         # The peers multicast by packets; ours name their interface.
         lines.append(f"route replace 224.0.0.0/4 dev {PACKETS}")

@@ -18,7 +18,7 @@ MEMORY = Path("/dev/shm")
 _PIECE = 1 << 20
 _SPARE = 2 << 30
 """For everything else on the machine."""
-_LEAST_FREE, _MOST_FREE, _STEP = 1 << 30, 3 << 29, 64 << 20
+_MIN_FREE, _MAX_FREE, _STEP = 1 << 30, 3 << 29, 64 << 20
 _PREFIX, _NONE = "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"
 
 
@@ -119,7 +119,7 @@ class WarmMemory:
     def fill(self) -> None:
         """Occupy the free memory, and give it up when it becomes scarce."""
         self._halt()
-        while self._free() > _MOST_FREE:
+        while self._free() > _MAX_FREE:
             for start in range(self._size, self._size + _STEP, _PIECE):
                 os.pwrite(self._file, bytes(_PIECE), start)
             self._size += _STEP
@@ -138,6 +138,6 @@ class WarmMemory:
 
     def _give(self) -> None:
         while not self._stop.wait(0.02):
-            while self._size > 0 and self._free() < _LEAST_FREE:
+            while self._size > 0 and self._free() < _MIN_FREE:
                 self._size -= _STEP
                 os.ftruncate(self._file, self._size)

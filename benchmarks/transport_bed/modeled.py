@@ -172,7 +172,7 @@ def rows(chains: Sequence[Chain], megabytes: Sequence[int], repeats: int) -> Ite
                 "megabytes": size,
                 "simulator_s": expected,
                 "real_s": median,
-                "least_s": min(times, default=None),
+                "min_s": min(times, default=None),
                 "largest_s": max(times, default=None),
                 "session_s": statistics.median(one.session for one in found) if found else None,
                 "ratio": ratio,

@@ -59,7 +59,7 @@ class Granting(SetUp):
         lines = [
             '[controller]\nthrift = "127.0.0.1:0"\nopenflow = "127.0.0.1:0"\nkeep_warm_ms = 0',
             f"[journal]\nfile = {json.dumps(str(folder / 'journal.sqlite'))}",
-            f"[fabric]\nlight_rate_gbps = {rate / 1000}",
+            f"[fabric]\noptical_rate_gbps = {rate / 1000}",
             f'[[optical_switch]]\nname = "ocs"\naddress = "{tl1}"\ndialect = "glimmerglass"',
             f"inputs = {switch.ports}\noutputs = {switch.ports}",
             f'[[splitter]]\nname = "s1"\noptical_switch = "ocs"\ninput = {switch.splitter.input}',

@@ -136,7 +136,7 @@ class ByLight(_Ordered):
         push, hold = PROGRAMS / "blast_push.py", PROGRAMS / "blast_hold.py"
         words: Command = [sys.executable, push, run.source, agents.addresses(run), secret_file(run)]
         controller = self.setting.thrift if self.transport == OPTICAL else "none"
-        self._sender = run.start_sender("push", [*words, run.bed.light_address(SENDER), controller])
+        self._sender = run.start_sender("push", [*words, run.bed.optical_address(SENDER), controller])
         self._receivers = [
             run.start(host, "hold", [sys.executable, hold, run.directory(host)]) for host in run.receivers
         ]

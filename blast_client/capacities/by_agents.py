@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from blast_client.base_error import BlastError, WrongArgument
-from blast_client.capacities.capacities import MOST_RATE, Capacities
+from blast_client.capacities.capacities import MAX_RATE, Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
 from blast_client.receivers import Receiver
 from blast_transport.links.dialling import Dialer
 from blast_transport.measuring.flows import HERE, Flow, FlowsMeasured, Size, measure_flows
-from blast_transport.wire.measuring import MOST_STREAMS
+from blast_transport.wire.measuring import MAX_STREAMS
 
-MOST_HOSTS = 128
-_MOST_TOGETHER = 1 << 30
+MAX_HOSTS = 128
+_MAX_TOGETHER = 1 << 30
 """Bytes along all flows of a host at once: what agents take part in unless they are told otherwise."""
 
 
@@ -89,7 +89,7 @@ class _Best:
 
 def _whole(rate: float) -> float:
     """Bits/s, whatever an agent says: not so few that the link is dead, nor so many that no network file has them."""
-    return float(round(min(max(rate, 1.0), MOST_RATE)))
+    return float(round(min(max(rate, 1.0), MAX_RATE)))
 
 
 class AgentCapacities:
@@ -112,8 +112,8 @@ class AgentCapacities:
     def measure(self, root: str, receivers: Sequence[str]) -> Findings:
         """The same, with all that went wrong. Raises NothingMeasured, WrongArgument."""
         hosts = [root, *receivers]
-        if len(hosts) > MOST_HOSTS:
-            raise WrongArgument(f"{len(hosts)} hosts are too many to measure each link of: at most {MOST_HOSTS}")
+        if len(hosts) > MAX_HOSTS:
+            raise WrongArgument(f"{len(hosts)} hosts are too many to measure each link of: at most {MAX_HOSTS}")
         if without := [name for name in receivers if name not in self._agents]:
             raise WrongArgument(f"nobody said where the agent of {without[0]!r} listens: write HOST=ADDRESS:PORT")
         found = _Rates()
@@ -172,8 +172,8 @@ class AgentCapacities:
                 break
             size = replace(
                 self._size,
-                bytes=min(self._size.bytes, _MOST_TOGETHER // sharing),
-                streams=min(streams, MOST_STREAMS // sharing),
+                bytes=min(self._size.bytes, _MAX_TOGETHER // sharing),
+                streams=min(streams, MAX_STREAMS // sharing),
             )
             measured = measure_flows(flows, self._dialer, size)
             found.away = {**measured.away, **found.away}

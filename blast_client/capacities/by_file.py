@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_client.capacities.capacities import MOST_BYTES, MOST_HOSTS, Capacities, WrongNetwork, read_capacities
+from blast_client.capacities.capacities import MAX_BYTES, MAX_HOSTS, Capacities, WrongNetwork, read_capacities
 
 
 class FileCapacities:
@@ -27,9 +27,9 @@ class FileCapacities:
 
     def _read(self) -> bytes:
         with self._path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise WrongNetwork(f"more than {MOST_BYTES} bytes are no network of {MOST_HOSTS} hosts")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise WrongNetwork(f"more than {MAX_BYTES} bytes are no network of {MAX_HOSTS} hosts")
         return data
 
 

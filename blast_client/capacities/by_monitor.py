@@ -18,10 +18,10 @@ from contextlib import suppress
 
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.capacities.by_file import refuse_others
-from blast_client.capacities.capacities import MOST_BYTES, Capacities, WrongNetwork, read_capacities
+from blast_client.capacities.capacities import MAX_BYTES, Capacities, WrongNetwork, read_capacities
 from blast_transport.base.child_process import child_process
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 _READ_BYTES = 1 << 16
 
@@ -33,14 +33,14 @@ class MonitorFailed(BlastError):
 class MonitorCapacities:
     """A CapacitySource: a command line, within limits. Raises WrongArgument."""
 
-    def __init__(self, command: str, seconds: float = PATIENCE_SECONDS, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, command: str, seconds: float = TIMEOUT_SECONDS, max_bytes: int = MAX_BYTES) -> None:
         try:
             self._command = shlex.split(command)
         except ValueError as error:
             raise WrongArgument(f"the monitor {command!r} is no command line: {error}") from error
         if not self._command:
             raise WrongArgument("the monitor is an empty command line: name a program")
-        self._seconds, self._most = seconds, most_bytes
+        self._seconds, self._most = seconds, max_bytes
 
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
         """What it says. Raises MonitorFailed."""

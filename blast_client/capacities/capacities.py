@@ -16,10 +16,10 @@ from typing import NoReturn, Protocol
 
 from blast_client.base_error import WrongArgument
 
-MOST_HOSTS = 1000
-MOST_BYTES = 64 << 20
+MAX_HOSTS = 1000
+MAX_BYTES = 64 << 20
 """A network of a thousand hosts takes less."""
-LEAST_RATE, MOST_RATE = 1e-9, 1e18
+MIN_RATE, MAX_RATE = 1e-9, 1e18
 
 _NEEDED = ("hosts", "root", "receivers", "links")
 _OPTIONAL = ("out", "in")
@@ -95,8 +95,8 @@ def read_capacities(data: bytes) -> Capacities:
 
 def _check(found: Capacities, links: int) -> None:
     known = set(found.hosts)
-    if len(found.hosts) > MOST_HOSTS:
-        raise WrongNetwork(f"there are {len(found.hosts)} hosts, and no more than {MOST_HOSTS} are planned for")
+    if len(found.hosts) > MAX_HOSTS:
+        raise WrongNetwork(f"there are {len(found.hosts)} hosts, and no more than {MAX_HOSTS} are planned for")
     if len(known) < len(found.hosts) or len(set(found.receivers)) < len(found.receivers) or len(found.links) < links:
         raise WrongNetwork("a host, a receiver or a link is there twice")
     named = {found.root, *found.receivers, *found.out, *found.into, *(end for link in found.links for end in link)}
@@ -169,8 +169,8 @@ def _rate(value: object, where: str) -> float:
         rate = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:
         rate = math.inf
-    if not (rate == 0 or LEAST_RATE <= rate <= MOST_RATE):
-        raise WrongNetwork(f"the rate of {where} must be 0, or from {LEAST_RATE:g} to {MOST_RATE:g}: {_shown(value)}")
+    if not (rate == 0 or MIN_RATE <= rate <= MAX_RATE):
+        raise WrongNetwork(f"the rate of {where} must be 0, or from {MIN_RATE:g} to {MAX_RATE:g}: {_shown(value)}")
     return rate
 
 

@@ -31,8 +31,8 @@ Exit status: 0 every link was measured, 3 some are dead (rate 0), 1 none is of u
 nothing is written then, and nobody goes on measuring.
 """
 
-LEAST_SECONDS, MOST_SECONDS = 0.01, 10.0
-MOST_STREAMS = 16
+MIN_SECONDS, MAX_SECONDS = 0.01, 10.0
+MAX_STREAMS = 16
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,13 +81,13 @@ def _hosts(text: str) -> list[Receiver]:
 def _seconds(text: str) -> float:
     """Raises ValueError."""
     seconds = parse_seconds(text)
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        raise ValueError(f"a link is measured for {LEAST_SECONDS:g} to {MOST_SECONDS:g} s, not for {text}")
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        raise ValueError(f"a link is measured for {MIN_SECONDS:g} to {MAX_SECONDS:g} s, not for {text}")
     return seconds
 
 
 def _streams(text: str) -> int:
     """Raises ValueError."""
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_STREAMS:
-        raise ValueError(f"a link is measured by 1 to {MOST_STREAMS} connections, not by {text}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_STREAMS:
+        raise ValueError(f"a link is measured by 1 to {MAX_STREAMS} connections, not by {text}")
     return int(text)

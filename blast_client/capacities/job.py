@@ -29,7 +29,7 @@ from blast_client.send_stopped import INTERRUPTED
 from blast_transport.credentials.admission import dialer
 from blast_transport.measuring.flows import Size
 
-_MOST_TOLD = 20
+_MAX_TOLD = 20
 """Dead links, a line each."""
 
 
@@ -83,10 +83,10 @@ def _tell_faults(found: Findings) -> None:
     for name, reason in found.away.items():
         sys.stderr.write(f"blast: {name} does not answer: {reason}\n")
     dead: dict[Pair, str] = {link: why for link, why in found.dead.items() if not found.away.keys() & set(link)}
-    for (start, end), reason in list(dead.items())[:_MOST_TOLD]:
+    for (start, end), reason in list(dead.items())[:_MAX_TOLD]:
         sys.stderr.write(f"blast: nothing gets from {start} to {end}: {reason}\n")
-    if len(dead) > _MOST_TOLD:
-        sys.stderr.write(f"blast: … and {len(dead) - _MOST_TOLD} more links are dead\n")
+    if len(dead) > _MAX_TOLD:
+        sys.stderr.write(f"blast: … and {len(dead) - _MAX_TOLD} more links are dead\n")
     for name, reason in found.alone.items():
         sys.stderr.write(f"blast: the access link of {name} counts for no more than its best path: {reason}\n")
     wanted = [name for name in found.capacities.hosts if name != found.capacities.root]

@@ -23,7 +23,7 @@ _BLOCK = tarfile.BLOCKSIZE
 _END = memoryview(bytes(2 * _BLOCK))
 _STAMP = f"{PARTIAL_PREFIX}archive"
 """In an unpacked folder: which archive it was. Only what has one is ever replaced."""
-_OWNERS, _MOST_MODE = 0o600, 0o755
+_OWNERS, _MAX_MODE = 0o600, 0o755
 
 
 def folder_pieces(folder: Path) -> list[Piece]:
@@ -153,7 +153,7 @@ def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> N
         assert content is not None
         with path.open("xb") as file:
             shutil.copyfileobj(content, file)
-        path.chmod((member.mode | _OWNERS) & _MOST_MODE)
+        path.chmod((member.mode | _OWNERS) & _MAX_MODE)
     else:
         raise ValueError(f"{member.name!r} is neither a file nor a folder")
 

@@ -34,7 +34,7 @@ from blast_client.spark.reasons import Reason, tell
 
 _LOG = logging.getLogger("blast_client.spark")
 
-MOST_AT_ONCE = 64
+MAX_AT_ONCE = 64
 _SILENCE_SECONDS = 30.0
 """A connection on which nothing moves for so long is closed."""
 _HELD_SECONDS = 10.0
@@ -70,7 +70,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def __init__(self, address: tuple[str, int], token: str, copies_of: Callable[[str], Copies | None]) -> None:
         self.token, self.copies_of = token, copies_of
-        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 

@@ -13,7 +13,7 @@ from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity, Role
 from blast_controller.rpc.clients.tokens import BadToken, parse_tokens
 from blast_controller.serving.tls import BadTlsFile, TlsSettings, server_context
 
-MOST_SECRET_BYTES = 1 << 20
+MAX_SECRET_BYTES = 1 << 20
 
 
 def read_policy(config: Config) -> AccessPolicy:
@@ -76,11 +76,11 @@ def read_secret(path: Path) -> str:
     refuse_readable_by_others(path)
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_SECRET_BYTES + 1)
+            content = file.read(MAX_SECRET_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
-    if len(content) > MOST_SECRET_BYTES:
-        raise ConfigError(f"{path} has more than {MOST_SECRET_BYTES} bytes, too many for a file of secrets.")
+    if len(content) > MAX_SECRET_BYTES:
+        raise ConfigError(f"{path} has more than {MAX_SECRET_BYTES} bytes, too many for a file of secrets.")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -51,7 +51,7 @@ def _datapath(text: str) -> str:
     return text
 
 
-LEAST_GRACE_OF_SEVERAL_MS = 10_000
+MIN_GRACE_OF_SEVERAL_MS = 10_000
 """Milliseconds for a client to come back to one of several controllers."""
 
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
@@ -65,18 +65,18 @@ class ControllerSection(Section):
     openflow: Address = "127.0.0.1:6653"
     http: Address | None = None
     advertise: Address | None = None
-    openflow_trusts_network: bool = False
+    allow_insecure_openflow: bool = False
     workers: Annotated[int, Field(ge=1, le=64)] = 4
-    remember_ended_ms: Milliseconds = 3_600_000
-    remember_at_most: Number = 20_000
-    client_grace_ms: Milliseconds = 2_000
+    ended_retention_ms: Milliseconds = 3_600_000
+    max_ended: Number = 20_000
+    disconnect_grace_ms: Milliseconds = 2_000
     lease_factor: Annotated[float, Field(ge=1)] = 2.0
-    lease_minimum_ms: Milliseconds = 10_000
-    lease_maximum_ms: Milliseconds = 86_400_000
-    least_rate_gbps: Annotated[float, Field(ge=0)] | None = None
-    pending_per_tenant: Number = 4_096
-    waiting_per_account: Number = 4_096
-    calls_per_second: Annotated[float, Field(gt=0)] = 1_000
+    min_lease_ms: Milliseconds = 10_000
+    max_lease_ms: Milliseconds = 86_400_000
+    min_rate_gbps: Annotated[float, Field(ge=0)] | None = None
+    max_pending_per_tenant: Number = 4_096
+    max_waiting_calls_per_tenant: Number = 4_096
+    max_calls_per_second: Annotated[float, Field(gt=0)] = 1_000
     keep_warm_ms: Annotated[int, Field(ge=0)] = 60_000
     warm_reserve: Annotated[float, Field(ge=0, le=1)] = 0.5
 
@@ -87,10 +87,10 @@ class JournalSection(Section):
     etcd: EtcdSection | None = None
     file: File = Path(DEFAULT_JOURNAL)
     in_memory: bool = False
-    keep_entries: Annotated[int, Field(ge=1)] = 100_000
-    keep_days: Annotated[float, Field(gt=0)] = 30.0
-    keep_mb: Annotated[float, Field(gt=0)] = 256.0
-    reconcile_every_ms: Milliseconds | None = 60_000
+    retention_entries: Annotated[int, Field(ge=1)] = 100_000
+    retention_days: Annotated[float, Field(gt=0)] = 30.0
+    retention_mb: Annotated[float, Field(gt=0)] = 256.0
+    reconcile_interval_ms: Milliseconds | None = 60_000
 
     @property
     def path(self) -> Path | None:
@@ -102,15 +102,15 @@ class RecordingSection(Section):
     """Where what was shown is kept, to look at the past: nowhere by default."""
 
     file: File | None = None
-    keep_mb: Annotated[float, Field(ge=16)] = 1_000.0
-    keep_days: Annotated[float, Field(gt=0)] = 14.0
+    retention_mb: Annotated[float, Field(ge=16)] = 1_000.0
+    retention_days: Annotated[float, Field(gt=0)] = 14.0
 
 
 class PolicySection(Section):
     """Who gets light first."""
 
     name: Annotated[str, _one_of(POLICIES)] = DEFAULT
-    optimize_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
+    optimizer_budget_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
 
 class LogSection(Section):
@@ -123,12 +123,12 @@ class LogSection(Section):
 class FabricSection(TransceiverKeys):
     """Properties of the whole optical fabric, and of transceivers that say nothing of their own."""
 
-    light_rate_gbps: Annotated[float, Field(gt=0)] = 10.0
+    optical_rate_gbps: Annotated[float, Field(gt=0)] = 10.0
     max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
     loop_leaf: bool = False
     directional: bool = False
     verify_at_first_start: bool = False
-    probe_wait_ms: Milliseconds = 1_000
+    probe_timeout_ms: Milliseconds = 1_000
 
 
 class OpticalSwitchSection(SwitchKeys):
@@ -144,8 +144,8 @@ class OpticalSwitchSection(SwitchKeys):
     step_timeout_ms: Milliseconds = 2_000
     dialect_settings: Annotated[dict[str, str | bool | int | float | list[str]], Field(default_factory=dict)]
     light_check: LightCheckTime | None = None
-    dark_dbm: float = -30.0
-    light_wait_ms: Milliseconds = 500
+    dark_threshold_dbm: float = -30.0
+    light_timeout_ms: Milliseconds = 500
     ssh: SshSection | None = None
 
     @property
@@ -255,7 +255,7 @@ class Config(Section):
         switches = tuple(SwitchId(s.name) for s in self.optical_switch)
         static = {t.name: _static_tree(t) for t in self.static_tree}
         keys = self._optics_keys(splitters)
-        return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static, keys.build())
+        return Fabric(racks, hosts, splitters, switches, self.fabric.optical_rate_gbps * 1e9, static, keys.build())
 
     def _sides(self, rack: str, section: OpticalPortSection) -> tuple[OpticalPort, ...]:
         """A port, or its two fibers where they may serve different groups."""
@@ -270,30 +270,30 @@ class Config(Section):
     @property
     def _client_grace(self) -> float:
         """Milliseconds. Whoever waits at a controller that hangs finds the next one only after some seconds."""
-        wanted = self.controller.client_grace_ms
-        return wanted if self.journal.etcd is None else max(wanted, LEAST_GRACE_OF_SEVERAL_MS)
+        wanted = self.controller.disconnect_grace_ms
+        return wanted if self.journal.etcd is None else max(wanted, MIN_GRACE_OF_SEVERAL_MS)
 
     def core_settings(self) -> CoreSettings:
         """The core's settings."""
-        every = self.journal.reconcile_every_ms
+        every = self.journal.reconcile_interval_ms
         return CoreSettings(
             group_network=self.openflow.group_network,
             group_port=self.openflow.group_port,
             policy=self.policy.name,
-            optimize=self.policy.optimize_ms / 1000,
-            most_splitters=self.fabric.max_splitters_per_tree,
+            optimize=self.policy.optimizer_budget_ms / 1000,
+            max_splitters_per_tree=self.fabric.max_splitters_per_tree,
             loop_leaf=self.fabric.loop_leaf,
-            probe_wait=self.fabric.probe_wait_ms / 1000,
+            probe_wait=self.fabric.probe_timeout_ms / 1000,
             lease_factor=self.controller.lease_factor,
-            lease_minimum=self.controller.lease_minimum_ms / 1000,
-            lease_maximum=self.controller.lease_maximum_ms / 1000,
-            least_rate=None if self.controller.least_rate_gbps is None else self.controller.least_rate_gbps * 1e9,
-            most_pending=self.controller.pending_per_tenant,
+            lease_minimum=self.controller.min_lease_ms / 1000,
+            lease_maximum=self.controller.max_lease_ms / 1000,
+            min_rate=None if self.controller.min_rate_gbps is None else self.controller.min_rate_gbps * 1e9,
+            max_pending_per_tenant=self.controller.max_pending_per_tenant,
             keep_warm=self.controller.keep_warm_ms / 1000,
             warm_reserve=self.controller.warm_reserve,
             orphan_grace=self._client_grace / 1000,
-            remember_ended=self.controller.remember_ended_ms / 1000,
-            most_ended=self.controller.remember_at_most,
+            remember_ended=self.controller.ended_retention_ms / 1000,
+            max_ended=self.controller.max_ended,
             reconcile_every=None if every is None else every / 1000,
             tenants={tenant.name: tenant.limits() for tenant in self.tenant},
         )

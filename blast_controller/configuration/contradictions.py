@@ -17,30 +17,30 @@ def contradiction(config: Config) -> str | None:
 
 def _warm_beyond_memory(config: Config) -> Iterator[str]:
     times = config.controller
-    if times.keep_warm_ms > times.remember_ended_ms:
+    if times.keep_warm_ms > times.ended_retention_ms:
         yield (
-            f"controller.keep_warm_ms ({times.keep_warm_ms:g}) must not exceed remember_ended_ms "
-            f"({times.remember_ended_ms:g}): a tree would be kept for a request that is forgotten."
+            f"controller.keep_warm_ms ({times.keep_warm_ms:g}) must not exceed ended_retention_ms "
+            f"({times.ended_retention_ms:g}): a tree would be kept for a request that is forgotten."
         )
 
 
 def _grace_beyond_memory(config: Config) -> Iterator[str]:
     times = config.controller
-    if times.client_grace_ms > times.remember_ended_ms:
+    if times.disconnect_grace_ms > times.ended_retention_ms:
         yield (
-            f"controller.client_grace_ms ({times.client_grace_ms:g}) must not exceed remember_ended_ms "
-            f"({times.remember_ended_ms:g}): a client that comes back in time would find its request forgotten."
+            f"controller.disconnect_grace_ms ({times.disconnect_grace_ms:g}) must not exceed ended_retention_ms "
+            f"({times.ended_retention_ms:g}): a client that comes back in time would find its request forgotten."
         )
 
 
 def _lease_at_most_below_at_least(config: Config) -> Iterator[str]:
-    if config.controller.lease_maximum_ms < config.controller.lease_minimum_ms:
-        yield "controller.lease_maximum_ms is less than controller.lease_minimum_ms: no lease could last."
+    if config.controller.max_lease_ms < config.controller.min_lease_ms:
+        yield "controller.max_lease_ms is less than controller.min_lease_ms: no lease could last."
 
 
-def _least_rate_beyond_the_line(config: Config) -> Iterator[str]:
-    if (config.controller.least_rate_gbps or 0) > config.fabric.light_rate_gbps:
-        yield "controller.least_rate_gbps is more than fabric.light_rate_gbps: every request is refused."
+def _min_rate_beyond_the_line(config: Config) -> Iterator[str]:
+    if (config.controller.min_rate_gbps or 0) > config.fabric.optical_rate_gbps:
+        yield "controller.min_rate_gbps is more than fabric.optical_rate_gbps: every request is refused."
 
 
 def _one_address_twice(config: Config) -> Iterator[str]:
@@ -83,10 +83,11 @@ def _good_light_that_counts_as_dark(config: Config) -> Iterator[str]:
         if switch.light_checked == "off":
             continue
         for name, sensitivity in _sensitivities(config, switch):
-            if switch.dark_dbm > sensitivity:
+            if switch.dark_threshold_dbm > sensitivity:
                 yield (
-                    f"the optical switch {switch.name} calls light below {switch.dark_dbm:g} dBm dark (dark_dbm), "
-                    f"but {name} receives down to {sensitivity:g} dBm (sensitivity_dbm): set dark_dbm lower."
+                    f"the optical switch {switch.name} treats outputs below {switch.dark_threshold_dbm:g} dBm as dark "
+                    f"(dark_threshold_dbm), "
+                    f"but {name} receives down to {sensitivity:g} dBm (sensitivity_dbm): set dark_threshold_dbm lower."
                 )
 
 
@@ -113,7 +114,7 @@ CONTRADICTIONS: tuple[Faults, ...] = (
     _warm_beyond_memory,
     _grace_beyond_memory,
     _lease_at_most_below_at_least,
-    _least_rate_beyond_the_line,
+    _min_rate_beyond_the_line,
     _one_address_twice,
     _recording_in_the_journal,
     _journal_in_memory_and_in_a_file,

@@ -32,7 +32,7 @@ class OpenFlowSection(Section):
     queue: Annotated[int, Field(ge=0)] | None = None
     step_timeout_ms: Milliseconds = 2_000
     echo_interval_ms: Milliseconds = 3_000
-    echo_misses: Annotated[int, Field(ge=1)] = 5
+    max_missed_echoes: Annotated[int, Field(ge=1)] = 5
 
 
 def required_names(section: OpenFlowSection, datapaths: Iterable[DatapathId]) -> dict[DatapathId, str] | None:
@@ -57,7 +57,7 @@ def _faults(listen: str, trusts_network: bool, section: OpenFlowSection) -> Iter
         yield (
             f"controller.openflow {listen} is reached from other machines, and whoever connects could say that it is a "
             "ToR: give openflow.switch_ca, certificate and private_key, or keep it on a management network of its own "
-            "and say so by controller.openflow_trusts_network = true."
+            "and say so by controller.allow_insecure_openflow = true."
         )
     if section.certificate_names and section.switch_ca is None:
         yield "openflow.certificate_names needs a CA that certificates are checked against: give openflow.switch_ca."

@@ -61,15 +61,15 @@ class SwitchKeys(Section):
     """What a pass through an optical switch costs, and the most light that it takes."""
 
     pass_loss_db: Decibels | None = None
-    most_input_dbm: float | None = None
+    max_input_dbm: float | None = None
 
 
 class AmplifierSection(Section):
     """An amplifier fixed before a splitter."""
 
     gain_db: Span
-    most_output_dbm: float
-    most_input_dbm: float | None = None
+    max_output_dbm: float
+    max_input_dbm: float | None = None
 
 
 class SplitterKeys(Section):
@@ -142,7 +142,7 @@ class OpticsKeys:
 
 
 def _pass(name: str, keys: SwitchKeys) -> Passive:
-    most = float("inf") if keys.most_input_dbm is None else keys.most_input_dbm
+    most = float("inf") if keys.max_input_dbm is None else keys.max_input_dbm
     return Passive(f"switch:{name}", Loss(*(keys.pass_loss_db or (0.0, 0.0, 0.0))), most)
 
 
@@ -154,18 +154,18 @@ def _piece(splitter: Splitter, keys: SplitterKeys) -> Piece:
         )
     amplifier = None
     if keys.amplifier is not None:
-        most = float("inf") if keys.amplifier.most_input_dbm is None else keys.amplifier.most_input_dbm
-        gain, output = keys.amplifier.gain_db, keys.amplifier.most_output_dbm
+        most = float("inf") if keys.amplifier.max_input_dbm is None else keys.amplifier.max_input_dbm
+        gain, output = keys.amplifier.gain_db, keys.amplifier.max_output_dbm
         amplifier = Amplifier(f"amplifier:{splitter.name}", gain, output, most)
-    usual = usual_price(splitter.ways) + (AMPLIFIER_PRICE if amplifier else 0.0)
+    usual = usual_price(splitter.fan_out) + (AMPLIFIER_PRICE if amplifier else 0.0)
     price = usual if keys.price is None else keys.price
-    return Piece(splitter.element, splitter.ways, Loss(*keys.insertion_loss_db), amplifier, price)
+    return Piece(splitter.element, splitter.fan_out, Loss(*keys.insertion_loss_db), amplifier, price)
 
 
-def usual_price(ways: int) -> float:
+def usual_price(fan_out: int) -> float:
     """Dollars for a 1:`ways` splitter: the paper's prices, and straight lines between and beyond them."""
     points = ((0, 0.0), *PRICES)
     for (low, cheap), (high, dear) in pairwise(points):
-        if ways <= high or high == points[-1][0]:
-            return cheap + (dear - cheap) * (ways - low) / (high - low)
+        if fan_out <= high or high == points[-1][0]:
+            return cheap + (dear - cheap) * (fan_out - low) / (high - low)
     raise AssertionError("the last line has no end")

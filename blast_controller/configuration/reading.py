@@ -72,7 +72,7 @@ def _check_consistency(config: Config) -> None:
     _checkstatic_ends(config)
     _check_switch_ports(config)
     listens = config.controller
-    fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
+    fault = openflow_fault(listens.openflow, listens.allow_insecure_openflow, config.openflow)
     fault = fault or access_fault(_for_clients(config), config.access, config.tenant)
     fault = fault or (etcd_fault(config.journal.etcd) if config.journal.etcd is not None else None)
     fault = fault or contradiction(config)

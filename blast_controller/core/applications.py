@@ -9,7 +9,7 @@ from blast_controller.core.model.events import (
     ClientsVanished,
     ExtensionAsked,
     FinishAsked,
-    ProgressTold,
+    ProgressReported,
     RequestSubmitted,
     WithdrawAsked,
 )
@@ -87,7 +87,7 @@ class Applications:
             return
         self._extensions.begin(request, part, wanted, event.extension.add_seconds, now)
 
-    def on_progress(self, event: ProgressTold, now: float) -> None:
+    def on_progress(self, event: ProgressReported, now: float) -> None:
         """A sender says how far it is. Raises Rejected, RequestEnded, UnknownRequest."""
         request = self._table.get_unended(event.request)
         part = _part_of(request, event.part)

@@ -55,7 +55,7 @@ class Assembly:
         self.timers = timers = Timers()
         self.outbox = outbox = Outbox()
         # What there is, who asks, and who holds what.
-        self.inventory = inventory = Inventory(fabric, settings.most_splitters)
+        self.inventory = inventory = Inventory(fabric, settings.max_splitters_per_tree)
         links = Links(fabric)
         self.table = table = RequestTable(orders, outbox, timers)
         addresses = GroupAddresses(settings.group_network)

@@ -33,7 +33,7 @@ from blast_controller.core.model.events import (
     Optimized,
     PortChanged,
     ProbeSeen,
-    ProgressTold,
+    ProgressReported,
     RequestSubmitted,
     SettingsChanged,
     StepConfirmed,
@@ -95,7 +95,7 @@ class Core:
         self._handlers: dict[type, Callable[..., None]] = {
             RequestSubmitted: applications.on_submitted,
             ExtensionAsked: applications.on_extension,
-            ProgressTold: applications.on_progress,
+            ProgressReported: applications.on_progress,
             FinishAsked: applications.on_finish,
             WithdrawAsked: applications.on_withdraw,
             ClientsVanished: applications.on_vanished,

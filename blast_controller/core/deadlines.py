@@ -15,7 +15,7 @@ from blast_controller.core.model.timers import (
     LeaseEnd,
     LinkDue,
     MemoryEnd,
-    PatienceEnd,
+    PendingTimeoutExpired,
     Retry,
     Timers,
 )
@@ -24,7 +24,7 @@ from blast_controller.core.requests.request_table import RequestTable, is_ungran
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
-MOST_AT_ONCE = 16
+MAX_AT_ONCE = 16
 """Deadlines handled by one event; of thousands that come together the next ticks take the others, so that whoever asks
 meanwhile is answered in between."""
 
@@ -41,7 +41,7 @@ class Deadlines:
 
     def handle_due(self, now: float) -> None:
         """Handle the earliest of what is due; while there is more, the next deadline lies in the past."""
-        for deadline in self._timers.due(now, MOST_AT_ONCE):
+        for deadline in self._timers.due(now, MAX_AT_ONCE):
             again = self._handlers[type(deadline)](deadline, now)
             if again is not None:
                 self._timers.keep(again, deadline)
@@ -62,7 +62,7 @@ class RequestDeadlines:
         self._endings, self._orders = endings, orders
         self.handlers: Handlers = {
             LeaseEnd: self._on_lease_end,
-            PatienceEnd: self._on_patience_end,
+            PendingTimeoutExpired: self._on_timeout_end,
             GraceEnd: self._on_grace_end,
             MemoryEnd: self._on_memory_end,
         }
@@ -82,11 +82,11 @@ class RequestDeadlines:
             self._endings.end(request, part, PartEvent.LEASE_END, reason, now)
         return None
 
-    def _on_patience_end(self, deadline: PatienceEnd, now: float) -> None:
+    def _on_timeout_end(self, deadline: PendingTimeoutExpired, now: float) -> None:
         request = self._table.requests.get(deadline.request)
         if request is not None and is_ungranted(request):
             reason = "No light became free within the patience given."
-            self._endings.end_all(request, PartEvent.PATIENCE_OVER, reason, now)
+            self._endings.end_all(request, PartEvent.PENDING_TIMEOUT_OVER, reason, now)
 
     def _on_grace_end(self, deadline: GraceEnd, now: float) -> float | None:
         request = self._table.requests.get(deadline.request)

@@ -114,7 +114,6 @@ class JournalReader:
                     request = load_request(record.body, now)
                     _check_hosts(request, self._fabric)
                     self._table.adopt(request, now)
-                    self._table.adopt_events_within(request, record.body)
                 case event_log.KIND:
                     self._table.log.adopt(self._table.requests[_owner(record.body)], load_event(record.body))
                 case "reservation":

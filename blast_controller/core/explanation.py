@@ -70,7 +70,7 @@ class Explainer:
         obstacles = BlockingCauses(self._holdings, self._orders, Question(request.current.id, viewer, now))
         pending, others = _sorted(request)
         waits = [self._examine(request, part, obstacles, availability) for part in pending]
-        clauses = [_of_part(request, part, _progress(part, now) + _least_margin(part)) for part in others]
+        clauses = [_of_part(request, part, _progress(part, now) + _min_margin(part)) for part in others]
         clauses += [_of_part(request, wait.part, _waits(wait)) for wait in waits]
         sentences = [f"The request {request.current.key} {'; '.join(clauses)}."]
         if not waits:
@@ -121,9 +121,13 @@ class Explainer:
         if rivals:
             parts = "part" if len(rivals) == 1 else "parts"
             yield f"{len(rivals)} other waiting {parts} {are(rivals)} considered beside it."
-        patience = request.current.patience
-        if patience is not None and is_ungranted(request) and request.received_at + patience <= first.start:
-            yield f"Its patience ends before that, {moment(request.received_at + patience - now)}."
+        pending_timeout = request.current.pending_timeout
+        if (
+            pending_timeout is not None
+            and is_ungranted(request)
+            and request.received_at + pending_timeout <= first.start
+        ):
+            yield f"Its pending timeout expires before that, {moment(request.received_at + pending_timeout - now)}."
 
 
 def _sorted(request: Request) -> tuple[list[Part], list[Part]]:
@@ -165,7 +169,7 @@ def _progress(part: Part, now: float) -> str:
             return f"is {part.state.value}{reason}"
 
 
-def _least_margin(part: Part) -> str:
+def _min_margin(part: Part) -> str:
     """How well the worst lit receiver of a part is served, where losses are known."""
     if part.grant is None or not part.grant.margins or part.state is not PartState.ACTIVE:
         return ""
@@ -189,7 +193,7 @@ def _advice(request: Request, change: Change, viewer: str | None) -> str | None:
         name = "/".join(request.current.id) if viewer is None else request.current.key
         command = shlex.join(["blast", "extend", name, "--remove", ",".join(change.receivers)])
         ways.append(f"leave out the rack{'' if len(change.racks) == 1 else 's'} {listed(change.racks)}: `{command}`")
-    if change.ways is not None:
-        ways.append(f"have one more splitter 1:{change.ways} free")
+    if change.fan_out is not None:
+        ways.append(f"have one more splitter 1:{change.fan_out} free")
     text = "; or ".join(ways)
     return f"{text[0].upper()}{text[1:]}." if text else None

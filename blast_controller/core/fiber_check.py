@@ -35,7 +35,7 @@ from blast_controller.core.rollout.outbox import Outbox
 
 TIMES_SENT = 4
 """How often each probe is sent within a round's time: a receiver may need a moment to lock."""
-MOST_TRIES = 3
+MAX_TRIES = 3
 """How often a switch's survey is begun anew because a ToR went away meanwhile."""
 
 
@@ -141,9 +141,9 @@ class FiberCheck:
         """Begin a check; who asks while one runs gets the report of that."""
         if self._run is None:
             self._number += 1
-            self._run = _Run(event.nonce, list(self._fabric.switches), now + event.patience)
-            if event.patience:
-                self._appointments.devices(self._serial, now + event.patience)
+            self._run = _Run(event.nonce, list(self._fabric.switches), now + event.seconds)
+            if event.seconds:
+                self._appointments.devices(self._serial, now + event.seconds)
             self._go_on(now)
 
     def on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
@@ -291,7 +291,7 @@ class FiberCheck:
         if self._run is None:
             return
         self._run.tries[bench.switch] += 1
-        if self._run.tries[bench.switch] < MOST_TRIES:
+        if self._run.tries[bench.switch] < MAX_TRIES:
             self._run.switches.insert(0, bench.switch)
         else:
             self._skip(bench.elements, "ToRs disconnected while it was probed")

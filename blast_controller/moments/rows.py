@@ -14,7 +14,7 @@ from blast_controller.core.snapshot.snapshot import Standings
 
 Value = dict[str, object]
 
-MOST_MARGINS = 16
+MAX_MARGINS = 16
 """Of one grant: those of the leaves with the least margin."""
 FABRIC = "fabric"
 WARM = "warm"
@@ -46,7 +46,7 @@ def away_name(device: Device) -> str:
 def fabric_value(fabric: Fabric) -> Value:
     """What is there and does not change while a controller runs."""
     return {
-        "lightRateBitsPerSecond": int(fabric.light_rate),
+        "opticalRateBitsPerSecond": int(fabric.light_rate),
         "racks": [
             {
                 "name": rack.name,
@@ -70,7 +70,7 @@ def fabric_value(fabric: Fabric) -> Value:
             {
                 "element": splitter.element,
                 "name": splitter.name,
-                "ways": splitter.ways,
+                "fanOut": splitter.fan_out,
                 "opticalSwitch": splitter.switch,
                 "switchOutput": splitter.input,
                 "switchInputs": list(splitter.outputs),
@@ -86,8 +86,8 @@ def request_value(facts: RequestFacts) -> Value:
     """A request with its parts."""
     current = facts.current
     optional = {
-        "highestBitsPerSecond": current.highest_rate,
-        "patience": _seconds(current.patience),
+        "maxBitsPerSecond": current.max_rate,
+        "pending_timeout": _seconds(current.pending_timeout),
         "deadline": _seconds(current.deadline),
         "priority": current.priority,
         "maySplit": current.may_split,
@@ -118,7 +118,7 @@ def _part(part: PartFacts, request: RequestFacts) -> Value:
     if part.lease_end is not None:
         value["leaseEndsAt"] = _seconds(part.lease_end)
     if part.reached:
-        value["reachedByte"] = part.reached
+        value["progressBytes"] = part.reached
     if part.grant is not None:
         value["grant"] = _grant(part.grant)
     if part.report is not None:
@@ -137,7 +137,7 @@ def _grant(grant: Grant) -> Value:
         "timings": _timings(grant.timings),
     }
     if grant.unserved:
-        value["receiversWithoutPart"] = list(grant.unserved)
+        value["pendingReceivers"] = list(grant.unserved)
     if grant.margins:
         value["margins"] = [
             {
@@ -147,7 +147,7 @@ def _grant(grant: Grant) -> Value:
                 "overloadMarginDb": round(margin.overload, 2),
                 "binding": margin.binding,
             }
-            for margin in grant.margins[:MOST_MARGINS]
+            for margin in grant.margins[:MAX_MARGINS]
         ]
     return value
 
@@ -209,12 +209,12 @@ def warm_value(facts: WarmFacts) -> Value:
     """What is kept lit, and what that has come to."""
     return {
         "trees": facts.trees,
-        "lightGiven": facts.counts.lit,
-        "foundLit": facts.counts.hits,
-        "gaveWay": facts.counts.gave_way,
-        "takenOver": facts.counts.taken_over,
+        "opticalGrants": facts.counts.lit,
+        "warmHits": facts.counts.hits,
+        "evicted": facts.counts.gave_way,
+        "reclaimed": facts.counts.taken_over,
         "pieces": [
-            {"opticalSwitch": s.switch, "ways": s.ways, "dark": s.dark, "lit": s.lit, "reserve": s.reserve}
+            {"opticalSwitch": s.switch, "fanOut": s.fan_out, "dark": s.dark, "lit": s.lit, "reserve": s.reserve}
             for s in (facts.reserves[place] for place in sorted(facts.reserves))
         ],
     }

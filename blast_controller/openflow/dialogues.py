@@ -40,11 +40,11 @@ from blast_controller.openflow.vocabulary import (
     RoleAnswered,
     RulesCounted,
     RulesRead,
-    StandBy,
+    Standby,
     StepKey,
 )
 
-MOST_RULES = 1_000_000
+MAX_RULES = 1_000_000
 FENCED = "another controller is the master of this ToR"
 _LAST_XID = 0xFFFF_FFFF
 
@@ -115,7 +115,7 @@ class Standing(Dialogue):
 
     def open(self) -> tuple[Numbered, ...]:
         """The role request."""
-        return self._number([StandBy(self._generation)])
+        return self._number([Standby(self._generation)])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
         """Done."""
@@ -191,8 +191,8 @@ class Reading(Dialogue):
             case RulesRead(rules=rules, last=last) if not self._complete:
                 self._rules += rules
                 self._complete = last
-                if len(self._rules) > MOST_RULES:
-                    return Reaction(over=f"it tells of more than {MOST_RULES} rules of ours")
+                if len(self._rules) > MAX_RULES:
+                    return Reaction(over=f"it tells of more than {MAX_RULES} rules of ours")
             case RulesCounted(rules=count) if self._count is None:
                 self._count = count
             case BarrierAnswered():
@@ -240,7 +240,7 @@ class Changing(Dialogue):
         self._datapath = datapath
         self._steps = steps
         self._asked = asked
-        self._patience = deadline - asked
+        self._timeout = deadline - asked
         self._unanswered = list(steps)
         self._step_of: dict[int, StepKey] = {}
         self._fence = 0
@@ -270,7 +270,7 @@ class Changing(Dialogue):
     def expire(self) -> Reaction:
         """The steps fail; the dialogue keeps its place until the barrier is answered."""
         self.deadline, self._second_part = None, False
-        return Reaction(events=self.abandon(f"ToR {self._datapath:016x} did not confirm within {self._patience:g} s"))
+        return Reaction(events=self.abandon(f"ToR {self._datapath:016x} did not confirm within {self._timeout:g} s"))
 
     def abandon(self, reason: str) -> tuple[Event, ...]:
         """Every unanswered step fails."""

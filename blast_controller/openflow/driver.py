@@ -16,7 +16,7 @@ from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.app import ForwardingApplication
 from blast_controller.openflow.framework import Fatal, ending_the_process
 from blast_controller.openflow.messages import encode
-from blast_controller.openflow.probe import MOST_BYTES
+from blast_controller.openflow.probe import MAX_BYTES
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import Connection, EchoProbe, Server
 from blast_controller.openflow.steps import Steps
@@ -33,9 +33,9 @@ from blast_controller.openflow.vocabulary import (
     Lost,
     Probe,
     Read,
+    RejectCall,
     Terms,
     Transmit,
-    TurnAway,
 )
 from blast_controller.serving.tls import TlsSettings
 
@@ -157,8 +157,8 @@ class OpenFlowDriver:
         sent to a ToR that is away. A packet network that floods into fibers lets hosts forge probes, so let the payload
         hold something that nobody can guess. Raises ValueError for a payload that does not fit into a frame.
         """
-        if len(payload) > MOST_BYTES:
-            raise ValueError(f"a probe of {len(payload)} bytes is longer than {MOST_BYTES}")
+        if len(payload) > MAX_BYTES:
+            raise ValueError(f"a probe of {len(payload)} bytes is longer than {MAX_BYTES}")
         self._put(Probe(datapath, port, payload))
 
     def stop(self) -> None:
@@ -221,7 +221,7 @@ class OpenFlowDriver:
                     # The core is told why, and of the same reason only once; the ToR may be back every second.
                     LOG.debug("closed a switch's connection: %s", reason)
                     self._close(session)
-                case TurnAway(session, reason):
+                case RejectCall(session, reason):
                     LOG.warning("closed the connection from %s: it %s", getattr(session, "address", "?"), reason)
                     self._close(session)
                 case event:

@@ -25,7 +25,7 @@ from blast_controller.openflow.vocabulary import (
     PortState,
     ReadOurRules,
     SendProbe,
-    StandBy,
+    Standby,
 )
 
 WHOLE_COOKIE = 0xFFFF_FFFF_FFFF_FFFF
@@ -89,7 +89,7 @@ def _message(protocol: Datapath, message: Message) -> MsgBase:
             return parser.OFPBarrierRequest(protocol)
         case Claim(generation):
             return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_MASTER, generation)
-        case StandBy(generation):
+        case Standby(generation):
             return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_SLAVE, generation)
         case ReadOurRules():
             return parser.OFPFlowStatsRequest(protocol, cookie=MAGIC, cookie_mask=MAGIC_MASK)

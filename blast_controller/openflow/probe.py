@@ -10,7 +10,7 @@ import struct
 
 from blast_controller.openflow.rules import PROBE_ETHERTYPE
 
-MOST_BYTES = 1400
+MAX_BYTES = 1400
 _HEAD = struct.Struct("!6s6sHIH")
 _TO, _FROM = bytes.fromhex("02b1a5000002"), bytes.fromhex("02b1a5000001")
 _MAGIC = 0xB1A5_0B0E
@@ -18,9 +18,9 @@ _SHORTEST = 60
 
 
 def probe_frame(payload: bytes) -> bytes:
-    """The frame that carries `payload`. Raises ValueError if that is longer than `MOST_BYTES`."""
-    if len(payload) > MOST_BYTES:
-        raise ValueError(f"a probe of {len(payload)} bytes is longer than {MOST_BYTES}")
+    """The frame that carries `payload`. Raises ValueError if that is longer than `MAX_BYTES`."""
+    if len(payload) > MAX_BYTES:
+        raise ValueError(f"a probe of {len(payload)} bytes is longer than {MAX_BYTES}")
     return (_HEAD.pack(_TO, _FROM, PROBE_ETHERTYPE, _MAGIC, len(payload)) + payload).ljust(_SHORTEST, b"\0")
 
 

@@ -26,7 +26,7 @@ MAGIC_MASK = 0xFFFF << 48
 RESERVATION_MASK = 0xFFFF_FFFF
 OWNER_MASK = MAGIC_MASK | RESERVATION_MASK
 """The bits of a cookie that say whose rule it is. The epoch only tells which run of the controller wrote it."""
-HIGHEST_PORT = 0xFFFF_FF00
+MAX_PORT = 0xFFFF_FF00
 """OFPP_MAX: the highest number of a physical port (OpenFlow 1.3.5, section A.2.1)."""
 CONTROLLER = 0xFFFF_FFFD
 """OFPP_CONTROLLER: an output that is the controller itself."""
@@ -237,7 +237,7 @@ def _match(forward: Forward) -> Match:
         raise InvalidForward(f"{forward}: {error}") from error
     if not group.is_multicast:
         raise InvalidForward(f"{forward}: {group} is not a multicast address")
-    if not 1 <= forward.in_port <= HIGHEST_PORT:
+    if not 1 <= forward.in_port <= MAX_PORT:
         raise InvalidForward(f"{forward}: {forward.in_port} is not a port number")
     return Match(forward.in_port, source, _only(group))
 
@@ -247,7 +247,7 @@ def _outputs(forward: Forward) -> tuple[int, ...]:
         raise InvalidForward(f"{forward}: a switch never sends a packet back by the port that it arrived on")
     if len(set(forward.outputs)) < len(forward.outputs):
         raise InvalidForward(f"{forward}: an output named twice would send every packet twice")
-    if not all(1 <= port <= HIGHEST_PORT for port in forward.outputs):
+    if not all(1 <= port <= MAX_PORT for port in forward.outputs):
         raise InvalidForward(f"{forward}: outputs must be port numbers")
     return forward.outputs
 

@@ -29,9 +29,9 @@ from blast_transport.base.endpoint import listen_on
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
-MOST_UNSENT = 16 * 2**20
+MAX_UNSENT = 16 * 2**20
 """Bytes that a switch may leave unread."""
-MOST_OF_STRANGERS = 4 * 2**20
+MAX_OF_STRANGERS = 4 * 2**20
 """Bytes that are listened to before a connection is that of one of our ToRs: a handshake with thousands of ports."""
 
 
@@ -82,7 +82,7 @@ class Connection(Datapath):  # type: ignore[misc]
         if self._stream.is_closing():
             return False
         self._stream.write(messages)
-        if self._stream.get_write_buffer_size() > MOST_UNSENT:
+        if self._stream.get_write_buffer_size() > MAX_UNSENT:
             LOG.warning("closed the connection from %s: the switch does not read what it is sent", self.address)
             self.hang_up()
             return False
@@ -157,7 +157,7 @@ class _Stream(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         assert self._connection
         self._heard += len(data)
-        if self._heard > MOST_OF_STRANGERS and self._server.is_strange(self._connection):
+        if self._heard > MAX_OF_STRANGERS and self._server.is_strange(self._connection):
             LOG.warning("closed the connection from %s: it talks on and is none of our ToRs", self._connection.address)
             self._connection.hang_up()
             return

@@ -120,7 +120,7 @@ class Session:
 
     # ------------------------------------------------------------------------------------------ what the core wants
 
-    def stand_by(self, generation: int, now: float) -> list[Effect]:
+    def become_standby(self, generation: int, now: float) -> list[Effect]:
         """The connection is new, and a controller of this generation leads."""
         return self._ask(Standing(self._numbers, now + ANSWER_TIMEOUT, generation))
 

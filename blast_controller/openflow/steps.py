@@ -45,8 +45,8 @@ from blast_controller.openflow.vocabulary import (
     Probe,
     ProbeArrived,
     Read,
+    RejectCall,
     Terms,
-    TurnAway,
 )
 
 CHALLENGE = 2.0
@@ -158,10 +158,10 @@ class Steps:
         name = f"ToR {tor.datapath:016x}"
         if not tor.is_proved_by(connected.names):
             return [
-                TurnAway(connected.session, f"says that it is {name}, but shows no certificate of {tor.certificate}")
+                RejectCall(connected.session, f"says that it is {name}, but shows no certificate of {tor.certificate}")
             ]
         if tor.datapath in self._waiting:
-            return [TurnAway(connected.session, f"is a third connection of {name}")]
+            return [RejectCall(connected.session, f"is a third connection of {name}")]
         session = Session(connected, tor, self._numbers)
         old = self._current.get(tor.datapath)
         if old is None:
@@ -173,7 +173,7 @@ class Steps:
     def _begin(self, session: Session, now: float) -> list[Effect]:
         self._sessions[session.handle] = self._current[session.datapath] = session
         if self._terms is None:
-            return self._kept(session, session.stand_by(self._leader, now))
+            return self._kept(session, session.become_standby(self._leader, now))
         return self._kept(session, session.lead(self._tors[session.datapath], self._terms, now))
 
     def _lead(self, terms: Terms, now: float) -> list[Effect]:
@@ -231,7 +231,9 @@ class Steps:
         if waiting is None:
             return []
         return [
-            TurnAway(waiting.session.handle, f"is a second connection of ToR {session.datapath:016x}: the first lives")
+            RejectCall(
+                waiting.session.handle, f"is a second connection of ToR {session.datapath:016x}: the first lives"
+            )
         ]
 
     def _kept(self, session: Session, effects: list[Effect]) -> list[Effect]:

@@ -209,7 +209,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class StandBy:
+class Standby:
     """Make us a slave, unless a controller of a generation later than this is known (OFPT_ROLE_REQUEST)."""
 
     generation: int
@@ -238,7 +238,7 @@ class SendProbe:
     payload: bytes
 
 
-Message = Operation | Claim | StandBy | ReadOurRules | CountRules | Fence | SendProbe
+Message = Operation | Claim | Standby | ReadOurRules | CountRules | Fence | SendProbe
 Numbered = tuple[int, Message]
 """A message under its transaction id (xid), which the ToR's answer or error carries too."""
 
@@ -262,7 +262,7 @@ class HangUp:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnAway:
+class RejectCall:
     """Close `session`, which is not, or not now, the ToR that it says it is; the core need not know."""
 
     session: object
@@ -270,6 +270,6 @@ class TurnAway:
 
 
 Event = DeviceUp | DeviceDown | StepConfirmed | StepFailed | TableObserved | PortChanged | ProbeSeen
-Effect = Transmit | HangUp | TurnAway | Event
+Effect = Transmit | HangUp | RejectCall | Event
 StepKey = tuple[int, int]
 """(reservation, step)"""

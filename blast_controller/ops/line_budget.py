@@ -1,7 +1,7 @@
 """How many log lines of one kind, about one party, may be written: pure, on any steady clock.
 
 Each (kind, party) has a bucket of `BURST` lines that fills again at `PER_SECOND`; what does not fit is counted, and is
-told later. Parties are chosen by whoever connects, so only the latest `MOST_PARTIES` have buckets of their own (for a
+told later. Parties are chosen by whoever connects, so only the latest `MAX_PARTIES` have buckets of their own (for a
 new one the bucket goes that was used longest ago), and each kind has a bucket for all its parties together.
 """
 
@@ -15,7 +15,7 @@ BURST = 500.0
 PER_SECOND = 20.0
 ALL_PARTIES = 5.0
 """A kind may have so many times the lines of one of its parties."""
-MOST_PARTIES = 1024
+MAX_PARTIES = 1024
 TELL_EVERY = 10.0
 """Seconds between two tellings of what was left out of a kind that goes on and on."""
 
@@ -56,7 +56,7 @@ class LineBudget:
         return True
 
     def _count(self, source: Source, now: float) -> None:
-        if source not in self._left_out and len(self._left_out) >= MOST_PARTIES:
+        if source not in self._left_out and len(self._left_out) >= MAX_PARTIES:
             source = (source[0], "")
         told, count = self._left_out.get(source, (now, 0))
         self._left_out[source] = (told, count + 1)
@@ -72,7 +72,7 @@ class LineBudget:
         bucket = self._buckets.get(source)
         if bucket is None:
             bucket = self._buckets[source] = _Bucket(size, now)
-            if len(self._buckets) > MOST_PARTIES:
+            if len(self._buckets) > MAX_PARTIES:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(source)
         return bucket

@@ -23,7 +23,7 @@ from blast_controller.ops.metrics import Metrics
 
 TORS = "tors"
 """All ToRs together: a fabric may have a thousand."""
-MOST_CODES = 64
+MAX_CODES = 64
 """Different pairs of dialect and error code that have labels of their own: a code is what a switch says."""
 
 
@@ -38,7 +38,7 @@ class Metering(Observer):
 
     def refused(self, dialect: str, code: str) -> None:
         """An optical switch has refused a command. From any thread."""
-        if len(self._codes) < MOST_CODES:
+        if len(self._codes) < MAX_CODES:
             self._codes.add((dialect, code))
         told = code if (dialect, code) in self._codes else "other"
         self._metrics.tl1_errors.labels(dialect, told).inc()

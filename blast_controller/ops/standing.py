@@ -47,7 +47,7 @@ class Standing(Collector):
         for name, text, value in (
             ("blast_leader", "The epoch of a controller that decides; 0 of others.", sources.epoch()),
             ("blast_journal_writable", "1: what is decided can be written.", sources.store_fault() is None),
-            ("blast_holding", "1: nothing is decided until an operator lets it.", sources.holding() is not None),
+            ("blast_safe_mode", "1: nothing is decided until an operator lets it.", sources.holding() is not None),
         ):
             yield GaugeMetricFamily(name, text, value)
         yield _labeled("blast_requests", "Requests that are known.", "state", _requests(snapshot))
@@ -103,9 +103,9 @@ def _warm(warm: WarmFacts) -> Iterator[Metric]:
     yield GaugeMetricFamily("blast_warm_trees", "Trees that are kept lit for their groups.", warm.trees)
     counts = warm.counts
     for name, text, value in (
-        ("blast_light_given", "Parts that were given light of an optical switch.", counts.lit),
+        ("blast_optical_grants", "Parts that were given light of an optical switch.", counts.lit),
         ("blast_warm_hits", "Parts that found their light still on.", counts.hits),
-        ("blast_warm_gave_way", "Trees kept lit that gave way before they were needed.", counts.gave_way),
-        ("blast_warm_taken_over", "Trees kept lit of which somebody took pieces over.", counts.taken_over),
+        ("blast_warm_evictions", "Trees kept lit that gave way before they were needed.", counts.gave_way),
+        ("blast_warm_reclaimed", "Trees kept lit of which somebody took pieces over.", counts.taken_over),
     ):
         yield CounterMetricFamily(name, text, value)

@@ -16,7 +16,7 @@ from blast_controller.ops.drift import Drift
 
 POINTS = 600
 """Ten minutes."""
-MOST_GRANTS = 4096
+MAX_GRANTS = 4096
 """Whose times are kept until the next point."""
 
 
@@ -36,7 +36,7 @@ class Vitals(Observer):
 
     def __init__(self) -> None:
         self.history: deque[Point] = deque(maxlen=POINTS)
-        self._grants: deque[float] = deque(maxlen=MOST_GRANTS)
+        self._grants: deque[float] = deque(maxlen=MAX_GRANTS)
         self._granted = self._told = 0
 
     def sample(self, snapshot: Snapshot, wall: float) -> Point:

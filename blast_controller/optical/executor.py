@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 StepKey = tuple[int, int]
 """(reservation, step)"""
 
-MOST_ALARMS = 2048
+MAX_ALARMS = 2048
 """Taken from one message: more than one for each port of the largest switches."""
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 10.0
@@ -222,7 +222,7 @@ class _SwitchSession:
         return client
 
     def _report_alarms(self, client: SwitchClient, message: Autonomous) -> None:
-        for alarm in islice(client.alarms(message), MOST_ALARMS):
+        for alarm in islice(client.alarms(message), MAX_ALARMS):
             log.warning(
                 "optical switch %s: %s %s at %s", self._settings.name, alarm.notification, alarm.condition, alarm.aid
             )

@@ -27,7 +27,7 @@ class LightCheck:
     """When to look, below how many dBm an output is dark, and how many seconds light may take to come."""
 
     when: When = "off"
-    dark_dbm: float = -30.0
+    dark_threshold_dbm: float = -30.0
     wait: float = 0.5
 
     async def dark(self, switch: Powers, outputs: Collection[int]) -> frozenset[int]:
@@ -39,7 +39,9 @@ class LightCheck:
         until = loop.time() + self.wait
         while True:
             powers = await switch.powers()
-            dark = frozenset(n for n in outputs if powers.get(Port("out", n), self.dark_dbm) < self.dark_dbm)
+            dark = frozenset(
+                n for n in outputs if powers.get(Port("out", n), self.dark_threshold_dbm) < self.dark_threshold_dbm
+            )
             if not dark or loop.time() >= until:
                 return dark
             await asyncio.sleep(POLL_SECONDS)

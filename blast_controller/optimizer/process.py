@@ -36,12 +36,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 log = logging.getLogger(__name__)
 
 
-class WorkerGone(Exception):
+class WorkerLostError(Exception):
     """The process has ended, hangs, or answers nonsense. One sentence."""
 
 
 class Worker:
-    """One process. Raises WorkerGone when it is started, waited for or asked and that does not work."""
+    """One process. Raises WorkerLostError when it is started, waited for or asked and that does not work."""
 
     def __init__(self) -> None:
         try:
@@ -53,7 +53,7 @@ class Worker:
                 bufsize=0,
             )
         except OSError as error:
-            raise WorkerGone(f"the optimizer cannot be started: {error.strerror}") from error
+            raise WorkerLostError(f"the optimizer cannot be started: {error.strerror}") from error
         self.pid = self._process.pid
 
     def wait_ready(self, seconds: float) -> int:
@@ -65,11 +65,11 @@ class Worker:
         try:
             self._write(frame((command.contention, command.seconds, command.revision)))
         except OSError as error:
-            raise WorkerGone("the optimizer has ended") from error
+            raise WorkerLostError("the optimizer has ended") from error
         return Optimized(command.revision, self._read(tuple, command.seconds + GRACE))
 
     def kill(self) -> None:
-        """End the process, from any thread; whoever waits for an answer gets WorkerGone."""
+        """End the process, from any thread; whoever waits for an answer gets WorkerLostError."""
         self._process.kill()
 
     def end(self) -> None:
@@ -92,9 +92,9 @@ class Worker:
         try:
             found = pickle.loads(self._bytes(size, until))
         except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
-            raise WorkerGone(f"the optimizer answers nonsense: {error}") from error
+            raise WorkerLostError(f"the optimizer answers nonsense: {error}") from error
         if not isinstance(found, kind):
-            raise WorkerGone(f"the optimizer answers nonsense: {type(found).__name__}")
+            raise WorkerLostError(f"the optimizer answers nonsense: {type(found).__name__}")
         return found
 
     def _bytes(self, count: int, until: float) -> bytes:
@@ -103,10 +103,10 @@ class Worker:
         while len(read) < count:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))
             if not ready:
-                raise WorkerGone("the optimizer did not answer in time")
+                raise WorkerLostError("the optimizer did not answer in time")
             more = os.read(self._process.stdout.fileno(), count - len(read))
             if not more:
-                raise WorkerGone("the optimizer has ended")
+                raise WorkerLostError("the optimizer has ended")
             read += more
         return read
 
@@ -177,7 +177,7 @@ class OptimizerProcess:
             return Optimized(command.revision)
         try:
             return self._worker.ask(command)
-        except WorkerGone as gone:
+        except WorkerLostError as gone:
             self._drop()
             if not self._ending:
                 log.warning("%s, and is started again", gone)
@@ -189,7 +189,7 @@ class OptimizerProcess:
         try:
             self._worker = Worker()
             memory = self._worker.wait_ready(READY_WITHIN)
-        except WorkerGone as gone:
+        except WorkerLostError as gone:
             self._drop()
             if not self._ending:
                 log.error("%s; decisions are made without, and it is tried again in %g s", gone, self._pause)

@@ -10,9 +10,9 @@ import lzma
 
 import zstandard
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """What a text may come to; whoever writes stays far below."""
-MOST_MEMORY = 128 << 20
+MAX_MEMORY = 128 << 20
 _SOON, _LONG, _FAST = 0, 6, 19
 """The presets of xz where it is done anew within minutes and for what stays, and the level of zstandard."""
 
@@ -54,8 +54,8 @@ def _bytes(text: str) -> bytes:
 
 
 def _from_xz(data: bytes) -> bytes:
-    reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
-    found = reader.decompress(data, max_length=MOST_BYTES)
+    reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_MEMORY)
+    found = reader.decompress(data, max_length=MAX_BYTES)
     if not reader.eof:
         raise Unreadable("it is cut off, or too long")
     return found
@@ -64,10 +64,10 @@ def _from_xz(data: bytes) -> bytes:
 def _from_zstandard(data: bytes) -> bytes:
     # It takes the memory that the frame says it needs.
     frame = zstandard.get_frame_parameters(data)
-    if frame.content_size > MOST_BYTES:
+    if frame.content_size > MAX_BYTES:
         raise Unreadable("it is too long")
     # `decompress` would take a header that says 0 bytes at its word, and look at nothing behind it.
-    reader = zstandard.ZstdDecompressor(max_window_size=MOST_MEMORY).decompressobj()
+    reader = zstandard.ZstdDecompressor(max_window_size=MAX_MEMORY).decompressobj()
     found: bytes = reader.decompress(data)
     if not (frame.has_checksum and reader.eof) or reader.unused_data:
         raise Unreadable("it is cut off, or its header is damaged")

@@ -23,7 +23,7 @@ from blast_controller.recording.past import Bucket, Gap, Instant, Past, Run, Spa
 
 SOON = 30.0
 """Seconds. It is noted more often that a controller is still there."""
-MOST_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 KEPT_STATES = 2
 """States at which blocks begin that are kept for whoever looks near them next."""
 LATEST = (1 << 63) - 1
@@ -102,7 +102,7 @@ class Reader:
         first, last = _microseconds(begin), _microseconds(end)
         with self._looking() as look:
             pieces = look.pieces(first, last)
-        return spread(pieces, min(max(buckets, 1), MOST_BUCKETS), first, last)
+        return spread(pieces, min(max(buckets, 1), MAX_BUCKETS), first, last)
 
     # ----------------------------------------------------------------------------------------------- moments
 

@@ -30,7 +30,7 @@ AGAIN = 30.0
 """Seconds after which recording is tried again."""
 SEEN_EVERY = 10.0
 """Seconds after which it is noted that nothing has happened."""
-MOST_WAITING = 4096
+MAX_WAITING = 4096
 """Moments; what comes beyond is made one with the latest."""
 STARTED = "the controller has started to decide"
 
@@ -46,7 +46,7 @@ class Recorder(Observer):
         self._path, self._keep = path, keep
         self._release, self._instance = release, instance
         self._epoch = 0
-        self._mailbox = Mailbox(MOST_WAITING, lambda: None)
+        self._mailbox = Mailbox(MAX_WAITING, lambda: None)
         self._taken_at = time.monotonic()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)

@@ -23,12 +23,12 @@ class Keep:
     days: float = 14.0
 
     def __post_init__(self) -> None:
-        if self.bytes < LEAST_BYTES or self.days <= 0:
-            raise ValueError(f"keep at least {LEAST_BYTES} bytes, and more than no time")
+        if self.bytes < MIN_BYTES or self.days <= 0:
+            raise ValueError(f"keep at least {MIN_BYTES} bytes, and more than no time")
 
     def is_over(self, oldest: Group, used: int, wall: int) -> bool:
         """Whether the oldest group is to go, with so many bytes in use, at this wall time (microseconds)."""
         return used > self.bytes or wall - oldest.newest > self.days * MICROSECONDS_PER_DAY
 
 
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20

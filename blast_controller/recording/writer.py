@@ -27,14 +27,14 @@ from blast_controller.store.lock import FileLock
 
 BLOCK_BYTES = 4 << 20
 """Of text; some ten times less in the file."""
-MOST_PIECES = 600
+MAX_PIECES = 600
 LONGEST_BLOCK = MICROSECONDS_PER_DAY // 24
 NETS_PER_BASE = 3.0
 """From a base on there are nets up to so many times its size, before the next one."""
 LONGEST_GROUP = MICROSECONDS_PER_DAY // 4
 SHARE_OF_GROUP = 1 / 8
 """Of all bytes: what goes together must be little of what is kept."""
-MOST_VACUUMED = 2000
+MAX_VACUUMED = 2000
 """Pages given back to the disk at a time, of a file that may be smaller from now on."""
 
 
@@ -163,7 +163,7 @@ class Writer:
         first = (self._block.stamps or self._pending.stamps)[0]
         return (
             self._block.size + self._pending.size > BLOCK_BYTES
-            or self._pieces >= MOST_PIECES
+            or self._pieces >= MAX_PIECES
             or abs(stamp.now - first.now) > LONGEST_BLOCK
         )
 
@@ -253,7 +253,7 @@ class Writer:
         with typed_faults(self.path):
             free = self._pragma("freelist_count")
             if free * self._pragma("page_size") > SHARE_OF_GROUP * self._keep.bytes:
-                self._connection.execute(f"PRAGMA incremental_vacuum({MOST_VACUUMED})").fetchall()
+                self._connection.execute(f"PRAGMA incremental_vacuum({MAX_VACUUMED})").fetchall()
 
     def _oldest(self) -> Group | None:
         """The oldest group that is followed by another, as the sequence from which on things stay."""

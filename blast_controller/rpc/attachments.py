@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.requests import RequestKey
 
-MOST_PER_ACCOUNT = 4096
+MAX_PER_ACCOUNT = 4096
 
 
 class Attachments:
@@ -17,8 +17,8 @@ class Attachments:
     A wait that ends without an answer leaves its connection attached: the client may ask again.
     """
 
-    def __init__(self, most_per_account: int = MOST_PER_ACCOUNT) -> None:
-        self._most = most_per_account
+    def __init__(self, max_per_account: int = MAX_PER_ACCOUNT) -> None:
+        self._most = max_per_account
         self._requests: dict[int, set[RequestKey]] = {}
         self._connections: dict[RequestKey, dict[int, Hashable]] = {}
         self._count: Counter[Hashable] = Counter()

@@ -16,7 +16,7 @@ class Condition(Protocol):
     def resume(self) -> None:
         """Decide again after holding; may take a while. Raises Rejected if it does not hold."""
 
-    def stand_down(self) -> None:
+    def step_down(self) -> None:
         """Let another controller decide, soon after this returns. Raises Rejected where there is none."""
 
 
@@ -31,7 +31,7 @@ class Healthy:
         """Refuse: it decides. Raises Rejected."""
         raise not_holding()
 
-    def stand_down(self) -> None:
+    def step_down(self) -> None:
         """Refuse: it is alone. Raises Rejected."""
         raise no_standby()
 
@@ -42,5 +42,5 @@ def not_holding() -> Rejected:
 
 
 def no_standby() -> Rejected:
-    """The refusal of `standDown` where nobody would take over."""
+    """The refusal of `stepDown` where nobody would take over."""
     return Rejected("no_standby", "No other controller stands by: nobody would take over.")

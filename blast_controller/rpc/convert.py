@@ -32,7 +32,7 @@ from blast_controller.runtime.runtime import Look
 
 T = TypeVar("T")
 
-MOST_MARGINS = 500
+MAX_MARGINS = 500
 """In one grant, so that it stays well below the frame cap, too: of the leaves with the smallest margins."""
 LARGEST_I64 = (1 << 63) - 1
 
@@ -57,8 +57,8 @@ def to_request(struct: ttypes.MulticastRequest | None, tenant: str) -> Multicast
         sender=struct.sender,
         receivers=tuple(struct.receivers),
         bytes=struct.bytes,
-        highest_rate=_optional_float(struct.highestBitsPerSecond),
-        patience=None if struct.patienceMs is None else struct.patienceMs / 1000,
+        max_rate=_optional_float(struct.maxBitsPerSecond),
+        pending_timeout=None if struct.pendingTimeoutMs is None else struct.pendingTimeoutMs / 1000,
         deadline=None if struct.deadlineMs is None else struct.deadlineMs / 1000,
         priority=struct.priority or 0,
         may_split=bool(struct.maySplit),
@@ -68,11 +68,13 @@ def to_request(struct: ttypes.MulticastRequest | None, tenant: str) -> Multicast
 
 def to_progress(struct: ttypes.Extension | None) -> tuple[int, int] | None:
     """What an extension says of a sender's progress, as (part, byte); None where it says nothing. Raises Rejected."""
-    if struct is None or struct.reachedByte is None:
+    if struct is None or struct.progressBytes is None:
         return None
     if to_extension(struct) != Extension():
-        raise ttypes.Rejected("bad_extension", "reachedByte comes on its own: ask for changes in a call of their own.")
-    return struct.part or 0, struct.reachedByte
+        raise ttypes.Rejected(
+            "bad_extension", "progressBytes comes on its own: ask for changes in a call of their own."
+        )
+    return struct.part or 0, struct.progressBytes
 
 
 def to_extension(struct: ttypes.Extension | None) -> Extension:
@@ -82,7 +84,7 @@ def to_extension(struct: ttypes.Extension | None) -> Extension:
     return Extension(
         add_receivers=tuple(struct.addReceivers or ()),
         remove_receivers=tuple(struct.removeReceivers or ()),
-        add_seconds=(struct.addMs or 0) / 1000,
+        add_seconds=(struct.addLeaseMs or 0) / 1000,
         add_bytes=struct.addBytes or 0,
     )
 
@@ -104,7 +106,7 @@ def to_transfer_report(struct: ttypes.TransferReport | None) -> TransferReport |
 # -------------------------------------------------------------------------------------------------- to Thrift
 
 
-def grant(key: str, found: Grant, most_margins: int = MOST_MARGINS) -> ttypes.Grant:
+def grant(key: str, found: Grant, max_margins: int = MAX_MARGINS) -> ttypes.Grant:
     """A grant, with so many of its margins at most."""
     return ttypes.Grant(
         key=key,
@@ -116,10 +118,10 @@ def grant(key: str, found: Grant, most_margins: int = MOST_MARGINS) -> ttypes.Gr
         estimatedServiceMs=_whole_ms(found.estimated_service),
         leaseMs=_whole_ms(found.lease),
         firstByte=found.first_byte,
-        receiversWithoutPart=list(found.unserved),
+        pendingReceivers=list(found.unserved),
         reservation=found.reservation,
         timings=_timings(found.timings),
-        margins=[_margin(margin) for margin in found.margins[:most_margins]] or None,
+        margins=[_margin(margin) for margin in found.margins[:max_margins]] or None,
     )
 
 
@@ -129,9 +131,9 @@ def _margin(found: LeafMargin) -> ttypes.LeafMargin:
         receivedDbm=found.received,
         sensitivityMarginDb=found.sensitivity,
         overloadMarginDb=found.overload,
-        leastDbm=found.least,
-        mostDbm=found.most,
-        binding=found.binding,
+        minDbm=found.least,
+        maxDbm=found.most,
+        limitingElement=found.binding,
     )
 
 
@@ -164,9 +166,7 @@ def refuse_failed_change(found: RequestEvent) -> None:
 Reasons = Callable[[PartFacts], str | None]
 
 
-def status(
-    request: RequestFacts, look: Look, reasons: Reasons, most_margins: int = MOST_MARGINS
-) -> ttypes.RequestStatus:
+def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int = MAX_MARGINS) -> ttypes.RequestStatus:
     """All about a request, with so many margins of each part at most; `reasons` tells why a part waits or ended."""
     now = look.now
     current = request.current
@@ -178,7 +178,7 @@ def status(
         receivers=list(current.receivers),
         bytes=current.bytes,
         ageMs=round((now - request.received_at) * 1000),
-        parts=[_part(request.current.key, part, reasons(part), now, most_margins) for part in request.parts],
+        parts=[_part(request.current.key, part, reasons(part), now, max_margins) for part in request.parts],
         latestSequence=request.told,
         staleMs=stale(look),
         journalSequence=look.sequence,
@@ -190,12 +190,12 @@ def stale(look: Look) -> int | None:
     return None if look.stale is None else _whole_ms(look.stale)
 
 
-def _part(key: str, part: PartFacts, reason: str | None, now: float, most_margins: int) -> ttypes.PartStatus:
+def _part(key: str, part: PartFacts, reason: str | None, now: float, max_margins: int) -> ttypes.PartStatus:
     return ttypes.PartStatus(
         part=part.number,
         state=state_number(part.state),
         receivers=list(part.receivers),
-        grant=grant(key, part.grant, most_margins) if part.grant else None,
+        grant=grant(key, part.grant, max_margins) if part.grant else None,
         reason=reason,
         leaseLeftMs=None if part.lease_end is None else max(0, _whole_ms(part.lease_end - now)),
         report=_report(part.report) if part.report is not None else None,
@@ -215,10 +215,10 @@ def explanation(found: Explanation) -> ttypes.Explanation:
     """Why a request is where it is."""
     return ttypes.Explanation(
         key=found.key,
-        sentence=found.sentence,
+        message=found.sentence,
         blockers=list(found.blockers) or None,
         estimatedStartMs=None if found.start is None else _whole_ms(found.start),
-        smallestChange=found.smallest_change,
+        suggestion=found.smallest_change,
     )
 
 
@@ -284,8 +284,8 @@ def _(error: errors.NotLeader) -> BaseException:
 
 
 @to_thrift_error.register
-def _(error: errors.NotYet) -> BaseException:
-    return _typed(ttypes.NotYet(error.sentence))
+def _(error: errors.TimedOut) -> BaseException:
+    return _typed(ttypes.TimedOut(error.sentence))
 
 
 @to_thrift_error.register

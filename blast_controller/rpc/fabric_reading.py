@@ -57,8 +57,8 @@ class FabricReading:
             lightTrees=[
                 trees[number] for number in sorted(trees) if tenant in (None, snapshot.trees[number].request[0])
             ],
-            lightRateBitsPerSecond=int(snapshot.fabric.light_rate),
-            pendingRequests=snapshot.waiting_of(tenant),
+            opticalRateBitsPerSecond=int(snapshot.fabric.light_rate),
+            pendingParts=snapshot.waiting_of(tenant),
             warnings=list(warnings) or None,
             warm=_warm(snapshot.warm) if tenant is None and snapshot.warm is not None else None,
             staticTrees=_static_trees(snapshot) or None,
@@ -133,7 +133,7 @@ def _port(snapshot: Snapshot, port: OpticalPort) -> ttypes.OpticalPortStatus:
 
 def _splitter(snapshot: Snapshot, s: Splitter) -> ttypes.SplitterStatus:
     standing = snapshot.standing(s.element)
-    return ttypes.SplitterStatus(s.name, s.ways, s.switch, s.input, list(s.outputs), *standing)
+    return ttypes.SplitterStatus(s.name, s.fan_out, s.switch, s.input, list(s.outputs), *standing)
 
 
 def _tree(facts: TreeFacts) -> ttypes.LightTreeStatus:
@@ -155,11 +155,11 @@ def _warm(facts: WarmFacts) -> ttypes.WarmStatus:
     reserves = [facts.reserves[place] for place in sorted(facts.reserves)]
     return ttypes.WarmStatus(
         trees=facts.trees,
-        pieces=[ttypes.IdlePieces(s.switch, s.ways or None, s.dark, s.lit, s.reserve) for s in reserves],
-        lightGiven=facts.counts.lit,
-        foundLit=facts.counts.hits,
-        gaveWay=facts.counts.gave_way,
-        takenOver=facts.counts.taken_over,
+        resources=[ttypes.IdleResources(s.switch, s.fan_out or None, s.dark, s.lit, s.reserve) for s in reserves],
+        opticalGrants=facts.counts.lit,
+        warmHits=facts.counts.hits,
+        evicted=facts.counts.gave_way,
+        reclaimed=facts.counts.taken_over,
     )
 
 

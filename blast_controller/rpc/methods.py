@@ -94,8 +94,8 @@ METHODS = table(
         Method(Iface.verifyFabric, awaits(server.to_verify, server.PROBES), Role.OPERATOR, feature="verify"),
         Method(Iface.quarantine, tells(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
         Method(Iface.releaseElement, tells(server.to_release), Role.OPERATOR, feature="quarantine"),
-        Method(Iface.resume, server.resume, Role.OPERATOR, feature="holding"),
-        Method(Iface.standDown, server.stand_down, Role.OPERATOR, feature="standby"),
+        Method(Iface.resume, server.resume, Role.OPERATOR, feature="safe_mode"),
+        Method(Iface.stepDown, server.step_down, Role.OPERATOR, feature="standby"),
         Method(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),
     )
 )

@@ -14,13 +14,13 @@ from blast_controller.rpc.convert import state_number
 from blast_controller.runtime.runtime import Look
 
 LARGEST_PAGE = 1000
-MOST_ON_A_PAGE = 100
+MAX_ON_A_PAGE = 100
 """Requests, though a client may ask for more: nobody else is answered while they are described and encoded."""
-MOST_HOSTS_ON_A_PAGE = 3700
+MAX_HOSTS_ON_A_PAGE = 3700
 """A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
-MOST_WAITING_ON_A_PAGE = 64
+MAX_WAITING_ON_A_PAGE = 64
 """Parts of which is to be found out what they wait for, while nobody else is answered."""
-MOST_LOOKED_AT = 10_000
+MAX_LOOKED_AT = 10_000
 """Requests that are looked at for one page, whether they are wanted or not."""
 LONGEST_CURSOR = 18
 
@@ -69,11 +69,11 @@ def page(look: Look, query: PageQuery) -> Page:
     every = look.snapshot.requests.after(query.after)
     own = (request for request in every if query.tenant in (None, request.current.tenant))
     found: list[RequestFacts] = []
-    hosts, waiting, last, most = 0, 0, query.after, min(query.limit, MOST_ON_A_PAGE)
+    hosts, waiting, last, most = 0, 0, query.after, min(query.limit, MAX_ON_A_PAGE)
     cursor = None
     for looked, request in enumerate(own):
-        full = len(found) == most or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
-        if full or looked >= MOST_LOOKED_AT:
+        full = len(found) == most or hosts > MAX_HOSTS_ON_A_PAGE or waiting > MAX_WAITING_ON_A_PAGE
+        if full or looked >= MAX_LOOKED_AT:
             cursor = str(last)
             break
         last = request.arrival
@@ -82,5 +82,5 @@ def page(look: Look, query: PageQuery) -> Page:
             # A margin takes about as many bytes as a receiver.
             hosts += len(request.current.receivers) + len(request.parts)
             waiting += request.waiting
-    told = [convert.status(request, look, lambda part: part.reason, most_margins=1) for request in found]
+    told = [convert.status(request, look, lambda part: part.reason, max_margins=1) for request in found]
     return Page(ttypes.RequestPage(told, cursor, convert.stale(look), look.sequence), found, waiting)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 
 from blast_api import ttypes
-from blast_controller.core.model.errors import NotYet, Rejected, RequestEnded
+from blast_controller.core.model.errors import Rejected, RequestEnded, TimedOut
 from blast_controller.core.model.events import (
     ExtensionAsked,
     FinishAsked,
-    ProgressTold,
+    ProgressReported,
     RequestSubmitted,
     WithdrawAsked,
 )
@@ -77,7 +77,7 @@ def _attach(desk: Desk, turn: Turn, connection: Connection, request: Request, ac
         settled = Wait(
             wanted=lambda event: _is_settled(request, event),
             answer=lambda event: None,
-            too_late=lambda: NotYet(""),
+            too_late=lambda: TimedOut(""),
         )
         turn.wait(name, math.inf, settled).add_done_callback(lambda done: desk.attached.settle(name))
     desk.attached.add(connection.id, name, account)
@@ -127,7 +127,7 @@ def extend(
         request = found(turn, client, key)
         name, before = request.current.id, request.told
         if progress is not None:
-            turn.take(ProgressTold(name, *progress))
+            turn.take(ProgressReported(name, *progress))
             return turn.when_decided(lambda: status_of(turn, name))
         turn.check_place(seat)
         turn.take(ExtensionAsked(name, wanted))
@@ -226,12 +226,12 @@ def _event_or_end(request: Request, event: RequestEvent, after: int) -> ttypes.E
     return convert.event(request.current.key, event)
 
 
-def _not_yet(turn: Turn, request: Request) -> NotYet:
+def _not_yet(turn: Turn, request: Request) -> TimedOut:
     reasons = [turn.core.reason(request.current, part, turn.now) for part in request.parts]
-    return NotYet(" ".join(reason for reason in reasons if reason) or "Nothing happened within the time given.")
+    return TimedOut(" ".join(reason for reason in reasons if reason) or "Nothing happened within the time given.")
 
 
 def _seconds(milliseconds: int | None) -> float:
     if milliseconds is None or milliseconds < 0:
-        raise ttypes.NotYet("Give the time to wait, in milliseconds, not negative.")
+        raise ttypes.TimedOut("Give the time to wait, in milliseconds, not negative.")
     return min(milliseconds / 1000, LONGEST_WAIT)

@@ -88,7 +88,7 @@ def to_audit(dry_run: bool | None) -> AuditAsked:
 
 def _unread(core: Core) -> Rejected:
     return Rejected(
-        "device_away",
+        "device_disconnected",
         f"Not compared, because no answer came within {LONGEST_READING:g} s: {listed(core.audit_waits_for)}. "
         "What was found on the others, the journal tells (`blast journal show`).",
     )
@@ -116,10 +116,10 @@ def resume(desk: Desk, connection: Connection) -> None:
     desk.condition.resume()
 
 
-def stand_down(desk: Desk, connection: Connection) -> None:
+def step_down(desk: Desk, connection: Connection) -> None:
     """Let another controller lead."""
     desk.runtime.check_leads()
-    desk.condition.stand_down()
+    desk.condition.step_down()
 
 
 def journal(

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
 
-MOST_URGENT = 16
+MAX_URGENT = 16
 """In a row, while an account waits for its turn: devices may talk without end."""
 
 
@@ -75,7 +75,7 @@ class Inbox(Generic[Work]):
         return len(self._together) > 1 and not self._is_urgent() and next(iter(self._of), None) in self._together
 
     def _is_urgent(self) -> bool:
-        return bool(self._urgent) and (self._in_a_row < MOST_URGENT or not self._of)
+        return bool(self._urgent) and (self._in_a_row < MAX_URGENT or not self._of)
 
     def _next(self) -> Work:
         if self._is_urgent():

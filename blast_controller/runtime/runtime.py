@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
 """Pieces of work whose changes are written together, and seconds after which none is added: others wait for them."""
-MOST_OPERATORS = 1024
+MAX_OPERATORS = 1024
 """Who may wait for an audit or a check of the fibers at a time."""
 WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
@@ -158,7 +158,7 @@ class Runtime:
         self.core = core
         self._shown = _Shown(core.snapshot)
         self.waiting = WaitingRoom(places)
-        self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
+        self.announced = WaitingRoom(Places(in_all=MAX_OPERATORS, of_one=MAX_OPERATORS))
         self.store_fault: str | None = None
         self.holding: str | None = None
         """Why nothing is decided until an operator lets it go on; None: it decides."""
@@ -252,7 +252,7 @@ class Runtime:
             self.holding = f"{reason} What the journal holds could not be taken over: nothing of it is shown."
         self._thread.start()
 
-    def stand_by(self, standby: Standby) -> None:
+    def become_standby(self, standby: Standby) -> None:
         """Show what `show` is given, and decide nothing until `go_on`."""
         self.standby = standby
         self._thread.start()
@@ -337,7 +337,7 @@ class Runtime:
         """
         self.check_leads_now()
         if self.holding is not None:
-            raise Rejected("holding", self.holding)
+            raise Rejected("safe_mode", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
             self._is_durable = True
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")

@@ -17,7 +17,7 @@ from blast_controller.runtime.audience import Audience
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.parked_future import ParkedFuture
 
-MOST_ANSWERED = 64
+MAX_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
 FOR_LOOKERS = 0.75
 """Share of the places that those who only look on may take; the others are kept for who asks for light."""
@@ -108,7 +108,7 @@ class WaitingRoom:
             waiter = heapq.heappop(self._deadlines)[2]
             self._call(waiter, partial(_refuse, waiter.wait.too_late))
 
-    def serve(self, most: int = MOST_ANSWERED) -> None:
+    def serve(self, most: int = MAX_ANSWERED) -> None:
         """Answer those who were called first, and no more than so many."""
         while self._called and most > 0:
             waiter, answer = self._called.popleft()
@@ -136,8 +136,8 @@ class WaitingRoom:
         """Raise Rejected when the places of a seat's account, or all, are taken."""
         self._see_off()
         if not seat.asks:
-            most_of_one, most = int(FOR_LOOKERS * self.places.of_one), int(FOR_LOOKERS * self.places.in_all)
-            self._check(self._looking[seat.account], most_of_one, self._looking.total(), most)
+            max_of_one, most = int(FOR_LOOKERS * self.places.of_one), int(FOR_LOOKERS * self.places.in_all)
+            self._check(self._looking[seat.account], max_of_one, self._looking.total(), most)
         self._check(self._taken[seat.account], self.places.of_one, self._taken.total(), self.places.in_all)
 
     def _take_place(self, seat: Seat | None) -> None:
@@ -148,8 +148,8 @@ class WaitingRoom:
         if not seat.asks:
             self._looking[seat.account] += 1
 
-    def _check(self, own: int, most_own: int, every: int, most: int) -> None:
-        if own >= most_own:
+    def _check(self, own: int, max_own: int, every: int, most: int) -> None:
+        if own >= max_own:
             raise _too_many(f"{own} calls of yours wait already, and no more may")
         if every >= most:
             raise _too_many(f"{every} calls wait already, and the controller takes no more")

@@ -36,7 +36,7 @@ class Places(Generic[Guest]):
     def enter(self, guest: Guest, address: str) -> Guest | None:
         """Give a place to a guest from this address; returns who has lost one for that."""
         host = host_of(address)
-        crowded = host if len(self._hosts.get(host, ())) >= self.per_host else self._most_crowded()
+        crowded = host if len(self._hosts.get(host, ())) >= self.per_host else self._max_crowded()
         gone = next(iter(self._hosts[crowded])) if crowded is not None else None
         if gone is not None:
             self.leave(gone)
@@ -53,7 +53,7 @@ class Places(Generic[Guest]):
             if not self._hosts[host]:
                 del self._hosts[host]
 
-    def _most_crowded(self) -> str | None:
+    def _max_crowded(self) -> str | None:
         """The address with the most guests, of several the one that waits longest; None while there is room."""
         if len(self._guests) < self.total:
             return None

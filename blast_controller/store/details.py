@@ -9,7 +9,7 @@ from dataclasses import replace
 from blast_controller.store.interface import Entry
 from blast_controller.store.rows import encode
 
-MOST_BYTES = 512 << 10
+MAX_BYTES = 512 << 10
 """What the entries of one answer may have together; half of the largest frame, so that the other half is safety."""
 
 
@@ -43,16 +43,16 @@ def from_details(sequence: int, kind: str, text: str) -> Entry:
     raise NotAnEntry(f"entry {sequence} of the journal lacks something")
 
 
-def page(entries: Iterable[Entry], most_bytes: int = MOST_BYTES) -> list[tuple[int, str, str]]:
+def page(entries: Iterable[Entry], max_bytes: int = MAX_BYTES) -> list[tuple[int, str, str]]:
     """As many of the first entries (sequence, kind, details) as fit into one answer; at least one if there are any.
 
     Of an entry that is too large by itself the body is left out, and its note says so.
     """
     found: list[tuple[int, str, str]] = []
-    left = most_bytes
+    left = max_bytes
     for entry in entries:
         text = details(entry)
-        if len(text) > most_bytes:
+        if len(text) > max_bytes:
             text = details(replace(entry, body=None, note=f"{entry.note} (too large to show: {len(text)} bytes)"))
         left -= len(text)
         if left < 0 and found:

@@ -100,11 +100,11 @@ class Damaged(StoreFault):
         )
 
 
-class NewerSchema(StoreFault):
-    """A later release wrote the file."""
+class OtherSchema(StoreFault):
+    """Another release wrote the file."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
-            f"the journal {path} has schema {found} and this release knows schemas up to {known}: run the release that "
-            "wrote it, or a later one"
+            f"the journal {path} has schema {found} and this release reads schema {known}: run the release that wrote "
+            "it, or move it and its -wal file away to begin a new journal, which takes down all lit trees"
         )

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from blast_controller.store.errors import Damaged, DiskFailed, DiskFull, Locked, NotAccessible
-from blast_controller.store.schema import migrate
+from blast_controller.store.schema import make_tables
 from blast_controller.store.sqlite_file import Faults, connect, typed
 
 _FAULTS = Faults(
@@ -39,7 +39,7 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None] = lambda conne
         # It is nobody else's to read from its first byte on.
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(connect(unfinished, "rw")) as connection:
-            migrate(connection)
+            make_tables(connection)
             fill(connection)
             connection.execute("PRAGMA journal_mode = WAL")
         _sync(unfinished)

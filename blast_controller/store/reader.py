@@ -16,7 +16,7 @@ LARGEST = (1 << 63) - 1
 
 
 class JournalReader:
-    """A read-only connection, for any thread. Raises NotAccessible, Damaged, NewerSchema."""
+    """A read-only connection, for any thread. Raises NotAccessible, Damaged, OtherSchema."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

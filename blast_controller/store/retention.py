@@ -34,7 +34,7 @@ class Retention:
 
     entries: int = 100_000
     days: float = 30.0
-    most_bytes: int = 256 * MIB
+    max_bytes: int = 256 * MIB
 
     def __post_init__(self) -> None:
         if self.entries < 1:
@@ -51,7 +51,7 @@ class Retention:
         for line in oldest:
             too_many = newest - line.sequence >= self.entries
             too_old = at - line.at > self.days * SECONDS_PER_DAY
-            if line.sequence == newest or not (too_many or too_old or size > self.most_bytes):
+            if line.sequence == newest or not (too_many or too_old or size > self.max_bytes):
                 break
             last, size = line.sequence, size - line.size
         return last

@@ -30,7 +30,7 @@ from blast_controller.store.lock import FileLock
 from blast_controller.store.reader import JournalReader
 from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
-from blast_controller.store.schema import CHAIN, ENTRY, STATE, TRIMMED, check_is_ours, check_is_whole, migrate
+from blast_controller.store.schema import CHAIN, ENTRY, STATE, TRIMMED, check_is_ours, check_is_whole
 from blast_controller.store.sqlite_file import connect
 from blast_controller.store.sqlite_rows import rows
 from blast_controller.store.witness import Witness
@@ -49,7 +49,7 @@ DELETE_STATE = (
 )
 DELETE_HELD = "DELETE FROM held WHERE element IN (VALUES {})"
 INSERT_HELD = "INSERT INTO held (element, reservation) VALUES {}"
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Of one statement."""
 ENTRY_BYTES = f"COALESCE(LENGTH(body), 0) + {BYTES_BESIDE_BODY}"
 TRIM_BATCH = 500
@@ -95,7 +95,7 @@ class _Commit:
 class SqliteStore:
     """A Store in the file `path`. `on_commit` hears the seconds that each commit waited for the disk.
 
-    Its next epoch is `least_epoch` at least: see `blast journal take-over`.
+    Its next epoch is `min_epoch` at least: see `blast journal take-over`.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class SqliteStore:
         path: Path,
         retention: Retention | None = None,
         on_commit: Callable[[float], None] = lambda seconds: None,
-        least_epoch: int = 0,
+        min_epoch: int = 0,
     ) -> None:
         self.path = path.resolve()
-        self._least_epoch = least_epoch
+        self._min_epoch = min_epoch
         self.last_commit_seconds = 0.0
         self._retention = retention or Retention()
         self._on_commit = on_commit
@@ -118,7 +118,7 @@ class SqliteStore:
     # ------------------------------------------------------------------------------------------ open, close
 
     def open(self) -> Loaded:
-        """Take the file; make it on the first start. Raises Locked, NotAccessible, Damaged, NewerSchema, DiskFull."""
+        """Take the file; make it on the first start. Raises Locked, NotAccessible, Damaged, OtherSchema, DiskFull."""
         with ExitStack() as undo, typed_faults(self.path):
             lock = FileLock(self.path)
             lock.acquire()
@@ -127,7 +127,6 @@ class SqliteStore:
             writer = self._connect(undo, synchronous="FULL")
             check_is_ours(writer, self.path)
             check_is_whole(writer, self.path)
-            migrate(writer)
             latest = writer.execute("SELECT at FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
             state, total, things = self._load(writer)
             holdings = Holdings(dict(writer.execute("SELECT element, reservation FROM held")))
@@ -196,7 +195,7 @@ class SqliteStore:
 
         def count() -> tuple[int, int, int]:
             raised = "UPDATE meta SET value = max(value + 1, ?) WHERE name = 'epoch' RETURNING value"
-            found = connection.execute(raised, (self._least_epoch,))
+            found = connection.execute(raised, (self._min_epoch,))
             values = [value for (value,) in found]
             if not values:
                 raise Damaged(self.path, "it does not know its epoch")
@@ -346,7 +345,7 @@ def _remember(opened: _Opened, done: _Commit) -> None:
 
 def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Carry out a statement for all rows, whose values take the place of `{}` in it."""
-    for begin in range(0, len(rows), MOST_ROWS):
-        some = rows[begin : begin + MOST_ROWS]
+    for begin in range(0, len(rows), MAX_ROWS):
+        some = rows[begin : begin + MAX_ROWS]
         row = f"({', '.join('?' * len(some[0]))})"
         connection.execute(statement.format(", ".join([row] * len(some))), list(joined.from_iterable(some)))

@@ -23,7 +23,7 @@ MANY = 1000
 
 @contextmanager
 def contents_of_file(path: Path) -> Iterator[Contents]:
-    """A journal as it is now, also while a controller writes on. Raises NotAccessible, Damaged, NewerSchema."""
+    """A journal as it is now, also while a controller writes on. Raises NotAccessible, Damaged, OtherSchema."""
     # Not around what is done with the contents: whose faults are not the file's.
     with ExitStack() as undo:
         with typed_faults(path):

@@ -21,9 +21,9 @@ pub struct Assembly {
 impl Assembly {
     /// Of blocks of so many `segments` of `size` bytes, of which so many may be open.
     #[new]
-    #[pyo3(signature = (store, *, segments, size, most_open))]
-    fn new(store: Py<FileStore>, segments: u64, size: usize, most_open: usize) -> PyResult<Self> {
-        let inner = at_once(|| blast_blocks::Assembly::new(&store.get().0, segments, size, most_open))?;
+    #[pyo3(signature = (store, *, segments, size, max_open))]
+    fn new(store: Py<FileStore>, segments: u64, size: usize, max_open: usize) -> PyResult<Self> {
+        let inner = at_once(|| blast_blocks::Assembly::new(&store.get().0, segments, size, max_open))?;
         Ok(Assembly { store, inner: Mutex::new(inner) })
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use blast_blocks::{Cut, Ends, Fault, LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS, Pace, Schedule, Sent, Spot, Turn};
+use blast_blocks::{Cut, Ends, Fault, LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS, Pace, Schedule, Sent, Spot, Turn};
 use blast_boundary::with_all_lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -40,8 +40,8 @@ impl Bursts {
         at_once(|| {
             let (size, segment_size, block_segments) = cut;
             let possible =
-                (1..=LARGEST_SEGMENT).contains(&segment_size) && (1..=MOST_SEGMENTS as usize).contains(&block_segments);
-            if !possible || size > MOST_BLOCKS * (segment_size * block_segments) as u64 {
+                (1..=LARGEST_SEGMENT).contains(&segment_size) && (1..=MAX_SEGMENTS as usize).contains(&block_segments);
+            if !possible || size > MAX_BLOCKS * (segment_size * block_segments) as u64 {
                 return Err(Fault::Program(format!("{size} bytes in {block_segments} segments of {segment_size}")));
             }
             let cut = Cut { size, segment_size, block_segments };

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use blast_blocks::{Books, DIGEST_BYTES, Fault, MOST_BLOCKS, Run, Shape, cut};
+use blast_blocks::{Books, DIGEST_BYTES, Fault, MAX_BLOCKS, Run, Shape, cut};
 use blast_boundary::Lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -17,22 +17,22 @@ pub struct FileStore(pub(crate) blast_blocks::FileStore);
 #[pymethods]
 impl FileStore {
     #[new]
-    #[pyo3(signature = (data, records, *, block_size, size, ahead, most_bytes))]
+    #[pyo3(signature = (data, records, *, block_size, size, ahead, max_bytes))]
     fn new(
         data: RawFd,
         records: RawFd,
         block_size: u64,
         size: Option<u64>,
         ahead: u64,
-        most_bytes: Option<u64>,
+        max_bytes: Option<u64>,
     ) -> PyResult<Self> {
         at_once(|| {
-            if block_size == 0 || block_size.checked_mul(MOST_BLOCKS).is_none() || ahead > MOST_BLOCKS {
+            if block_size == 0 || block_size.checked_mul(MAX_BLOCKS).is_none() || ahead > MAX_BLOCKS {
                 return Err(Fault::Program(format!("blocks of {block_size} bytes, {ahead} of them ahead")));
             }
             let shape = Shape { block_size, size, ahead };
             let [data, records] = [blast_boundary::duplicate(data)?, blast_boundary::duplicate(records)?];
-            Ok(FileStore(blast_blocks::FileStore::new(data.into(), records.into(), shape, most_bytes)))
+            Ok(FileStore(blast_blocks::FileStore::new(data.into(), records.into(), shape, max_bytes)))
         })
     }
 
@@ -118,7 +118,7 @@ impl FileStore {
 
     /// The sender's digests of the first `blocks`, one after the other.
     fn sent<'py>(&self, py: Python<'py>, blocks: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.look(|books| books.sent().bytes(blocks.min(MOST_BLOCKS)))?;
+        let bytes = self.look(|books| books.sent().bytes(blocks.min(MAX_BLOCKS)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 

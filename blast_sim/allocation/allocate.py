@@ -22,7 +22,7 @@ from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.scheduling import POLICIES
 from algorithms.scheduling.job import Job
 from algorithms.scheduling.policy import Policy, State
-from algorithms.splitter_tree import most_leaves
+from algorithms.splitter_tree import max_leaves
 from blast_sim.allocation.instance import Instance
 
 ONE_SHOT = ("paper", "smith", "srpt-lease")
@@ -141,15 +141,15 @@ def _reason(instance: Instance, group: Group, idle: Feasibility, left: Feasibili
 
 
 def _too_few(instance: Instance, group: Group) -> str:
-    limit = instance.most_splitters
-    reach = most_leaves(instance.pool, limit)
+    limit = instance.max_splitters_per_tree
+    reach = max_leaves(instance.pool, limit)
     allowed = "all splitters together" if limit is None else f"the largest {limit} splitters"
     return f"a tree of {group.leaves} leaves is needed, and {allowed} make one of {reach}"
 
 
 def pool_text(pool: Mapping[int, int]) -> str:
     """Splitters as text: 2 x 1:4, 1 x 1:16."""
-    return ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(pool.items()) if count) or "none"
+    return ", ".join(f"{count} x 1:{fan_out}" for fan_out, count in sorted(pool.items()) if count) or "none"
 
 
 def _racks(instance: Instance, ports: int) -> str:

@@ -28,15 +28,15 @@ class Request:
 class Instance:
     """One optical switch with racks, splitters and requests.
 
-    `ports[v]` optical ports at rack v, `pool` splitters by ways, at most `most_splitters` in a tree (None: no limit).
-    With `directional` ports a rack's transmitters and receivers serve different groups; with a `loop_leaf` the
+    `ports[v]` optical ports at rack v, `pool` splitters by ways, at most `max_splitters_per_tree` in a tree (None: no
+    limit). With `directional` ports a rack's transmitters and receivers serve different groups; with a `loop_leaf` the
     sender's own receiver is a leaf of its tree.
     """
 
     ports: tuple[int, ...]
     pool: Mapping[int, int]
     requests: tuple[Request, ...]
-    most_splitters: int | None = None
+    max_splitters_per_tree: int | None = None
     directional: bool = False
     loop_leaf: bool = False
 
@@ -59,6 +59,6 @@ class Instance:
         return len(request.receivers) + (self.loop_leaf and len(request.receivers) > 1)
 
     def feasibility(self, choose: Choose | None = None) -> Feasibility:
-        """The idle fabric; `choose` replaces the counting rule, and with it `most_splitters`."""
+        """The idle fabric; `choose` replaces the counting rule, and with it `max_splitters_per_tree`."""
         budgets = self.ports * 2 if self.directional else self.ports
-        return Feasibility(budgets, self.pool, choose or by_count(self.most_splitters))
+        return Feasibility(budgets, self.pool, choose or by_count(self.max_splitters_per_tree))

@@ -1,6 +1,6 @@
 """Instance files: the JSON that `blast plan` reads.
 
-    {"racks": 8, "ports_per_rack": 1, "splitters": [{"ways": 4, "count": 2}],
+    {"racks": 8, "ports_per_rack": 1, "splitters": [{"fan_out": 4, "count": 2}],
      "requests": [{"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900}],
      "max_splitters_per_tree": null, "directional": false, "loop_leaf": false}
 
@@ -16,10 +16,10 @@ from blast_sim.allocation.instance import Instance, Request
 from blast_sim.base.json_input import parse_json
 from blast_sim.base.wrong_input import WrongInput, entry_of, first_repeated, list_of, number, shown, truth, whole
 
-MOST_RACKS = 100_000
-MOST_PIECES = 1_000_000
-MOST_WAYS = 4096
-LEAST_WEIGHT, MOST_WEIGHT = 1e-15, 1e15
+MAX_RACKS = 100_000
+MAX_PIECES = 1_000_000
+MAX_WAYS = 4096
+MIN_WEIGHT, MAX_WEIGHT = 1e-15, 1e15
 """What sums of weights and the solver's tolerances can still tell apart: another unit brings any volume in between."""
 
 NEEDED = ("racks", "ports_per_rack", "splitters", "requests")
@@ -34,7 +34,7 @@ def read_instance(path: Path) -> Instance:
 def parse_instance(data: bytes) -> Instance:
     """The instance in these bytes. Raises WrongInput."""
     top = entry_of(parse_json(data, "instance", _request_of), "the instance", NEEDED, OPTIONAL)
-    racks = whole(top["racks"], "racks", 1, MOST_RACKS)
+    racks = whole(top["racks"], "racks", 1, MAX_RACKS)
     entries = list_of(top["requests"], "requests")
     requests = tuple(_request(entry, place, racks) for place, entry in enumerate(entries, start=1))
     twice = first_repeated(request.name for request in requests)
@@ -48,7 +48,7 @@ def parse_instance(data: bytes) -> Instance:
         _ports(top["ports_per_rack"], racks),
         _pool(top["splitters"]),
         requests,
-        None if most is None else whole(most, "max_splitters_per_tree", 0, MOST_PIECES),
+        None if most is None else whole(most, "max_splitters_per_tree", 0, MAX_PIECES),
         directional,
         loop_leaf,
     )
@@ -71,21 +71,21 @@ def _request_of(pairs: Sequence[tuple[str, object]]) -> str:
 
 def _ports(value: object, racks: int) -> tuple[int, ...]:
     if not isinstance(value, list):
-        return (whole(value, "ports_per_rack", 0, MOST_PIECES),) * racks
+        return (whole(value, "ports_per_rack", 0, MAX_PIECES),) * racks
     if len(value) != racks:
         raise WrongInput(f"ports_per_rack has {len(value)} entries for {racks} racks: give one each, or one number")
-    return tuple(whole(ports, f"ports_per_rack of rack {rack}", 0, MOST_PIECES) for rack, ports in enumerate(value))
+    return tuple(whole(ports, f"ports_per_rack of rack {rack}", 0, MAX_PIECES) for rack, ports in enumerate(value))
 
 
 def _pool(value: object) -> dict[int, int]:
     pool: dict[int, int] = {}
     for place, item in enumerate(list_of(value, "splitters"), start=1):
         where = f"entry {place} of splitters"
-        entry = entry_of(item, where, ("ways", "count"))
-        ways = whole(entry["ways"], f"{where}: ways", 2, MOST_WAYS)
-        if ways in pool:
-            raise WrongInput(f"{where}: 1:{ways} is there twice: add the counts up")
-        pool[ways] = whole(entry["count"], f"{where}: count", 0, MOST_PIECES)
+        entry = entry_of(item, where, ("fan_out", "count"))
+        fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_WAYS)
+        if fan_out in pool:
+            raise WrongInput(f"{where}: 1:{fan_out} is there twice: add the counts up")
+        pool[fan_out] = whole(entry["count"], f"{where}: count", 0, MAX_PIECES)
     return pool
 
 
@@ -105,5 +105,5 @@ def _request(value: object, place: int, racks: int) -> Request:
     twice = first_repeated(receivers)
     if twice is not None:
         raise WrongInput(f"{where}: rack {twice} is there twice among its receivers")
-    weight = number(entry["weight"], f"{where}: weight", LEAST_WEIGHT, MOST_WEIGHT)
+    weight = number(entry["weight"], f"{where}: weight", MIN_WEIGHT, MAX_WEIGHT)
     return Request(entry["id"], sender, tuple(receivers), weight)

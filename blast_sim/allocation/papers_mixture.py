@@ -15,7 +15,7 @@ from blast_sim.allocation.workloads import FAMILIES, SERVERS_PER_RACK, WAYS, Edg
 
 RACKS = 200
 MEGABYTES = 300.0
-MOST_OF_A_PAIR = {"racks": (10.0, 300.0), "servers": (100.0, 12_000.0)}
+MAX_OF_A_PAIR = {"racks": (10.0, 300.0), "servers": (100.0, 12_000.0)}
 """Median and most of a unicast request in MB, of one server, or of all in a rack."""
 
 OCCUPIED = 0.9
@@ -45,5 +45,5 @@ def apart(place: str, servers: int, seed: int, receivers: str, occupied: float =
 
 
 def _with_unicast(name: str, seed: int, edges: list[Edge], rng: random.Random, receivers: str) -> Instance:
-    pairs = unicast_pairs(rng, RACKS, *MOST_OF_A_PAIR[receivers])
+    pairs = unicast_pairs(rng, RACKS, *MAX_OF_A_PAIR[receivers])
     return Instance(name, seed, (1,) * RACKS, {WAYS: RACKS // 3}, tuple(edges + pairs))

@@ -56,7 +56,7 @@ def as_json(found: Plan) -> dict[str, object]:
     """The answer as the JSON object that stands for it."""
     return {
         "selected": [
-            {"id": name, "splitters": {str(ways): count for ways, count in sorted(Counter(pieces).items())}}
+            {"id": name, "splitters": {str(fan_out): count for fan_out, count in sorted(Counter(pieces).items())}}
             for name, pieces in found.selected
         ],
         "refused": [{"id": refusal.name, "reason": refusal.reason} for refusal in found.refused],
@@ -84,7 +84,7 @@ def as_text(instance: Instance, found: Plan) -> str:
 
 def _splitters(pieces: tuple[int, ...]) -> str:
     counts = sorted(Counter(pieces).items(), reverse=True)
-    return "served: " + (", ".join(f"{count} x 1:{ways}" for ways, count in counts) or "a plain cross-connect")
+    return "served: " + (", ".join(f"{count} x 1:{fan_out}" for fan_out, count in counts) or "a plain cross-connect")
 
 
 def _summary(found: Plan) -> str:

@@ -55,7 +55,7 @@ class Cell:
     @property
     def load(self) -> float:
         """How long it takes, compared with other cells."""
-        return self.scenario.background.racks_each_way[self.background]
+        return self.scenario.background.racks_per_direction[self.background]
 
     @property
     def key(self) -> str:

@@ -41,7 +41,7 @@ def light_of(section: JobSection, cell: Cell) -> Light:
     """What a multicast of these jobs takes; no splitters where they send otherwise."""
     light = cell.scenario.light
     service = 8.0 * MEGABYTE * section.megabytes / (light.rate_gbps * 1e9)
-    splitters = splitters_needed(section.racks, light.ways) if cell.method == "blast" else 0
+    splitters = splitters_needed(section.racks, light.fan_out) if cell.method == "blast" else 0
     return Light(service, splitters / max(1, light.splitters))
 
 

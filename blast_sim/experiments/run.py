@@ -73,7 +73,7 @@ def build_world(cell: Cell) -> World:
     scenario = cell.scenario
     network = build_network(scenario, cell.network)
     section = scenario.background
-    rounds = Rounds(network, section.racks_each_way[cell.background], section.round_seconds)
+    rounds = Rounds(network, section.racks_per_direction[cell.background], section.round_seconds)
     simulation = Simulation(network.capacities, rounds, Stepping() if cell.effort.stepped else EXACT)
     return World(network, simulation, random.Random(f"flow/method/{cell.seed}"))
 
@@ -104,18 +104,18 @@ def _blast(cell: Cell, world: World, servers: Iterable[int], together: int) -> B
     light = cell.scenario.light
     settings = CoreSettings(
         policy=cell.policy,
-        most_splitters=light.max_splitters_per_tree,
+        max_splitters_per_tree=light.max_splitters_per_tree,
         keep_warm=light.keep_warm_ms / 1000,
         warm_reserve=light.warm_reserve,
-        optimize=light.optimize_ms / 1000,
+        optimize=light.optimizer_budget_ms / 1000,
     )
     control = Control(
-        Optics(light.splitters, light.ways, light.directional, light.switches),
+        Optics(light.splitters, light.fan_out, light.directional, light.switches),
         settings,
         Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
         compute_of(cell.effort.compute, world.network.racks, together),
     )
-    terms = Terms(light.may_pause, light.may_split, light.patience_s)
+    terms = Terms(light.may_pause, light.may_split, light.pending_timeout_s)
     return Blast(world, servers, control, terms, packet_method(light.fallback, cell.scenario, world))
 
 

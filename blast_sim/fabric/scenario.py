@@ -19,7 +19,7 @@ HERE = "blast_sim.fabric.scenarios"
 Model = dict[str, Any]
 """What the simulator takes, or one table of that, ready to be written as JSON."""
 
-LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**64 - 1
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _values(value: object, location: Location) -> Iterator[tuple[object, Locatio
 def _refuse_what_json_cannot_say(value: object, location: Location) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaFault(f"{dotted(location)} must be a finite number, not {value}", location)
-    if isinstance(value, int) and not LEAST_INTEGER <= value <= MOST_INTEGER:
+    if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
         raise SchemaFault(f"{dotted(location)} must be a number of 64 bits", location)
     if not isinstance(value, str | int | float):
         raise SchemaFault(f"{dotted(location)} must be a number, a text or a truth value, not {shown(value)}", location)

@@ -12,7 +12,7 @@ from blast_sim.fair.paths import Numbers, Places
 from blast_sim.fair.sweep import Work
 
 ROUNDING = 1e-12
-MOST_STEPS = 64
+MAX_STEPS = 64
 
 
 @compiled
@@ -60,7 +60,7 @@ def choose(flows: Columns, work: Work, ids: int, bound: float) -> int:
 def _filled_at(flows: Columns, members: Members, link: int, room: float) -> float:
     """Where the sum of all shares x min(level, their own levels) reaches the room: steps that rise to it from below."""
     level = 0.0
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         below, above = 0.0, 0.0
         for place in range(members.starts[link], members.starts[link + 1]):
             below, above = _add(flows, members.block[place], level, below, above)

@@ -11,8 +11,8 @@ from blast_sim.fair.members import Members, append, gather
 from blast_sim.fair.paths import Numbers, Paths, Places
 from blast_sim.fair.sweep import Work, refill
 
-LEAST_LATE = 4096
-MOST_SOLVES = 64
+MIN_LATE = 4096
+MAX_SOLVES = 64
 """What links have left is added up anew after so many solves: rounding would reach a billionth of a small rate."""
 
 
@@ -46,7 +46,7 @@ class Refilling:
         full = self._late + uses > len(self._members.late)
         stale = self._dead * 2 > len(self._members.block) + self._late
         self._solves += 1
-        if full or stale or self._solves > MOST_SOLVES:
+        if full or stale or self._solves > MAX_SOLVES:
             self._members, self._work = self._built()
         else:
             self._late = append(self._members, table.columns, new, self._late)
@@ -68,7 +68,7 @@ class Refilling:
         table.recycle()
         flows, present = table.columns, table.present
         self._late = self._dead = self._solves = 0
-        late = max(LEAST_LATE, int(flows.lengths[present].sum()) // 4)
+        late = max(MIN_LATE, int(flows.lengths[present].sum()) // 4)
         work = Work.of(self._room, len(flows.starts), len(flows.starts))
         changes.take(flows, work, present)
         return gather(flows, flows.alive, len(self._room), late), work

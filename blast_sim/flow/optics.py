@@ -36,20 +36,20 @@ The paper's 25 ms stand for the same with the optical switch beside the rules.""
 
 @dataclass(frozen=True, slots=True)
 class Optics:
-    """So many splitters of so many `ways`; with `directional` a port may send to one group and receive from another.
+    """So many splitters of so many `fan_out`; with `directional` a port may send to one group and receive from another.
 
     Racks, in order, and splitters are shared evenly among `switches`; no light passes from one switch to another.
     """
 
     splitters: int
-    ways: int = 4
+    fan_out: int = 4
     directional: bool = False
     switches: int = 1
 
     def switch_ports(self, racks: int, light_ports: int) -> int:
         """How many ports an optical switch needs, as the paper counts: a port a ToR port, 1 + N a splitter."""
         splitters = -(-self.splitters // self.switches)
-        return -(-racks // self.switches) * light_ports + splitters * (1 + self.ways)
+        return -(-racks // self.switches) * light_ports + splitters * (1 + self.fan_out)
 
     def fabric(self, network: Network, servers: Iterable[int]) -> Fabric:
         """The network as the core knows it, with the servers that take part in multicasts as its hosts."""
@@ -61,7 +61,7 @@ class Optics:
                 f"s{n}",
                 switch_name(n * self.switches // self.splitters),
                 first + n,
-                tuple(range(first + n * self.ways, first + (n + 1) * self.ways)),
+                tuple(range(first + n * self.fan_out, first + (n + 1) * self.fan_out)),
             )
             for n in range(self.splitters)
         }

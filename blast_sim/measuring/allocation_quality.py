@@ -60,7 +60,7 @@ class Case:
     @property
     def label(self) -> str:
         """What the row is called."""
-        pool = " ".join(f"{count}x1:{ways}" for ways, count in self.pool.items())
+        pool = " ".join(f"{count}x1:{fan_out}" for fan_out, count in self.pool.items())
         return " ".join(filter(None, (self.family, str(self.racks), str(self.groups), pool)))
 
     def instance(self, seed: int) -> workloads.Instance:

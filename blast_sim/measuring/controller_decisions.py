@@ -27,10 +27,10 @@ SECONDS_PER_EVENT = 0.025
 
 def core_that_waits(instance: Instance) -> Core:
     """A controller's core with all devices connected, which has been told of every request and has not decided yet."""
-    ((ways, splitters),) = instance.pool.items()
+    ((fan_out, splitters),) = instance.pool.items()
     network = Network(instance.racks, 1, LIGHT_RATE, LIGHT_RATE, LIGHT_RATE)
-    fabric = Optics(splitters, ways).fabric(network, range(instance.racks))
-    core = Core(fabric, CoreSettings(policy=POLICY, most_pending=len(instance.edges)))
+    fabric = Optics(splitters, fan_out).fabric(network, range(instance.racks))
+    core = Core(fabric, CoreSettings(policy=POLICY, max_pending_per_tenant=len(instance.edges)))
     core.restore((), 0.0)
     devices: list[Device] = [SWITCH, *(rack.datapath for rack in fabric.racks.values())]
     for device in devices:

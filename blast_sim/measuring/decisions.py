@@ -26,7 +26,7 @@ from blast_sim.scenarios.loading import find, load
 DECISIONS = ((120, 36), (1000, 300), (10_000, 3000))
 """Racks, and requests at once: three for ten racks, as in Figure 4."""
 REPEATS = 3
-MOST_LOAD = 0.5
+MAX_LOAD = 0.5
 RECORD = Path(blast_sim.controller.__path__[0]) / "recorded_compute.toml"
 
 
@@ -63,9 +63,9 @@ def recorded(rows: Sequence[Row], taken_on: str) -> str:
 
 def refusal(load: float) -> str:
     """Why this machine is not to be measured on; nothing if it is."""
-    if load <= MOST_LOAD:
+    if load <= MAX_LOAD:
         return ""
-    return f"the load is {load:.1f}, and what is kept must be of an idle machine: wait until it is below {MOST_LOAD:g}"
+    return f"the load is {load:.1f}, and what is kept must be of an idle machine: wait until it is below {MAX_LOAD:g}"
 
 
 def main() -> int:

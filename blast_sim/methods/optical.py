@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
+from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressReported, RequestSubmitted
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
 from blast_controller.core.model.settings import CoreSettings
@@ -42,7 +42,7 @@ class Terms:
 
     may_pause: bool = False
     may_split: bool = False
-    patience: float | None = None
+    pending_timeout: float | None = None
 
 
 class Blast:
@@ -70,7 +70,7 @@ class Blast:
             host_name(multicast.sender),
             tuple(host_name(receiver) for receiver in multicast.receivers),
             multicast.bytes,
-            patience=self.terms.patience,
+            pending_timeout=self.terms.pending_timeout,
             deadline=multicast.deadline,
             may_pause=self.terms.may_pause,
             may_split=self.terms.may_split,
@@ -182,7 +182,7 @@ class _Request:
 
     def _tell_progress(self, part: int, session: _Session) -> None:
         reached = session.first_byte + session.bytes - math.ceil(self._simulation.bits_left(session.transfer) / 8)
-        self._blast.driver.tell(ProgressTold(self._key, part, reached))
+        self._blast.driver.tell(ProgressReported(self._key, part, reached))
 
     def _ask_for_time(self, part: int, session: _Session) -> None:
         self._blast.driver.tell(ExtensionAsked(self._key, Extension(add_seconds=session.lease)))

@@ -18,13 +18,13 @@ from itertools import chain, pairwise
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import searches
 from algorithms.balanced.network import Network as Hosts
-from algorithms.balanced.plan import Plan, Tree, edges, highest_rate
+from algorithms.balanced.plan import Plan, Tree, edges, max_rate
 from blast_sim.flow.phases import Phase
 from blast_sim.flow.relays import Edge, longest
 from blast_sim.methods.method import Multicast, World
 from blast_sim.methods.pipeline import BLOCK, pipeline, relays_along
 
-MOST_PLANNED = 256
+MAX_PLANNED = 256
 """Racks of a group up to which the best trees are looked for; beyond, it is a single one, found at once."""
 
 
@@ -72,10 +72,10 @@ def _slowness(world: World, way: Sequence[Edge]) -> float:
 
 def planned(hosts: Hosts) -> Plan:
     """The best trees; for a large group the first of FPFR, which is the best there is where all links are alike."""
-    if hosts.size <= MOST_PLANNED:
+    if hosts.size <= MAX_PLANNED:
         return exact(hosts)
     tree, _ = next(searches(hosts))
-    return Plan((tree,), (highest_rate(hosts, tree),))
+    return Plan((tree,), (max_rate(hosts, tree),))
 
 
 def _between(chains: Sequence[Sequence[int]], tree: Tree) -> Iterator[Edge]:

@@ -42,10 +42,10 @@ def cheapest_serving(candidates: Sequence[Candidate], share_of_best: float) -> C
     return min(good, key=lambda candidate: candidate.bill.price)
 
 
-def best_for(candidates: Sequence[Candidate], most_price: float) -> Candidate:
+def best_for(candidates: Sequence[Candidate], max_price: float) -> Candidate:
     """The one that serves most for at most this price. Raises WrongInput."""
-    affordable = [candidate for candidate in candidates if candidate.bill.price <= most_price]
+    affordable = [candidate for candidate in candidates if candidate.bill.price <= max_price]
     if not affordable:
         least = min(candidate.bill.price for candidate in candidates)
-        raise WrongInput(f"--most-price {most_price:g} is too little: the cheapest fabric costs {least:g}")
+        raise WrongInput(f"--max-price {max_price:g} is too little: the cheapest fabric costs {least:g}")
     return max(affordable, key=lambda candidate: candidate.served)

@@ -39,12 +39,12 @@ RATES = (0.001, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0)
 class Question:
     """For what to plan: samples of the workload (their own ports and splitters do not count) and what is on offer.
 
-    `most_splitters` in a tree (None: no limit), `packed` counting of switch ports (see `Hardware`).
+    `max_splitters_per_tree` in a tree (None: no limit), `packed` counting of switch ports (see `Hardware`).
     """
 
     samples: Sequence[Instance]
     prices: Prices
-    most_splitters: int | None = None
+    max_splitters_per_tree: int | None = None
     packed: bool = False
 
     @property
@@ -94,7 +94,7 @@ class Planner:
         for amplified in (None, *self._amplifiable):
             fitted = replace(empty, amplified=amplified)
             every = [self._all_options(sample, fitted) for sample in self._question.samples]
-            program = PoolProgram(every, [self._size(ways, amplified) for ways in prices.splitters], room)
+            program = PoolProgram(every, [self._size(fan_out, amplified) for fan_out in prices.splitters], room)
             for rate in sorted(RATES, reverse=True):
                 hardware = fitted.with_pool(program.solve(rate / base.price))
                 if hardware not in found:
@@ -112,7 +112,7 @@ class Planner:
         found = [self._allocated(instance, hardware) for instance in instances]
         volumes = [sum(request.weight for request in instance.requests) for instance in instances]
         bounds = [math.inf if one.bound is None else one.bound for one in found]
-        smaller = hardware.with_pool(_most_used([pieces for _, pieces in one.selection] for one in found))
+        smaller = hardware.with_pool(_max_used([pieces for _, pieces in one.selection] for one in found))
         cost = bill(smaller, self._question.prices)
         assert cost is not None, "what needs fewer ports fits as well"
         return Candidate(
@@ -126,13 +126,13 @@ class Planner:
     def next_pieces(self, chosen: Candidate) -> Iterator[NextPiece]:
         """What one more piece of each kind would add to this fabric."""
         hardware = chosen.hardware
-        for ways in self._question.prices.splitters:
-            pool = {**hardware.pool, ways: hardware.pool.get(ways, 0) + 1}
-            own = " with its amplifier" if ways == hardware.amplified else ""
-            yield self._gain(f"a 1:{ways} splitter{own}", chosen, replace(hardware, pool=pool))
-            if hardware.amplified is None and ways in self._amplifiable and ways not in hardware.pool:
-                better = replace(hardware, pool=pool, amplified=ways)
-                yield self._gain(f"a 1:{ways} splitter with an amplifier", chosen, better)
+        for fan_out in self._question.prices.splitters:
+            pool = {**hardware.pool, fan_out: hardware.pool.get(fan_out, 0) + 1}
+            own = " with its amplifier" if fan_out == hardware.amplified else ""
+            yield self._gain(f"a 1:{fan_out} splitter{own}", chosen, replace(hardware, pool=pool))
+            if hardware.amplified is None and fan_out in self._amplifiable and fan_out not in hardware.pool:
+                better = replace(hardware, pool=pool, amplified=fan_out)
+                yield self._gain(f"a 1:{fan_out} splitter with an amplifier", chosen, better)
         yield self._gain("an optical port at every rack", chosen, replace(hardware, ports=hardware.ports + 1))
         if not chosen.directional and not any(sample.loop_leaf for sample in self._question.samples):
             yield self._gain("directional ports (a setting)", chosen, hardware, directional=True)
@@ -163,19 +163,19 @@ class Planner:
                 shares[sample.leaves(request)] += request.weight / volume
         return shares
 
-    def _size(self, ways: int, amplified: int | None) -> Size:
+    def _size(self, fan_out: int, amplified: int | None) -> Size:
         """A splitter priced with the switch ports that it takes, and with its amplifier."""
-        prices, ports = self._question.prices, ports_of(ways, self._question.packed)
-        amplifier = prices.amplifier.item.price if prices.amplifier and ways == amplified else 0.0
-        return Size(ways, prices.splitters[ways].item.price + ports * prices.per_switch_port + amplifier, ports)
+        prices, ports = self._question.prices, ports_of(fan_out, self._question.packed)
+        amplifier = prices.amplifier.item.price if prices.amplifier and fan_out == amplified else 0.0
+        return Size(fan_out, prices.splitters[fan_out].item.price + ports * prices.per_switch_port + amplifier, ports)
 
     def _find_choice(self, amplified: int | None) -> Choose:
         question, light = self._question, self._question.prices.light
         offer = Offer(
-            {ways: self._size(ways, amplified).price for ways in question.prices.splitters},
+            {fan_out: self._size(fan_out, amplified).price for fan_out in question.prices.splitters},
             question.racks,
             0.0 if light is None else light.pass_loss_db,
-            question.most_splitters,
+            question.max_splitters_per_tree,
         )
         return tree_choice(question.prices, offer, amplified)
 
@@ -193,8 +193,8 @@ class Planner:
         return optimize(instance.groups(), feasibility, Steps(STEPS), random.Random(0))
 
 
-def _most_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:
+def _max_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:
     most: Counter[int] = Counter()
     for sample in samples:
-        most |= Counter(ways for pieces in sample for ways in pieces)
+        most |= Counter(fan_out for pieces in sample for fan_out in pieces)
     return dict(sorted(most.items()))

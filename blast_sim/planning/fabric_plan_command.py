@@ -22,7 +22,7 @@ from blast_sim.planning.samples import from_family, from_file, is_family
 from blast_sim.planning.static_trees import static_trees
 
 OPTIONS = (
-    "racks", "groups", "samples", "ports", "directional", "max_splitters_per_tree", "counting", "serve", "most_price",
+    "racks", "groups", "samples", "ports", "directional", "max_splitters_per_tree", "counting", "serve", "max_price",
 )  # fmt: skip
 """Options that the plan depends on, beside the workload and the prices."""
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise WrongInput("--workload is missing: name a family, such as P-contig, or an instance file")
     recording = Recording()
     samples = _samples(arguments)
-    limits = [sample.most_splitters for sample in samples]
+    limits = [sample.max_splitters_per_tree for sample in samples]
     limit = arguments.max_splitters_per_tree if arguments.max_splitters_per_tree is not None else limits[0]
     question = Question(samples, read_prices(arguments.prices), limit, arguments.counting == "packed")
     answer = _answer(question, arguments)
@@ -86,10 +86,10 @@ def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
         raise WrongInput(_too_small(question, min(arguments.ports)))
     bar = tqdm(proposals, desc="fabrics tried", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
     fabrics = pareto(candidate for hardware in bar if (candidate := planner.tried(hardware)) is not None)
-    if arguments.most_price is None:
+    if arguments.max_price is None:
         chosen = cheapest_serving(fabrics, min(1.0, arguments.serve / 100))
     else:
-        chosen = best_for(fabrics, arguments.most_price)
+        chosen = best_for(fabrics, arguments.max_price)
     static = list(static_trees(question.samples, question.prices))
     return Answer(
         too_many_ports=[ports for ports, found in proposed.items() if not found],

@@ -74,8 +74,8 @@ def _fabric(candidate: Candidate) -> dict[str, object]:
     return {
         "ports_per_rack": hardware.ports,
         "splitters": [
-            {"ways": ways, "count": count, "amplified": ways == hardware.amplified}
-            for ways, count in hardware.pool.items()
+            {"fan_out": fan_out, "count": count, "amplified": fan_out == hardware.amplified}
+            for fan_out, count in hardware.pool.items()
         ],
         "amplifiers": hardware.amplifiers,
         "switch_ports": hardware.switch_ports,
@@ -162,7 +162,10 @@ def _static(answer: Answer) -> str:
 
 
 def _splitters(hardware: Hardware) -> str:
-    said = (f"{count} x 1:{ways}{' amplified' * (ways == hardware.amplified)}" for ways, count in hardware.pool.items())
+    said = (
+        f"{count} x 1:{fan_out}{' amplified' * (fan_out == hardware.amplified)}"
+        for fan_out, count in hardware.pool.items()
+    )
     return ", ".join(said) or "none"
 
 

@@ -27,7 +27,7 @@ class Hardware:
 
     def with_pool(self, pool: Mapping[int, int]) -> Hardware:
         """The same with other splitters; without the amplified size there is no amplifier."""
-        kept = {ways: count for ways, count in sorted(pool.items()) if count}
+        kept = {fan_out: count for fan_out, count in sorted(pool.items()) if count}
         return replace(self, pool=kept, amplified=self.amplified if self.amplified in kept else None)
 
     @property
@@ -38,7 +38,9 @@ class Hardware:
     @property
     def switch_ports(self) -> int:
         """Ports that the optical switch must have."""
-        return self.racks * self.ports + sum(count * ports_of(ways, self.packed) for ways, count in self.pool.items())
+        return self.racks * self.ports + sum(
+            count * ports_of(fan_out, self.packed) for fan_out, count in self.pool.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,9 @@ class Bill:
         return sum(line.watts for line in self.lines)
 
 
-def ports_of(ways: int, packed: bool) -> int:
-    """Ports of the optical switch that a 1:`ways` splitter takes."""
-    return ways if packed else ways + 1
+def ports_of(fan_out: int, packed: bool) -> int:
+    """Ports of the optical switch that a 1:`fan_out` splitter takes."""
+    return fan_out if packed else fan_out + 1
 
 
 def bill(hardware: Hardware, prices: Prices) -> Bill | None:
@@ -99,9 +101,9 @@ def bill(hardware: Hardware, prices: Prices) -> Bill | None:
 
 def glass(pool: Mapping[int, int], amplifiers: int, prices: Prices) -> Iterator[Line]:
     """The lines of these splitters, and of so many amplifiers."""
-    for ways, count in sorted(pool.items()):
+    for fan_out, count in sorted(pool.items()):
         if count:
-            yield Line(f"1:{ways} splitter", count, prices.splitters[ways].item)
+            yield Line(f"1:{fan_out} splitter", count, prices.splitters[fan_out].item)
     if amplifiers:
         assert prices.amplifier is not None, "nothing is amplified without an offer"
         yield Line("optical amplifier", amplifiers, prices.amplifier.item)

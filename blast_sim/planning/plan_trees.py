@@ -24,13 +24,13 @@ class Offer:
     """The splitters that trees are made of, at most `most` of each size in one tree.
 
     `price_of` by ways: what one costs in place. One way through the optical switch loses `pass_loss_db`; a tree has
-    `most_splitters` at most (None: no limit).
+    `max_splitters_per_tree` at most (None: no limit).
     """
 
     price_of: Mapping[int, float]
     most: int
     pass_loss_db: float
-    most_splitters: int | None = None
+    max_splitters_per_tree: int | None = None
 
 
 def tree_choice(prices: Prices, offer: Offer, amplified: int | None = None) -> Choose:
@@ -39,7 +39,7 @@ def tree_choice(prices: Prices, offer: Offer, amplified: int | None = None) -> C
     Without a light budget trees are limited by the number of splitters alone.
     """
     if prices.light is None:
-        return by_count(offer.most_splitters)
+        return by_count(offer.max_splitters_per_tree)
     passive = _Trees(prices, prices.light, offer)
     if amplified is None or prices.amplifier is None:
         return passive.choose
@@ -58,17 +58,19 @@ class _Trees:
     def __init__(
         self, prices: Prices, light: LightBudget, offer: Offer, launched: float = 0.0, first: int | None = None
     ) -> None:
-        self._limit, self._first = offer.most_splitters, first
+        self._limit, self._first = offer.max_splitters_per_tree, first
         self._budget = Budget(
             Light(launched, launched, launched),
             Passive("optical switch", exactly(offer.pass_loss_db)),
             Window(-light.budget_db, math.inf),
         )
         self._supply = {
-            Piece(f"1:{ways}", ways, exactly(prices.splitters[ways].loss_db), price=offer.price_of[ways]): offer.most
-            for ways in prices.splitters
+            Piece(
+                f"1:{fan_out}", fan_out, exactly(prices.splitters[fan_out].loss_db), price=offer.price_of[fan_out]
+            ): offer.most
+            for fan_out in prices.splitters
             # A wider splitter would come first, and would be the one to amplify.
-            if first is None or ways <= first
+            if first is None or fan_out <= first
         }
         self._catalog = Catalog(self._supply, self._budget)
         self._entries = cache(self._find_entries)
@@ -79,7 +81,7 @@ class _Trees:
             return None
         if self._first is None:
             found = self._catalog.choose(leaves, pool)
-        elif leaves > self._catalog.most_leaves:
+        elif leaves > self._catalog.max_leaves:
             found = self._evenly(leaves, pool)
         else:
             found = next((e.pieces for e in self._entries(leaves) if _pays(pool, e.pieces)), None)
@@ -87,7 +89,7 @@ class _Trees:
 
     def _find_entries(self, leaves: int) -> list[Entry]:
         trees = self._catalog.entries(leaves)
-        return [entry for entry in trees if entry.pieces and self._catalog.tree(entry).ways[0] == self._first]
+        return [entry for entry in trees if entry.pieces and self._catalog.tree(entry).fan_out[0] == self._first]
 
     def _evenly(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
         """Return the same beyond the table, if the outputs of the first splitter can share the leaves evenly."""
@@ -106,7 +108,7 @@ class _Trees:
     @cached_property
     def _below_a_output(self) -> Catalog:
         """Trees from the light of an output of the first splitter, a single leaf among them."""
-        first = next(piece for piece in self._supply if piece.ways == self._first)
+        first = next(piece for piece in self._supply if piece.fan_out == self._first)
         slot = first.hung(self._budget.root, self._budget.switch)
         assert slot is not None, "nothing is overdriven where nothing has a limit"
         return Catalog(self._supply, replace(self._budget, root=slot))
@@ -114,11 +116,11 @@ class _Trees:
 
 def _as_if_launched(amplifier: AmplifierOffer, offer: Offer) -> float:
     """What a transmitter would have to launch for as much light before the first splitter as the amplifier gives."""
-    passed = Amplifier("amplifier", (amplifier.gain_db,) * 3, amplifier.most_output_db).after(
+    passed = Amplifier("amplifier", (amplifier.gain_db,) * 3, amplifier.max_output_db).after(
         Light(-offer.pass_loss_db, -offer.pass_loss_db, -offer.pass_loss_db)
     )
     return passed.worst + offer.pass_loss_db
 
 
 def _pays(pool: Mapping[int, int], pieces: Pieces) -> bool:
-    return all(pool.get(ways, 0) >= pieces.count(ways) for ways in set(pieces))
+    return all(pool.get(fan_out, 0) >= pieces.count(fan_out) for fan_out in set(pieces))

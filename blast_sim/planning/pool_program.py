@@ -30,7 +30,7 @@ class SolverFault(RuntimeError):
 class Size:
     """A size of splitter on offer: its `price` with the switch ports that it takes, and how many those are."""
 
-    ways: int
+    fan_out: int
     price: float
     switch_ports: int
 
@@ -38,18 +38,18 @@ class Size:
 class PoolProgram:
     """The program in the solver; the rate can be changed between solutions, which then cost a few pivots."""
 
-    def __init__(self, samples: Sequence[Options], sizes: Sequence[Size], most_ports: int) -> None:
-        """`samples` know all the `sizes` and no other; at most `most_ports` switch ports go to splitters."""
-        self._sizes, self._most_ports = sizes, most_ports
+    def __init__(self, samples: Sequence[Options], sizes: Sequence[Size], max_ports: int) -> None:
+        """`samples` know all the `sizes` and no other; at most `max_ports` switch ports go to splitters."""
+        self._sizes, self._max_ports = sizes, max_ports
         rows = _Rows()
         for sample in samples:
-            _add_sample(rows, sample, [size.ways for size in sizes], len(samples))
+            _add_sample(rows, sample, [size.fan_out for size in sizes], len(samples))
         self._bought = [rows.column(0.0, math.inf) for _ in sizes]
         for place, column in enumerate(self._bought):
             # Each sample has a row of its own for each size: what it uses, less what is bought.
-            for row in rows.shared[sizes[place].ways]:
+            for row in rows.shared[sizes[place].fan_out]:
                 rows.put(row, column, -1.0)
-        ports = rows.row(max(0.0, most_ports))
+        ports = rows.row(max(0.0, max_ports))
         for size, column in zip(sizes, self._bought, strict=True):
             rows.put(ports, column, size.switch_ports)
         self._solver = rows.solver()
@@ -66,17 +66,17 @@ class PoolProgram:
             raise SolverFault(f"the solver ended with {self._solver.modelStatusToString(status)}")
         values = self._solver.getSolution().col_value
         return _whole(
-            {size: values[column] for size, column in zip(self._sizes, self._bought, strict=True)}, self._most_ports
+            {size: values[column] for size, column in zip(self._sizes, self._bought, strict=True)}, self._max_ports
         )
 
 
-def _whole(amounts: Mapping[Size, float], most_ports: int) -> dict[int, int]:
+def _whole(amounts: Mapping[Size, float], max_ports: int) -> dict[int, int]:
     """Rounded up; where the switch has no ports for that, what was rounded most is rounded down first."""
     counts = {size: math.ceil(amount - ROUNDING) for size, amount in amounts.items()}
     for size in sorted(counts, key=lambda size: amounts[size] - counts[size]):
-        if sum(count * each.switch_ports for each, count in counts.items()) > most_ports:
+        if sum(count * each.switch_ports for each, count in counts.items()) > max_ports:
             counts[size] = math.floor(amounts[size] + ROUNDING)
-    return {size.ways: count for size, count in counts.items()}
+    return {size.fan_out: count for size, count in counts.items()}
 
 
 @dataclass(slots=True)
@@ -132,9 +132,9 @@ class _Rows:
 def _add_sample(rows: _Rows, sample: Options, sizes: Sequence[int], samples: int) -> None:
     volume = sum(group.weight for group in sample.groups) * samples
     at_vertex = [rows.row(budget) for budget in sample.budgets]
-    of_size = {ways: rows.row(0.0) for ways in sizes}
-    for ways, row in of_size.items():
-        rows.shared[ways].append(row)
+    of_size = {fan_out: rows.row(0.0) for fan_out in sizes}
+    for fan_out, row in of_size.items():
+        rows.shared[fan_out].append(row)
     of_group: dict[int, int] = {}
     for option, owner in enumerate(sample.owners):
         column = rows.column(sample.weights[option] / volume, 1.0)
@@ -143,6 +143,6 @@ def _add_sample(rows: _Rows, sample: Options, sizes: Sequence[int], samples: int
         rows.put(of_group[owner], column, 1.0)
         for vertex in sample.vertices[option]:
             rows.put(at_vertex[vertex], column, 1.0)
-        for ways, used in zip(sample.sizes, sample.uses[option], strict=True):
+        for fan_out, used in zip(sample.sizes, sample.uses[option], strict=True):
             if used:
-                rows.put(of_size[ways], column, used)
+                rows.put(of_size[fan_out], column, used)

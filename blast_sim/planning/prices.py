@@ -10,10 +10,10 @@ from pathlib import Path
 
 from blast_sim.base.wrong_input import WrongInput, entry_of, list_of, number, whole
 
-MOST_PRICE = 1e9
-MOST_PORTS = 1_000_000
-MOST_WAYS = 4096
-MOST_DB = 200.0
+MAX_PRICE = 1e9
+MAX_PORTS = 1_000_000
+MAX_WAYS = 4096
+MAX_DB = 200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class LightBudget:
 
 @dataclass(frozen=True, slots=True)
 class AmplifierOffer:
-    """An optical amplifier: it adds `gain_db`, but gives no more than `most_output_db` above what a sender launches."""
+    """An optical amplifier: it adds `gain_db`, but gives no more than `max_output_db` above what a sender launches."""
 
     item: Item
     gain_db: float
-    most_output_db: float
+    max_output_db: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ def parse_prices(text: str) -> Prices:
         raise WrongInput("the price table needs at least one [[optical_switch]]")
     splitters: dict[int, SplitterOffer] = {}
     for place, entry in enumerate(list_of(top["splitter"], "splitter")):
-        ways, offer = _splitter(entry, place, light is not None)
-        if ways in splitters:
-            raise WrongInput(f"the price table has 1:{ways} splitters twice")
-        splitters[ways] = offer
+        fan_out, offer = _splitter(entry, place, light is not None)
+        if fan_out in splitters:
+            raise WrongInput(f"the price table has 1:{fan_out} splitters twice")
+        splitters[fan_out] = offer
     rack_port = entry_of(top["rack_port"], "rack_port", ("price", "watts"))
     return Prices(
         _item(rack_port, "rack_port"),
@@ -121,37 +121,39 @@ def parse_prices(text: str) -> Prices:
 
 def _item(entry: Mapping[str, object], where: str) -> Item:
     return Item(
-        number(entry["price"], f"{where}: price", 0.0, MOST_PRICE),
-        number(entry["watts"], f"{where}: watts", 0.0, MOST_PRICE),
+        number(entry["price"], f"{where}: price", 0.0, MAX_PRICE),
+        number(entry["watts"], f"{where}: watts", 0.0, MAX_PRICE),
     )
 
 
 def _switch(value: object, place: int) -> SwitchOffer:
     where = f"optical_switch number {place + 1}"
     entry = entry_of(value, where, ("ports", "price", "watts"))
-    return SwitchOffer(whole(entry["ports"], f"{where}: ports", 1, MOST_PORTS), _item(entry, where))
+    return SwitchOffer(whole(entry["ports"], f"{where}: ports", 1, MAX_PORTS), _item(entry, where))
 
 
 def _splitter(value: object, place: int, with_light: bool) -> tuple[int, SplitterOffer]:
     where = f"splitter number {place + 1}"
     needed, optional = (("loss_db",), ()) if with_light else ((), ("loss_db",))
-    entry = entry_of(value, where, ("ways", "price", "watts", *needed), optional)
-    ways = whole(entry["ways"], f"{where}: ways", 2, MOST_WAYS)
-    return ways, SplitterOffer(_item(entry, where), number(entry.get("loss_db", 0), f"{where}: loss_db", 0.0, MOST_DB))
+    entry = entry_of(value, where, ("fan_out", "price", "watts", *needed), optional)
+    fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_WAYS)
+    return fan_out, SplitterOffer(
+        _item(entry, where), number(entry.get("loss_db", 0), f"{where}: loss_db", 0.0, MAX_DB)
+    )
 
 
 def _light(value: object) -> LightBudget:
     entry = entry_of(value, "light", ("budget_db", "pass_loss_db"))
     return LightBudget(
-        number(entry["budget_db"], "light: budget_db", 0.0, MOST_DB),
-        number(entry["pass_loss_db"], "light: pass_loss_db", 0.0, MOST_DB),
+        number(entry["budget_db"], "light: budget_db", 0.0, MAX_DB),
+        number(entry["pass_loss_db"], "light: pass_loss_db", 0.0, MAX_DB),
     )
 
 
 def _amplifier(value: object) -> AmplifierOffer:
-    entry = entry_of(value, "amplifier", ("price", "watts", "gain_db", "most_output_db"))
+    entry = entry_of(value, "amplifier", ("price", "watts", "gain_db", "max_output_db"))
     return AmplifierOffer(
         _item(entry, "amplifier"),
-        number(entry["gain_db"], "amplifier: gain_db", 0.0, MOST_DB),
-        number(entry["most_output_db"], "amplifier: most_output_db", 0.0, MOST_DB),
+        number(entry["gain_db"], "amplifier: gain_db", 0.0, MAX_DB),
+        number(entry["max_output_db"], "amplifier: max_output_db", 0.0, MAX_DB),
     )

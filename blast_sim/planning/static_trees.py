@@ -23,10 +23,10 @@ from blast_sim.planning.hardware import RACK_PORT, Bill, Line, glass
 from blast_sim.planning.plan_trees import Offer, tree_choice
 from blast_sim.planning.prices import Prices
 
-MOST_TREES = 8
+MAX_TREES = 8
 """Static trees that are proposed: they are for hot spots."""
 
-MOST_GROUPS = 500
+MAX_GROUPS = 500
 """Groups that are considered, those with most volume."""
 
 _Group = tuple[int, frozenset[int]]
@@ -62,7 +62,7 @@ class StaticTrees:
         return len({rack for tree in self.trees for rack in (tree.root, *tree.leaves)})
 
 
-def static_trees(samples: Sequence[Instance], prices: Prices, most: int = MOST_TREES) -> Iterator[StaticTrees]:
+def static_trees(samples: Sequence[Instance], prices: Prices, most: int = MAX_TREES) -> Iterator[StaticTrees]:
     """The best tree, the best two, … up to `most`, or until no group that comes again is left."""
     volumes = [sum(request.weight for request in sample.requests) for sample in samples]
     candidates = list(_candidates(samples, prices))
@@ -111,7 +111,7 @@ def _candidates(samples: Sequence[Instance], prices: Prices) -> Iterator[_Candid
         for request in sample.requests:
             volume[request.sender, frozenset(request.receivers)] += request.weight
     splitters = _Glass(prices, max((len(leaves) for _, leaves in volume), default=0))
-    for root, leaves in nlargest(MOST_GROUPS, volume, key=volume.__getitem__):
+    for root, leaves in nlargest(MAX_GROUPS, volume, key=volume.__getitem__):
         covered = [[one for one in own.get(root, ()) if leaves.issuperset(one.receivers)] for own in asked]
         # To one receiver goes a fiber and no tree.
         if len(leaves) < 2 or sum(map(bool, covered)) < min(2, len(samples)):
@@ -132,8 +132,8 @@ def _by_sender(sample: Instance) -> Mapping[int, Sequence[Request]]:
 class _Glass:
     """The cheapest splitters of a tree that nothing but glass joins; amplified where there is not enough light."""
 
-    def __init__(self, prices: Prices, most_leaves: int) -> None:
-        self._prices, self._most = prices, most_leaves
+    def __init__(self, prices: Prices, max_leaves: int) -> None:
+        self._prices, self._most = prices, max_leaves
         self._choice, self.of = cache(self._find_choice), cache(self._find)
 
     def _find(self, leaves: int) -> tuple[Pieces, int] | None:
@@ -149,7 +149,9 @@ class _Glass:
 
     def _find_choice(self, amplified: int | None) -> Choose:
         each = self._prices.amplifier.item.price if self._prices.amplifier else 0.0
-        price_of = {ways: o.item.price + each * (ways == amplified) for ways, o in self._prices.splitters.items()}
+        price_of = {
+            fan_out: o.item.price + each * (fan_out == amplified) for fan_out, o in self._prices.splitters.items()
+        }
         return tree_choice(self._prices, Offer(price_of, self._most, 0.0), amplified)
 
 
@@ -158,6 +160,6 @@ def _price(lines: Iterable[Line]) -> float:
 
 
 def _bill(trees: Sequence[StaticTree], prices: Prices) -> Bill:
-    splitters = Counter(ways for tree in trees for ways in tree.splitters)
+    splitters = Counter(fan_out for tree in trees for fan_out in tree.splitters)
     ends = Line(RACK_PORT, sum(1 + len(tree.leaves) for tree in trees), prices.rack_port)
     return Bill((ends, *glass(splitters, sum(tree.amplifiers for tree in trees), prices)))

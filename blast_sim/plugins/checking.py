@@ -41,9 +41,9 @@ class CheckedPolicy(Policy):
         found = self._inner.quantum(job)
         return None if found is None else self._number("quantum", found)
 
-    def patience(self, job: Job) -> float:
+    def max_wait(self, job: Job) -> float:
         """As the policy has it."""
-        return self._number("patience", self._inner.patience(job))
+        return self._number("max_wait", self._inner.max_wait(job))
 
     def _number(self, what: str, found: object) -> float:
         if not isinstance(found, numbers.Real) or math.isnan(found):

@@ -34,10 +34,10 @@ Number = int | float
 OPTIONS: dict[str, type | UnionType] = {
     **dict.fromkeys(("policy", "compute", "format", "rule", "volume", "placement", "fallback", "switch"), str),
     **dict.fromkeys(("shuffles", "directional", "pause", "split"), bool),
-    **dict.fromkeys(("seed", "iterations", "machines_per_rack", "servers_per_rack", "ways", "ports"), int),
+    **dict.fromkeys(("seed", "iterations", "machines_per_rack", "servers_per_rack", "fan_out", "ports"), int),
     **dict.fromkeys(("first", "racks", "splitters", "max_splitters_per_tree"), int | None),
     **dict.fromkeys(("period", "server_gbps", "uplink_gbps", "light_gbps"), Number),
-    "patience": Number | None,
+    "pending_timeout": Number | None,
 }
 """Options that results depend on, beside the trace, with their types."""
 
@@ -110,12 +110,12 @@ def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
         ports_per_rack=arguments.ports,
         directional=arguments.directional,
         splitters=splitters,
-        ways=arguments.ways,
+        fan_out=arguments.fan_out,
         max_splitters_per_tree=arguments.max_splitters_per_tree,
         switch=arguments.switch,
         may_pause=arguments.pause,
         may_split=arguments.split,
-        patience_s=arguments.patience,
+        pending_timeout_s=arguments.pending_timeout,
         fallback=arguments.fallback,
     )
     compute_of(arguments.compute, 1, 1)

@@ -125,14 +125,18 @@ def _register_light(light: argparse._ArgumentGroup) -> None:
         "--splitters", metavar="N", type=whole_number(0, 100_000), help="(default: a third of the racks)"
     )
     light.add_argument("--light-gbps", metavar="G", type=gbps, default=10.0, help="of an optical port (default: 10)")
-    light.add_argument("--ways", metavar="N", type=whole_number(2, 1024), default=4, help="of a splitter (default: 4)")
+    light.add_argument(
+        "--fan-out", metavar="N", type=whole_number(2, 1024), default=4, help="of a splitter (default: 4)"
+    )
     light.add_argument("--ports", metavar="N", type=whole_number(1, 64), default=1, help="of a rack (default: 1)")
     light.add_argument("--directional", action="store_true", help="a port may send to one group and receive of another")
     light.add_argument("--max-splitters-per-tree", metavar="K", type=whole_number(0, 100_000), help="the constraint 1")
     light.add_argument(
         "--switch", metavar="NAME", default="section-vi", help="whose delay (default: section-vi, 25 ms)"
     )
-    light.add_argument("--patience", metavar="SECONDS", type=seconds, help="then the fallback (default: for ever)")
+    light.add_argument(
+        "--pending-timeout", metavar="SECONDS", type=seconds, help="then the fallback (default: for ever)"
+    )
     light.add_argument(
         "--pause", action=argparse.BooleanOptionalAction, default=True, help="senders may pause (default: they may)"
     )

@@ -38,18 +38,20 @@ class Setting:
         light = self.light
         settings = CoreSettings(
             policy=policy,
-            most_splitters=light.max_splitters_per_tree,
+            max_splitters_per_tree=light.max_splitters_per_tree,
             keep_warm=light.keep_warm_ms / 1000,
             warm_reserve=light.warm_reserve,
-            optimize=light.optimize_ms / 1000,
+            optimize=light.optimizer_budget_ms / 1000,
         )
         control = Control(
-            Optics(light.splitters, light.ways, light.directional),
+            Optics(light.splitters, light.fan_out, light.directional),
             settings,
             Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
             compute_of(self.compute, self.racks, 1),
         )
-        return Blast(world, servers, control, Terms(light.may_pause, light.may_split, light.patience_s), fallback)
+        return Blast(
+            world, servers, control, Terms(light.may_pause, light.may_split, light.pending_timeout_s), fallback
+        )
 
     @property
     def told(self) -> dict[str, object]:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterator
 
 from algorithms.balanced.network import InvalidNetwork
-from algorithms.splitter_tree import most_leaves
+from algorithms.splitter_tree import max_leaves
 from blast_controller.configuration.schema import Location, SchemaFault
 from blast_sim.fabric.replication import RACKS
 from blast_sim.flow.optics import Optics
@@ -75,7 +75,7 @@ def _sites(scenario: Scenario) -> Iterator[tuple[str, Location]]:
                 if method in OF_RACKS:
                     yield f"{method} needs racks, and {name} is of sites.", ("run", place, "methods")
             for load in run.backgrounds:
-                if scenario.background.racks_each_way.get(load):
+                if scenario.background.racks_per_direction.get(load):
                     yield f"the background {load} is of racks, and {name} is of sites.", ("run", place, "backgrounds")
 
 
@@ -118,7 +118,7 @@ def _names(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     for place, run in enumerate(scenario.run):
         for key, names, known, where in (
             ("networks", run.networks, scenario.network.names, _table_of(scenario.network)),
-            ("backgrounds", run.backgrounds, scenario.background.racks_each_way, "background.racks_each_way"),
+            ("backgrounds", run.backgrounds, scenario.background.racks_per_direction, "background.racks_per_direction"),
         ):
             for name in names:
                 if name not in known:
@@ -136,21 +136,21 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 def _background(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     racks = scenario.network.racks
-    for name, each_way in scenario.background.racks_each_way.items():
+    for name, each_way in scenario.background.racks_per_direction.items():
         if 2 * each_way >= racks:
             sentence = f"{each_way} racks each way and the own one are more than the {racks} there are."
-            yield sentence, ("background", "racks_each_way", name)
+            yield sentence, ("background", "racks_per_direction", name)
 
 
 def _light(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     light, racks = scenario.light, scenario.network.racks
-    optics = Optics(light.splitters, light.ways, switches=light.switches)
+    optics = Optics(light.splitters, light.fan_out, switches=light.switches)
     needed = optics.switch_ports(racks, light.ports_per_rack)
     if light.switch_ports is not None and needed > light.switch_ports:
         share = "" if light.switches == 1 else f", shared among {light.switches} optical switches,"
-        sentence = f"{racks} racks and {light.splitters} splitters 1:{light.ways}{share} need {needed} ports"
+        sentence = f"{racks} racks and {light.splitters} splitters 1:{light.fan_out}{share} need {needed} ports"
         yield f"{sentence}, and the optical switch has {light.switch_ports}.", ("light", "switch_ports")
-    leaves = most_leaves({light.ways: light.splitters // light.switches}, light.max_splitters_per_tree)
+    leaves = max_leaves({light.fan_out: light.splitters // light.switches}, light.max_splitters_per_tree)
     widest = max([scenario.multicasts.rack_range[1]] if scenario.multicasts else [job.racks for job in scenario.jobs])
     if widest - 1 > max(1, leaves):
         sentence = f"a group of {widest} racks needs a tree of {widest - 1} leaves"

@@ -18,7 +18,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 
-MOST_SITES = 100
+MAX_SITES = 100
 
 
 def _one_of(known: Collection[str], kind: Kind | None = None) -> AfterValidator:
@@ -44,7 +44,7 @@ class SitesSection(Section):
     A path of rate 0 is dead.
     """
 
-    names: Annotated[tuple[Name, ...], Field(min_length=2, max_length=MOST_SITES)]
+    names: Annotated[tuple[Name, ...], Field(min_length=2, max_length=MAX_SITES)]
     paths_mbps: tuple[tuple[NotNegative, ...], ...]
     out_mbps: tuple[Positive, ...]
     in_mbps: tuple[Positive, ...]
@@ -72,7 +72,7 @@ class BackgroundSection(Section):
     """Unicast traffic in rounds: every server talks to its like in so many racks to either side of a moving center."""
 
     round_seconds: Positive = 1.0
-    racks_each_way: Mapping[str, Annotated[int, Field(ge=0)]] = {"none": 0}
+    racks_per_direction: Mapping[str, Annotated[int, Field(ge=0)]] = {"none": 0}
 
 
 class LightSection(Section):
@@ -80,14 +80,14 @@ class LightSection(Section):
 
     `switch_ports` is the size of an optical switch; among several `switches` racks, in order, and splitters are shared
     evenly, and a tree stays on one. `switching_ms` replaces what is known of the `switch`. Who has no light after
-    `patience_s`, or is refused, sends by `fallback`.
+    `pending_timeout_s`, or is refused, sends by `fallback`.
     """
 
     rate_gbps: Positive = 10.0
     ports_per_rack: Annotated[int, Field(ge=1, le=64)] = 1
     directional: bool = False
     splitters: Annotated[int, Field(ge=0, le=100_000)] = 40
-    ways: Annotated[int, Field(ge=2, le=1024)] = 4
+    fan_out: Annotated[int, Field(ge=2, le=1024)] = 4
     max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
     switch_ports: Count | None = None
     switches: Count = 1
@@ -97,10 +97,10 @@ class LightSection(Section):
     rpc_ms: NotNegative = 0.0
     keep_warm_ms: NotNegative = 60_000.0
     warm_reserve: Annotated[float, Field(ge=0, le=1)] = 0.5
-    optimize_ms: NotNegative = 0.0
+    optimizer_budget_ms: NotNegative = 0.0
     may_pause: bool = False
     may_split: bool = False
-    patience_s: Positive | None = None
+    pending_timeout_s: Positive | None = None
     fallback: Annotated[str, _one_of(PACKET_METHODS)] = "naive"
 
     @property

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from blast_sim.base.wrong_input import WrongInput, shown
 
-MOST_RACKS = 100_000
-MOST_COFLOWS = 10_000_000
-MOST_MILLISECONDS = 10**12
-MOST_MEGABYTES = 1e12
+MAX_RACKS = 100_000
+MAX_COFLOWS = 10_000_000
+MAX_MILLISECONDS = 10**12
+MAX_MEGABYTES = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def parse_coflows(data: bytes, name: str) -> CoflowTrace:
     if not lines:
         raise WrongInput(f"{name}:1: the file is empty: the first line must say how many racks and coflows there are")
     head = _Line(name, 1, lines[0])
-    racks, count = head.whole("number of racks", 1, MOST_RACKS), head.whole("number of coflows", 0, MOST_COFLOWS)
+    racks, count = head.whole("number of racks", 1, MAX_RACKS), head.whole("number of coflows", 0, MAX_COFLOWS)
     head.end()
     if len(lines) - 1 != count:
         raise WrongInput(f"{name}:1: the first line announces {count} coflows, but {len(lines) - 1} lines follow")
@@ -101,7 +101,7 @@ def _check_order(name: str, coflows: tuple[Coflow, ...]) -> None:
 
 def _coflow(line: _Line, racks: int) -> Coflow:
     name = line.next("id")
-    arrival = line.whole("arrival in ms", 0, MOST_MILLISECONDS)
+    arrival = line.whole("arrival in ms", 0, MAX_MILLISECONDS)
     mappers = [line.rack(line.next("mapper"), "mapper", racks) for _ in line.several("mappers", racks)]
     line.differ(mappers, "mappers")
     reducers, megabytes = [], []
@@ -155,8 +155,8 @@ class _Line:
         except ValueError:
             value = math.nan
         # Underscores and words like "inf" are numbers to Python only.
-        if "_" in text or not 0 < value <= MOST_MEGABYTES:
-            limits = f"a number above 0, at most {MOST_MEGABYTES:g}"
+        if "_" in text or not 0 < value <= MAX_MEGABYTES:
+            limits = f"a number above 0, at most {MAX_MEGABYTES:g}"
             raise self.wrong(f"a reducer's megabytes must be {limits}, not {shown(text)}")
         return value
 

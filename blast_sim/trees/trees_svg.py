@@ -14,7 +14,7 @@ from algorithms.balanced.network import Network
 from algorithms.balanced.plan import Plan, Tree, children, edges
 
 COLORS = ("#1c7ed6", "#e8590c", "#2f9e44", "#ae3ec9", "#0c8599", "#e64980", "#7950f2", "#a0522d")
-MOST_DRAWN = 24
+MAX_DRAWN = 24
 ACROSS = 6
 LINE, INDENT, MARGIN, HEAD = 17.0, 13.0, 18.0, 46.0
 CHARACTER = 6.6
@@ -47,7 +47,7 @@ class Line:
 
 def trees_svg(network: Network, plan: Plan) -> str:
     """Draw the trees of a plan, the first ones where there are very many, as an SVG document."""
-    outlines = [_outline(network.root, tree) for tree in plan.trees[:MOST_DRAWN]]
+    outlines = [_outline(network.root, tree) for tree in plan.trees[:MAX_DRAWN]]
     panel = max(_width(network, outline) for outline in outlines)
     across = min(ACROSS, len(outlines))
     width = max(520.0, across * (panel + MARGIN) + MARGIN)
@@ -62,8 +62,8 @@ def trees_svg(network: Network, plan: Plan) -> str:
             x = MARGIN + place * (panel + MARGIN)
             parts.append(f'<g transform="translate({x:.1f} {top:.1f})">{box}{"".join(drawn)}</g>')
         top += height + MARGIN
-    if len(plan.trees) > MOST_DRAWN:
-        parts.append(_text(MARGIN, top + 4, f"… and {len(plan.trees) - MOST_DRAWN} slower trees", FAINT))
+    if len(plan.trees) > MAX_DRAWN:
+        parts.append(_text(MARGIN, top + 4, f"… and {len(plan.trees) - MAX_DRAWN} slower trees", FAINT))
         top += 2 * MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {top:.0f}" width="{width:.0f}" '
@@ -79,7 +79,7 @@ def _title(network: Network, plan: Plan) -> str:
     told = f"{trees} · rate {plan.rate:.6g}"
     if plan.bound is not None:
         told += f" · bound {plan.bound:.6g} (gap {100 * (1 - plan.rate / plan.bound):.3g} %)"
-    if any(_relays(network, host) for tree in plan.trees[:MOST_DRAWN] for _, host in edges(tree)):
+    if any(_relays(network, host) for tree in plan.trees[:MAX_DRAWN] for _, host in edges(tree)):
         told += " · hollow: passes on what it does not want"
     name = f"Multicast from {network.hosts[network.root]} to {len(network.receivers)} of {network.size - 1} hosts"
     return _text(MARGIN, 32, name, 'font-size="17" font-weight="600"') + _text(MARGIN, 54, told, FAINT)

@@ -27,7 +27,7 @@ CLAIM = ".claim"
 _EVERY_SECONDS = 5.0
 _NEW_SECONDS = 20.0
 """So long what has changed counts though nobody claims it: somebody is about to, or a file is on its way."""
-_MOST_FOLDERS = 1024
+_MAX_FOLDERS = 1024
 """That the agent makes, so that no sender fills a disk with them."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -38,7 +38,7 @@ log = logging.getLogger(LOGGER)
 def make_claimed(base: Path, name: str) -> None:
     """Make a sub-folder that can be claimed, unless something of this name is there, or there are too many."""
     with suppress(OSError), _opened(base, _FOLDER & ~os.O_NOFOLLOW) as folder:
-        if len(os.listdir(folder)) < _MOST_FOLDERS:  # noqa: PTH208
+        if len(os.listdir(folder)) < _MAX_FOLDERS:  # noqa: PTH208
             os.mkdir(name, 0o700, dir_fd=folder)
             with _opened(name, _FOLDER, folder) as inside:
                 os.close(os.open(CLAIM, _FILE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=inside))

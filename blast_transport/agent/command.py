@@ -123,7 +123,7 @@ def _bundle(options: argparse.Namespace) -> int:
 def _summary(settings: Settings) -> str:
     agent, limits = settings.agent, settings.limits
     lines = [f"listens on {agent.listen} ({_access(settings)})"]
-    lines.append(f"light comes to {agent.light_address}" if agent.light_address else "no light: packets only")
+    lines.append(f"light comes to {agent.optical_address}" if agent.optical_address else "no light: packets only")
     lines += [f"folder {folder.name}: files below {folder.path}" for folder in settings.folder]
     lines += [f"device {device.name}: {device.path} is overwritten" for device in settings.device]
     lines += [f"command {command.name}: {' '.join(command.run)}" for command in settings.command]

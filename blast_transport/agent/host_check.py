@@ -22,11 +22,11 @@ def check_host(settings: Settings) -> Credentials:
         _check_device(device)
     for command in settings.command:
         _check_command(command)
-    if settings.agent.light_address is not None:
+    if settings.agent.optical_address is not None:
         try:
-            interface_mtu(settings.agent.light_address)
+            interface_mtu(settings.agent.optical_address)
         except WrongInputError as error:
-            raise SettingsError(f"agent.light_address: {error}.") from error
+            raise SettingsError(f"agent.optical_address: {error}.") from error
     credentials = credentials_of(settings.access)
     Admission(credentials)
     return credentials

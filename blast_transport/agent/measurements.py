@@ -88,9 +88,9 @@ def _check(connection: Connection, measure: Measure, limits: MeasuringLimits) ->
         raise NotAllowedError("you may hand on data here, but have nothing measured")
     if not limits.bytes:
         raise NotAllowedError(
-            "this agent takes part in no measurements: limits.measuring_bytes of its configuration is 0"
+            "this agent takes part in no measurements: limits.max_measurement_bytes of its configuration is 0"
         )
-    if measure.most_bytes > limits.bytes or measure.most_seconds > limits.seconds:
+    if measure.max_bytes > limits.bytes or measure.max_seconds > limits.seconds:
         raise NotAllowedError(
             f"this agent measures with at most {limits.bytes} bytes and {limits.seconds:g} s: ask for less"
         )

@@ -60,21 +60,21 @@ class AllowedDevice:
 class AllowedCommand:
     """A command to be piped into: its arguments, its whole environment and where it runs.
 
-    `tells_errors`: its sender is told what it says last when it fails.
+    `report_errors`: its sender is told what it says last when it fails.
     """
 
     name: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
-    tells_errors: bool = False
+    report_errors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedMemory:
     """Bytes that are kept in memory, at most so many."""
 
-    most_bytes: int
+    max_bytes: int
 
 
 Allowed = AllowedFile | AllowedFolder | AllowedDevice | AllowedCommand | AllowedMemory
@@ -166,7 +166,7 @@ def _filled_in(command: CommandSection, file: str) -> AllowedCommand:
         raise NotAllowedError(f"the command {command.name!r} needs the name of a file, and none was given")
     arguments = tuple(file if part == FILE_NAME else part for part in command.run)
     told = {_FILE_NAME_VARIABLE: file} if file else {}
-    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | told, command.folder, command.tells_errors)
+    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | told, command.folder, command.report_errors)
 
 
 def _check_file_of_command(file: str) -> None:

@@ -31,27 +31,27 @@ from blast_transport.store.file_target import FileRules
 _ALIVE_SECONDS = 1.0
 _DESCRIPTORS_OF_SESSION = 8
 """Its connection, sockets of its transport, its file and that file's record, and what waits for them."""
-_LEAST_CONNECTIONS = 16
+_MIN_CONNECTIONS = 16
 _KILLED = 128
 """The exit status of what a signal ended, less the signal's number (as shells count)."""
 
 
 def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -> ServerParts:
     """What of an agent follows from its configuration and may change while it runs. Raises SettingsError."""
-    access, rate = settings.access, settings.limits.highest_rate_mbps
+    access, rate = settings.access, settings.limits.max_rate_mbps
     admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
     rules = FileRules(settings.limits.file_bytes, int(settings.agent.file_mode, 8))
     surroundings = Surroundings(
         target_of=Targets(Permissions(settings), rules),
         emit=lambda event: _tell(reporter, event),
-        interface_address=settings.agent.light_address,
+        interface_address=settings.agent.optical_address,
         fsync=settings.agent.durable,
-        highest_rate=None if rate is None else rate * 1e6,
+        max_rate=None if rate is None else rate * 1e6,
         connect=node_dialer(credentials, admission),
         engine=settings.agent.engine,
     )
     claims = Claims([folder.path for folder in settings.folder if folder.claimed])
-    measuring = MeasuringLimits(settings.limits.measuring_bytes, settings.limits.measuring_ms / 1000)
+    measuring = MeasuringLimits(settings.limits.max_measurement_bytes, settings.limits.max_measurement_ms / 1000)
     return ServerParts(admission, session_factory(surroundings), surroundings.connect, claims, measuring)
 
 
@@ -61,7 +61,7 @@ def within_descriptors(settings: Settings, limit: int) -> Settings:
     # A session for which no descriptor is left is refused; a connection that is not accepted waits for ever.
     of_sessions = min(_DESCRIPTORS_OF_SESSION * limits.sessions, (limit - RESERVED) // 2)
     try:
-        room = descriptors(limit, of_sessions, limits.connections, min(_LEAST_CONNECTIONS, limits.connections))
+        room = descriptors(limit, of_sessions, limits.connections, min(_MIN_CONNECTIONS, limits.connections))
     except TooFewDescriptors as error:
         raise SettingsError(str(error)) from error
     connections = min(limits.connections, room.available)

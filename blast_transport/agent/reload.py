@@ -21,7 +21,7 @@ from blast_transport.base.errors import TransportError
 WAITS = frozenset(
     {
         "agent.listen",
-        "agent.stop_ms",
+        "agent.stop_timeout_ms",
         "access.handshake_timeout_ms",
         "limits.sessions",
         "limits.connections",

@@ -91,7 +91,7 @@ class AgentServer:
         # Each dials as many hosts as its Relay names.
         self._places_of_leaders = threading.Semaphore(settings.limits.sessions)
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
-        self._stop_seconds = settings.agent.stop_ms / 1000
+        self._stop_seconds = settings.agent.stop_timeout_ms / 1000
         self.refusals = Refusals(reporter)
         limits = settings.limits
         self._door = Door(limits.connections, limits.unauthenticated, limits.unauthenticated_per_host)

@@ -14,7 +14,7 @@ from blast_transport.links.verdict import Verdict
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Hello
 
-_MOST_VERDICTS = 256
+_MAX_VERDICTS = 256
 
 
 class Session(Protocol):
@@ -92,7 +92,7 @@ class RunningSessions:
             session = self._sessions.pop(number)
             if session is not None and session.hello.owner:
                 self._verdicts[number] = session.verdict
-                if len(self._verdicts) > _MOST_VERDICTS:
+                if len(self._verdicts) > _MAX_VERDICTS:
                     self._verdicts.popitem(last=False)
             self._changed.notify_all()
 

@@ -26,9 +26,9 @@ from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_list
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.roles import NEIGHBOR, SENDER
-from blast_transport.links.door import MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST
+from blast_transport.links.door import MAX_CONNECTIONS, MAX_STRANGERS, MAX_STRANGERS_PER_HOST
 from blast_transport.measuring.limits import MeasuringLimits
-from blast_transport.wire.measuring import MOST_BYTES, MOST_SECONDS
+from blast_transport.wire.measuring import MAX_BYTES, MAX_SECONDS
 from blast_transport.wire.messages import LOWEST_RATE
 
 FILE_NAME = "{file_name}"
@@ -39,8 +39,8 @@ FORMATS = ("text", "json")
 _MODE = re.compile(r"0?[0-7]{3}")
 _OWNERS = 0o600
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_MOST_BYTES = 1 << 60
-_MOST_MILLISECONDS = 3_600_000
+_MAX_BYTES = 1 << 60
+_MAX_MILLISECONDS = 3_600_000
 _LARGEST_CONNECTIONS = 1 << 16
 
 
@@ -98,15 +98,15 @@ def _run(value: object, place: str) -> tuple[str, ...]:
 class AgentSection:
     """Where the agent listens, and how it ends.
 
-    `light_address` is this host's address on the light path, None where no light reaches it. Sessions get `stop_ms`
-    to say goodbye when the agent is told to end. `durable`: a file is on disk before its sender hears that it is
-    complete. `file_mode`: the permission bits of files, in octal, whatever the umask is. `engine`: what proves and
-    stores data.
+    `optical_address` is this host's address on the light path, None where no light reaches it. Sessions get
+    `stop_timeout_ms` to say goodbye when the agent is told to end. `durable`: a file is on disk before its sender hears
+    that it is complete. `file_mode`: the permission bits of files, in octal, whatever the umask is. `engine`: what
+    proves and stores data.
     """
 
     listen: Annotated[Endpoint, _endpoint] = DEFAULT_ENDPOINT
-    light_address: Annotated[str | None, text(_ipv4)] = None
-    stop_ms: Annotated[float, positive(_MOST_MILLISECONDS)] = 5_000.0
+    optical_address: Annotated[str | None, text(_ipv4)] = None
+    stop_timeout_ms: Annotated[float, positive(_MAX_MILLISECONDS)] = 5_000.0
     durable: Annotated[bool, flag()] = True
     file_mode: Annotated[str, text(_mode)] = "0600"
     engine: Annotated[str, text(_engine)] = AUTO
@@ -133,13 +133,13 @@ class DeviceSection:
 class CommandSection:
     """A command that data may be piped into. It is never given to a shell.
 
-    `tells_errors`: where it fails, its sender is told the last line of its standard error.
+    `report_errors`: where it fails, its sender is told the last line of its standard error.
     """
 
     name: Annotated[str, text(_name)]
     run: Annotated[tuple[str, ...], _run]
     folder: Annotated[Path, _path] = Path("/")
-    tells_errors: Annotated[bool, flag()] = False
+    report_errors: Annotated[bool, flag()] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +147,14 @@ class LimitsSection:
     """What the agent takes at once, and at most; None: no limit of its own."""
 
     sessions: Annotated[int, whole(1, 4096)] = 16
-    connections: Annotated[int, whole(1, _LARGEST_CONNECTIONS)] = MOST_CONNECTIONS
-    unauthenticated: Annotated[int, whole(1, 4096)] = MOST_STRANGERS
-    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = MOST_STRANGERS_PER_HOST
-    file_bytes: Annotated[int | None, whole(1, _MOST_BYTES)] = None
-    memory_bytes: Annotated[int, whole(0, _MOST_BYTES)] = 0
-    highest_rate_mbps: Annotated[float | None, positive(1e9, LOWEST_RATE / 1e6)] = None
-    measuring_bytes: Annotated[int, whole(0, MOST_BYTES)] = MeasuringLimits().bytes
-    measuring_ms: Annotated[float, positive(MOST_SECONDS * 1000)] = MeasuringLimits().seconds * 1000
+    connections: Annotated[int, whole(1, _LARGEST_CONNECTIONS)] = MAX_CONNECTIONS
+    unauthenticated: Annotated[int, whole(1, 4096)] = MAX_STRANGERS
+    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = MAX_STRANGERS_PER_HOST
+    file_bytes: Annotated[int | None, whole(1, _MAX_BYTES)] = None
+    memory_bytes: Annotated[int, whole(0, _MAX_BYTES)] = 0
+    max_rate_mbps: Annotated[float | None, positive(1e9, LOWEST_RATE / 1e6)] = None
+    max_measurement_bytes: Annotated[int, whole(0, MAX_BYTES)] = MeasuringLimits().bytes
+    max_measurement_ms: Annotated[float, positive(MAX_SECONDS * 1000)] = MeasuringLimits().seconds * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class AccessSection:
     client_ca: Annotated[Path | None, _path] = None
     client: Annotated[tuple[ClientSection, ...], sections(ClientSection)] = ()
     secret_file: Annotated[Path | None, _path] = None
-    handshake_timeout_ms: Annotated[float, positive(_MOST_MILLISECONDS)] = 5_000.0
+    handshake_timeout_ms: Annotated[float, positive(_MAX_MILLISECONDS)] = 5_000.0
 
 
 @dataclass(frozen=True, slots=True)

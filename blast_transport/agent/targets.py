@@ -36,14 +36,14 @@ class Targets:
                 allowed.close()
                 raise
         if isinstance(allowed, AllowedDevice):
-            return DeviceTarget(allowed.path, hello.size, self._rules.most_bytes)
+            return DeviceTarget(allowed.path, hello.size, self._rules.max_bytes)
         if isinstance(allowed, AllowedCommand):
             return CommandTarget(allowed)
-        if (hello.size or 0) > allowed.most_bytes:
+        if (hello.size or 0) > allowed.max_bytes:
             raise StoreError(
-                f"{hello.size} bytes are more than the {allowed.most_bytes} that this agent keeps in memory"
+                f"{hello.size} bytes are more than the {allowed.max_bytes} that this agent keeps in memory"
             )
-        return MemoryTarget(hello.name, allowed.most_bytes)
+        return MemoryTarget(hello.name, allowed.max_bytes)
 
 
 def session_factory(surroundings: Surroundings) -> SessionFactory:

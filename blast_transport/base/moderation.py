@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 _MEMORY = 0.25
 """Weight of the latest reading."""
-_LEAST_SECONDS = 0.0002
+_MIN_SECONDS = 0.0002
 """Sleeping for less costs more than it saves."""
 
 
@@ -50,7 +50,7 @@ class Moderation:
         if self._read_at is None or self._left:
             return 0.0
         seconds = min(self._read_at + self._gathers - now, self._most)
-        return seconds if seconds >= _LEAST_SECONDS else 0.0
+        return seconds if seconds >= _MIN_SECONDS else 0.0
 
     def stay(self, until: float, segments: int, woken: tuple[int, int]) -> Stay:
         """What is read now may be read until then, at this pace."""

@@ -15,9 +15,9 @@ BLOCK_SEGMENTS = 44
 """Segments in a block at the Ethernet MTU: as many as the largest UDP payload takes (65,507 bytes)."""
 
 LARGEST_SEGMENT = 65_491
-MOST_SEGMENTS = 64
+MAX_SEGMENTS = 64
 """As many datagrams as Linux has always taken at once (UDP_MAX_SEGMENTS)."""
-MOST_BLOCKS = 1 << 27
+MAX_BLOCKS = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class Layout:
     _every: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        possible = 0 < self.segment_size <= LARGEST_SEGMENT and 0 < self.block_segments <= MOST_SEGMENTS
+        possible = 0 < self.segment_size <= LARGEST_SEGMENT and 0 < self.block_segments <= MAX_SEGMENTS
         block_size = self.segment_size * self.block_segments - self.overhead
         if not (possible and block_size > 0):
             raise RemoteProtocolError(
                 f"blocks of {self.block_segments} segments of {self.segment_size} bytes are out of range"
             )
-        if self.size is not None and not 0 <= self.size <= MOST_BLOCKS * block_size:
+        if self.size is not None and not 0 <= self.size <= MAX_BLOCKS * block_size:
             raise RemoteProtocolError(f"{self.size} bytes are out of range")
         place = partial(object.__setattr__, self)
         place("block_size", block_size)
-        place("blocks", MOST_BLOCKS if self.size is None else -(-self.size // block_size))
-        place("_full", MOST_BLOCKS if self.size is None else self.size // block_size)
+        place("blocks", MAX_BLOCKS if self.size is None else -(-self.size // block_size))
+        place("_full", MAX_BLOCKS if self.size is None else self.size // block_size)
         place("_every", (1 << self.block_segments) - 1)
 
     @property

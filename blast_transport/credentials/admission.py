@@ -25,7 +25,7 @@ from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import SENDER, Client
 from blast_transport.credentials.tls import TlsFiles, certificate_names, is_certified, tls_reason
 
-_LEAST_SECONDS = 0.001
+_MIN_SECONDS = 0.001
 
 
 class ProvenSocket(socket.socket):
@@ -80,7 +80,7 @@ class Admission:
 
         It takes no more than `seconds`, nor than what this was made with.
         """
-        seconds = max(min(seconds, self._seconds), _LEAST_SECONDS)
+        seconds = max(min(seconds, self._seconds), _MIN_SECONDS)
         deadline = time.monotonic() + seconds
         _without_delay(sock)
         if self._context is not None:
@@ -184,7 +184,7 @@ def refuse(sock: socket.socket, why: str) -> None:
 def _prove_by_certificate(
     sock: socket.socket, context: ssl.SSLContext, name: str | None, seconds: float
 ) -> ssl.SSLSocket:
-    sock.settimeout(max(seconds, _LEAST_SECONDS))
+    sock.settimeout(max(seconds, _MIN_SECONDS))
     try:
         tls = context.wrap_socket(sock, server_hostname=name)
     except ssl.SSLCertVerificationError as error:

@@ -29,12 +29,12 @@ REFUSED = b"BlastNO\n"
 WELCOME = MAGIC
 """What an agent says to whom it has let in by a certificate."""
 NONCE_BYTES = PROOF_BYTES = 32
-LEAST_SECRET_BYTES = 32
+MIN_SECRET_BYTES = 32
 MIN_DIFFERENT_BYTES = 8
 
 _HASH = "sha256"
 _CLIENT_PROOF, _AGENT_PROOF, _SESSION_KEYS = b"blast client proof", b"blast agent proof", b"blast session keys"
-_MOST_SENTENCE_BYTES = 255
+_MAX_SENTENCE_BYTES = 255
 
 
 def hkdf_extract(salt: bytes, secret: bytes) -> bytes:
@@ -53,7 +53,7 @@ def hkdf_expand(key: bytes, purpose: bytes, length: int) -> bytes:
 
 def refusal(sentence: str) -> bytes:
     """What an agent says instead of its next message."""
-    said = sentence.encode("ascii", "replace")[:_MOST_SENTENCE_BYTES]
+    said = sentence.encode("ascii", "replace")[:_MAX_SENTENCE_BYTES]
     return REFUSED + bytes([len(said)]) + said
 
 

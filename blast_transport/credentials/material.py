@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from blast_transport.base.errors import SettingsError, sentence
-from blast_transport.credentials.authentication import LEAST_SECRET_BYTES, MIN_DIFFERENT_BYTES
+from blast_transport.credentials.authentication import MIN_DIFFERENT_BYTES, MIN_SECRET_BYTES
 from blast_transport.credentials.tls import TlsFiles
 
-_MOST_SECRET_BYTES = 4096
+_MAX_SECRET_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ def read_secret(path: Path) -> bytes:
     refuse_readable_by_others(path)
     try:
         with path.open("rb") as file:
-            secret = file.read(_MOST_SECRET_BYTES + 1).strip()
+            secret = file.read(_MAX_SECRET_BYTES + 1).strip()
     except OSError as error:
         raise SettingsError(f"the secret file {path} cannot be read: {sentence(error)}.") from error
-    if not LEAST_SECRET_BYTES <= len(secret) <= _MOST_SECRET_BYTES:
+    if not MIN_SECRET_BYTES <= len(secret) <= _MAX_SECRET_BYTES:
         raise SettingsError(
-            f"the secret in {path} has {len(secret)} characters, and needs from {LEAST_SECRET_BYTES} to "
-            f"{_MOST_SECRET_BYTES}: {_make(path)}"
+            f"the secret in {path} has {len(secret)} characters, and needs from {MIN_SECRET_BYTES} to "
+            f"{_MAX_SECRET_BYTES}: {_make(path)}"
         )
     if len(set(secret)) < MIN_DIFFERENT_BYTES:
         raise SettingsError(f"the secret in {path} can be guessed, and needs random characters: {_make(path)}")

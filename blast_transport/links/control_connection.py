@@ -19,7 +19,7 @@ from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_rel
 
 # More than malloc keeps at hand would be mapped anew for every word: 26 us each.
 _RECEIVE_BYTES = 1 << 16
-_MOST_PARTS = 64
+_MAX_PARTS = 64
 """Messages that go out at once."""
 _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
@@ -111,7 +111,7 @@ class FramedConnection(Generic[M]):
     def _send_some(self) -> int:
         if isinstance(self.socket, ssl.SSLSocket):
             return self.socket.send(self._queue[0])
-        return self.socket.sendmsg(islice(self._queue, _MOST_PARTS))
+        return self.socket.sendmsg(islice(self._queue, _MAX_PARTS))
 
     def _dequeue(self, sent: int) -> None:
         self.queued_bytes -= sent

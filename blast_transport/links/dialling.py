@@ -25,7 +25,7 @@ Dialer = Callable[[Address, float], socket.socket]
 
 Key = TypeVar("Key", bound=Hashable)
 
-MOST_DIALS = 64
+MAX_DIALS = 64
 """Connections that one who dials is opening at once; more of them wait for their turn."""
 
 
@@ -59,7 +59,7 @@ class Dialling(Generic[Key]):
         self._under_way.add(key)
         with self._lock:
             self._waiting.append((key, address, timeout))
-            if self._working >= MOST_DIALS:
+            if self._working >= MAX_DIALS:
                 return
             self._working += 1
         try:

@@ -11,7 +11,7 @@ import ipaddress
 import threading
 from collections import Counter
 
-MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST = 1024, 64, 16
+MAX_CONNECTIONS, MAX_STRANGERS, MAX_STRANGERS_PER_HOST = 1024, 64, 16
 """Of one that was told nothing else."""
 
 
@@ -20,14 +20,14 @@ class Door:
 
     def __init__(
         self,
-        connections: int = MOST_CONNECTIONS,
-        strangers: int = MOST_STRANGERS,
-        strangers_per_host: int = MOST_STRANGERS_PER_HOST,
+        connections: int = MAX_CONNECTIONS,
+        strangers: int = MAX_STRANGERS,
+        strangers_per_host: int = MAX_STRANGERS_PER_HOST,
     ) -> None:
         self._most = connections
-        self._most_strangers, self._most_per_host = strangers, strangers_per_host
+        self._max_strangers, self._max_per_host = strangers, strangers_per_host
         self._lock = threading.Lock()
-        self._most_guests_per_host = connections - connections // 2
+        self._max_guests_per_host = connections - connections // 2
         self._strangers: Counter[str] = Counter()
         self._guests: Counter[str] = Counter()
 
@@ -47,11 +47,11 @@ class Door:
         with self._lock:
             if self._strangers.total() + self._guests.total() >= self._most:
                 return f"this agent has {self._most} connections, as many as it takes; try again later"
-            if self._strangers.total() >= self._most_strangers:
-                return f"{self._most_strangers} others are at the door; try again"
-            if self._strangers[host] >= self._most_per_host:
-                return f"{self._most_per_host} others of your host are at the door; try again"
-            if self._guests[host] >= self._most_guests_per_host:
+            if self._strangers.total() >= self._max_strangers:
+                return f"{self._max_strangers} others are at the door; try again"
+            if self._strangers[host] >= self._max_per_host:
+                return f"{self._max_per_host} others of your host are at the door; try again"
+            if self._guests[host] >= self._max_guests_per_host:
                 return f"your host has {self._guests[host]} connections here, as many as one may have; close some"
             self._strangers[host] += 1
         return ""

@@ -27,8 +27,8 @@ from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
 _DIAL_SECONDS = 2.0
 _TOLD_BYTES = 1 << 16
 _WAKES = 4096
-_MOST_WAITING_BYTES = 8 << 20
-_MOST_TO_SENDER_BYTES = 1 << 20
+_MAX_WAITING_BYTES = 8 << 20
+_MAX_TO_SENDER_BYTES = 1 << 20
 _READ_ALONG = frozenset(map(type_of, (Hello, Phase, Demoted, Promoted, Quit)))
 
 
@@ -112,7 +112,7 @@ class Leader:
                 frame = encode(replace(message, key=member.connection.hidden(message.session, message.key)))
             member.connection.send_frame(frame)
             self._touched[number] = None
-            if member.connection.queued_bytes > _MOST_WAITING_BYTES:
+            if member.connection.queued_bytes > _MAX_WAITING_BYTES:
                 self._lose(number, "does not take what it is sent")
 
     def _read_along(self, number: int, member: _Member, message: Message) -> None:
@@ -176,7 +176,7 @@ class Leader:
         self._sign_of_life(time.monotonic())
         self._sender.flush()
         self._watch(self._sender, self._hear_sender, reading=True)
-        reading = self._sender.queued_bytes < _MOST_TO_SENDER_BYTES
+        reading = self._sender.queued_bytes < _MAX_TO_SENDER_BYTES
         for number in touched if reading == self._reading else self._members:
             self._watch_member(number, reading)
         self._reading = reading

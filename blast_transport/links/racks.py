@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from blast_transport.base.host_order import natural_key
 
-MOST_PER_LEADER = 32
+MAX_PER_LEADER = 32
 """Every leader costs the sender as much as one receiver does, and every member costs its leader as much."""
 
 
@@ -23,7 +23,7 @@ def groups(names: Sequence[str], racks: Mapping[str, str], largest_without: int)
         by_rack.setdefault(racks.get(name), []).append(name)
     found = []
     for members in by_rack.values():
-        parts = -(-len(members) // MOST_PER_LEADER)
+        parts = -(-len(members) // MAX_PER_LEADER)
         bounds = [len(members) * part // parts for part in range(parts + 1)]
         found += [tuple(members[start:stop]) for start, stop in pairwise(bounds)]
     return found

@@ -17,7 +17,7 @@ from blast_transport.links.first_message import read_first
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
 
-_PATIENCE_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 _SECONDS_WITHOUT_ROOM = 0.2
 
 
@@ -73,9 +73,9 @@ class Reception:
 
     def _admit(self, sock: socket.socket, address: str) -> None:
         try:
-            sock.settimeout(_PATIENCE_SECONDS)
+            sock.settimeout(_TIMEOUT_SECONDS)
             sock = self._admission.admit(sock, address).sock
-            join = read_first(sock, _PATIENCE_SECONDS, _PATIENCE_SECONDS)
+            join = read_first(sock, _TIMEOUT_SECONDS, _TIMEOUT_SECONDS)
         except (OSError, TransportError):
             sock.close()
             return

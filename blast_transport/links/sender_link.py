@@ -23,7 +23,7 @@ class SenderLink:
         self, sock: socket.socket, selector: selectors.BaseSelector, hear: Callable[[], None], patience: float
     ) -> None:
         self.connection = ControlConnection(sock)
-        self._selector, self._hear, self._patience = selector, hear, patience
+        self._selector, self._hear, self._timeout = selector, hear, patience
         self._lost = ""
         self._give_up_at = 0.0
         self._segments = 0
@@ -90,10 +90,10 @@ class SenderLink:
         self._selector.register(sock, selectors.EVENT_READ, self._hear)
 
     def _lose(self, error: RemoteError) -> None:
-        if not self._patience:
+        if not self._timeout:
             raise error
         self._put_away()
-        self._lost, self._give_up_at = str(error), time.monotonic() + self._patience
+        self._lost, self._give_up_at = str(error), time.monotonic() + self._timeout
 
     def _put_away(self) -> None:
         self._selector.unregister(self.connection.socket)

@@ -15,9 +15,9 @@ from bisect import bisect_right
 from itertools import pairwise
 from statistics import median
 
-_LEAST_GAP = 2e-4
+_MIN_GAP = 2e-4
 """Seconds between two moments that are kept, times the number of streams: a bound on memory."""
-_FEWEST_WINDOWS, _MOST_WINDOWS = 3, 8
+_FEWEST_WINDOWS, _MAX_WINDOWS = 3, 8
 _LARGEST_LUMP = 1 << 16
 _PAUSED = 2.0
 """So many times as long as the median window: somebody was not at work."""
@@ -32,9 +32,9 @@ class _Stream:
         self.times: list[float] = []
         self._totals: list[int] = []
 
-    def add(self, count: int, now: float, least_gap: float) -> None:
+    def add(self, count: int, now: float, min_gap: float) -> None:
         total = count + (self._totals[-1] if self._totals else 0)
-        if len(self.times) > 1 and now - self.times[-2] < least_gap:
+        if len(self.times) > 1 and now - self.times[-2] < min_gap:
             self.times[-1], self._totals[-1] = now, total
         else:
             self.times.append(now)
@@ -59,7 +59,7 @@ class Arrivals:
     def add(self, stream: int, count: int, now: float) -> None:
         """So many bytes have come."""
         self.bytes += count
-        self._streams.setdefault(stream, _Stream()).add(count, now, _LEAST_GAP * len(self._streams))
+        self._streams.setdefault(stream, _Stream()).add(count, now, _MIN_GAP * len(self._streams))
 
     @property
     def seconds(self) -> float:
@@ -74,7 +74,7 @@ class Arrivals:
         begin, end = self._interval()
         last = self._until(end)
         half = (last - self._until(begin)) / 2
-        count = max(_FEWEST_WINDOWS, min(_MOST_WINDOWS, int(half / _LARGEST_LUMP)))
+        count = max(_FEWEST_WINDOWS, min(_MAX_WINDOWS, int(half / _LARGEST_LUMP)))
         size = half / count
         edges = [self._when(last - number * size, begin, end) for number in range(count + 1)]
         windows = [later - earlier for later, earlier in pairwise(edges)]

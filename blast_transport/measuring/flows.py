@@ -26,7 +26,7 @@ from blast_transport.measuring.loop import Loop
 from blast_transport.measuring.source import Source
 from blast_transport.measuring.timings import ANSWER_SECONDS, DIAL_SECONDS, JOIN_SECONDS, drain_seconds
 from blast_transport.wire.measuring import (
-    LEAST_BYTES,
+    MIN_BYTES,
     TOKEN_BYTES,
     Measure,
     Measured,
@@ -47,7 +47,7 @@ Flow = tuple[Address | None, Address]
 _BUSY_SECONDS = 15.0
 _OWN_SECONDS = 1.0
 """So long hosts may be busy with what we ourselves have just given up there."""
-_LEAST_PAUSE, _MOST_PAUSE = 0.05, 0.4
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 0.4
 _LATE_SECONDS = 1.0
 
 
@@ -116,7 +116,7 @@ def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: f
                 left = [flow for flow in left if busy.host not in _names(flow)]
                 give_up = time.monotonic() + _OWN_SECONDS
         # By chance, so that two who have kept each other waiting do not do so again.
-        time.sleep(random.uniform(_LEAST_PAUSE, _MOST_PAUSE))
+        time.sleep(random.uniform(_MIN_PAUSE, _MAX_PAUSE))
     return FlowsMeasured({}, failed, {})
 
 
@@ -205,7 +205,7 @@ class _Measurement:
         return _End(source, self._order(self._size.streams, len(targets), targets), tuple(t[0] for t in targets))
 
     def _order(self, streams: int, flows: int, targets: tuple[Address, ...] = ()) -> Measure:
-        total = max(LEAST_BYTES, self._size.bytes) * flows
+        total = max(MIN_BYTES, self._size.bytes) * flows
         return Measure(self._token, total, self._size.seconds, streams, targets)
 
     def _begin_sources(self) -> None:

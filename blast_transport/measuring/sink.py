@@ -17,7 +17,7 @@ from blast_transport.measuring.timings import ANSWER_SECONDS, JOIN_SECONDS, drai
 from blast_transport.wire.measuring import Measure, Measured, Waiting, encode_measuring
 
 _BUFFER_BYTES = 1 << 18
-_MOST_AT_ONCE = 1 << 20
+_MAX_AT_ONCE = 1 << 20
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MOMENT = 1e-5
 """Seconds; less is nobody's time from there to here."""
@@ -50,7 +50,7 @@ class Sink:
     def run(self, commander: socket.socket) -> Measured:
         """Take what comes until all streams have ended, or their time. Raises RemoteError if nobody wants to know."""
         begun_by = time.monotonic() + JOIN_SECONDS
-        ended_by = begun_by + self._measure.most_seconds + drain_seconds(self._measure.most_seconds)
+        ended_by = begun_by + self._measure.max_seconds + drain_seconds(self._measure.max_seconds)
         self._loop.watch(commander, selectors.EVENT_READ, self._lose_commander)
         try:
             while not self._over(begun_by, ended_by):
@@ -95,7 +95,7 @@ class Sink:
         if total:
             self._latest = time.monotonic()
             self._arrivals.add(number, total, self._latest)
-        if ended or self._arrivals.bytes > self._measure.most_bytes:
+        if ended or self._arrivals.bytes > self._measure.max_bytes:
             self._loop.forget(sock)
             del self._streams[sock]
             sock.close()
@@ -107,7 +107,7 @@ class Sink:
         """
         total = 0
         try:
-            while total < _MOST_AT_ONCE:
+            while total < _MAX_AT_ONCE:
                 count = sock.recv_into(self._buffer)
                 total += count
                 # TLS may hold what the selector cannot see.

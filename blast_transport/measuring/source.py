@@ -33,7 +33,7 @@ _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 14, 1 << 18
 _PIECE_SECONDS = 5e-4
 _BUFFER_SECONDS = 1e-2
 """For so long what is taken may be no more than what the socket's buffer holds."""
-_LEAST_PIECES = 64
+_MIN_PIECES = 64
 _TCP_NOTSENT_LOWAT = 25
 """Linux' number; Python 3.11 has no name for it."""
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -164,10 +164,10 @@ class Source:
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, 2 * _SMALLEST_PIECE)
             self._loop.watch(sock, selectors.EVENT_WRITE, partial(self._send_some, stream))
-        self._turn_until(self._all_sent, self._began + self._measure.most_seconds)
+        self._turn_until(self._all_sent, self._began + self._measure.max_seconds)
 
     def _all_sent(self) -> bool:
-        return not self._streams or self._bytes + self._piece > self._measure.most_bytes
+        return not self._streams or self._bytes + self._piece > self._measure.max_bytes
 
     def _send_some(self, stream: _Stream) -> None:
         if self._all_sent():
@@ -183,7 +183,7 @@ class Source:
     def _enlarge_piece(self) -> None:
         """Never smaller again: TLS wants what it could not take once to come again, as a whole."""
         rate = self._bytes / max(time.monotonic() - self._began, _BUFFER_SECONDS)
-        most = min(_LARGEST_PIECE, self._measure.most_bytes // _LEAST_PIECES)
+        most = min(_LARGEST_PIECE, self._measure.max_bytes // _MIN_PIECES)
         self._piece = max(self._piece, min(int(rate * _PIECE_SECONDS), most))
 
     def _drain(self) -> None:
@@ -193,7 +193,7 @@ class Source:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_WR)
             self._loop.watch(sock, selectors.EVENT_READ, partial(self._hear_end, stream))
-        self._turn_until(lambda: not self._streams, time.monotonic() + drain_seconds(self._measure.most_seconds))
+        self._turn_until(lambda: not self._streams, time.monotonic() + drain_seconds(self._measure.max_seconds))
         for target in {stream.target for stream in self._streams}:
             self._fail(target, "takes nothing any more")
 

@@ -10,7 +10,7 @@ from blast_transport.base.errors import WrongInputError
 
 COMMAND = "sh"
 """What the command is called."""
-MOST_BYTES = 8192
+MAX_BYTES = 8192
 
 _FILE_NAME = "{file_name}"
 _RUN = (
@@ -23,9 +23,9 @@ def table_of(line: str, folder: str) -> dict[str, object]:
     """The line as a [[command]] that runs in this folder (empty: /). Raises WrongInputError."""
     if not line.strip() or "\0" in line:
         raise WrongInputError("the command is empty, or has a NUL character: write what a shell is to run")
-    if len(line.encode(errors="replace")) > MOST_BYTES:
-        raise WrongInputError(f"a command of more than {MOST_BYTES} bytes is not taken: put it into a script there")
+    if len(line.encode(errors="replace")) > MAX_BYTES:
+        raise WrongInputError(f"a command of more than {MAX_BYTES} bytes is not taken: put it into a script there")
     if _FILE_NAME in line:
         raise WrongInputError(f'a shell finds the name in "$BLAST_FILE_NAME": write that instead of {_FILE_NAME}')
     run = ["/bin/sh", "-c", _RUN, "sh", line]
-    return {"name": COMMAND, "run": run, "folder": folder or "/", "tells_errors": True}
+    return {"name": COMMAND, "run": run, "folder": folder or "/", "report_errors": True}

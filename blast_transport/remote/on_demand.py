@@ -25,7 +25,7 @@ from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import Settings, from_tables
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
-from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
+from blast_transport.credentials.authentication import MIN_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote.audit import record, said_by
 from blast_transport.remote.line import COMMAND
@@ -36,7 +36,7 @@ from blast_transport.transports.optical.interface import interface_mtu
 IDLE_SECONDS = 3600.0
 """Without any connection for so long the sender is taken to be lost, though standard input is open."""
 
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 _DISCARD = 9
 
 
@@ -53,7 +53,7 @@ def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
     install_log("warning", "text")
     reporter = Reporter(sys.stdout)
     try:
-        order = read_order(stdin.readline(_MOST_BYTES))
+        order = read_order(stdin.readline(_MAX_BYTES))
         check_host(order.settings)
         may = wants(order.settings)
         record(f"for {said_by(os.environ)}, may {may}")
@@ -77,10 +77,10 @@ def read_order(line: bytes) -> Order:
         network = None if said["light_network"] is None else ipaddress.IPv4Network(str(said["light_network"]))
     except (ValueError, LookupError, TypeError, RecursionError):
         raise SettingsError("what came on standard input is no order of a sender") from None
-    if len(secret) < LEAST_SECRET_BYTES:
+    if len(secret) < MIN_SECRET_BYTES:
         raise SettingsError(f"a secret of {len(secret)} bytes is too short")
     address = own_address_in(network) if network is not None else address_of_ssh(os.environ)
-    return Order(SharedSecret(secret), replace(settings, agent=replace(settings.agent, light_address=address)))
+    return Order(SharedSecret(secret), replace(settings, agent=replace(settings.agent, optical_address=address)))
 
 
 def wants(settings: Settings) -> str:

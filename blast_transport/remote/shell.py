@@ -25,7 +25,7 @@ IS_INSTALLED = task_self is not None
 
 _TICK_SECONDS = 0.1
 _CONNECT_SECONDS = 10
-_MOST_WORKERS = 1 << 20
+_MAX_WORKERS = 1 << 20
 _MARGIN_SECONDS = 5.0
 # A connection that is cut without a word is noticed after a quarter of a minute.
 _SSH_OPTIONS = "-oServerAliveInterval=5 -oServerAliveCountMax=3"
@@ -49,14 +49,14 @@ class RemoteShells:
     def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
         self._handler = _Handler(command, stdin_of, settings, book)
         self._book = book
-        self._patience = settings.seconds
+        self._timeout = settings.seconds
         self._thread = threading.Thread(target=self._handler.run, name="ssh", daemon=True)
 
     def start(self) -> None:
         """Comes back when every host is ready or has failed."""
         self._thread.start()
         # The handler gives up host by host; this is for a handler that is gone.
-        while not self._book.settled.wait(self._patience):
+        while not self._book.settled.wait(self._timeout):
             if not self._thread.is_alive():
                 self._book.conclude("starting agents was broken off")
 
@@ -188,7 +188,7 @@ def _prepared(task: _Task, settings: ShellSettings) -> _Task:
     # Whatever defaults the user's own ClusterShell has, this is no clush.
     task.set_default("stdout_msgtree", False)
     task.set_default("stderr_msgtree", False)
-    task.set_info("fanout", _MOST_WORKERS)
+    task.set_info("fanout", _MAX_WORKERS)
     task.set_info("command_timeout", 0)
     task.set_info("connect_timeout", min(_CONNECT_SECONDS, max(1, int(settings.seconds))))
     port = [f"-oPort={settings.port}"] if settings.port is not None else []

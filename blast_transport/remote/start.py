@@ -24,7 +24,7 @@ from blast_transport.agent.bundle import build_bundle
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.extras import how_to_install
 from blast_transport.blocks.digests import BEST
-from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
+from blast_transport.credentials.authentication import MIN_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote import shell as remote_shell
 from blast_transport.remote.hosts import HostBook
@@ -106,7 +106,7 @@ def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | No
             f"starting agents over SSH needs the Python package ClusterShell: {how_to_install('ssh')}"
         )
     _refuse_wrong(hosts, folder, options)
-    secret = SharedSecret(secrets.token_bytes(LEAST_SECRET_BYTES))
+    secret = SharedSecret(secrets.token_bytes(MIN_SECRET_BYTES))
     bundle = build_bundle()
     book = HostBook(hosts)
     settings = ShellSettings(options.user, options.port, options.ssh_options, options.window, options.seconds)

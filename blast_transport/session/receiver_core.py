@@ -31,7 +31,7 @@ _CREDITS_PER_JUMP = 8
 _CREDITS_PER_QUESTION = 3
 """As many as a window has, over which a sender gathers what several miss."""
 
-_MOST_REPEATS = 8
+_MAX_REPEATS = 8
 """Times `repeat` after which it asks again at the latest."""
 
 
@@ -190,7 +190,7 @@ class ReceiverCore:
 
     def cut_off(self) -> None:
         """The connection to the sender is lost, which goes on without our credits until it comes again."""
-        self.light_end = self._most_segments()
+        self.light_end = self._max_segments()
 
     def come_again(self, now: float) -> None:
         """The sender has come again, and waits to hear how far we are."""
@@ -208,7 +208,7 @@ class ReceiverCore:
             self._heard = self._last_new = now
         for first, stop in came.runs if self._passed else ():
             passed = self._passed[-1]
-            if passed[1] < stop <= self._most_segments():
+            if passed[1] < stop <= self._max_segments():
                 self._pass(passed, max(first, passed[1]), stop, now)
         self.stored(now)
 
@@ -341,8 +341,8 @@ class ReceiverCore:
         """Ask for what no gap has shown of the last light, or for whatever is missing when the data has ended."""
         if self.state is ReceiverState.ENDING:
             # What was owed has come before the word of the end; what went by light for several may be lost again.
-            self._passed, self._all_asked = [[0, self._most_segments()]], True
-            self._ask(0, self._most_segments(), now)
+            self._passed, self._all_asked = [[0, self._max_segments()]], True
+            self._ask(0, self._max_segments(), now)
             self._gaps.clear()
             self._ended.clear()
         else:
@@ -379,7 +379,7 @@ class ReceiverCore:
         missing = [lost for first, stop in self._passed for lost in self.assembly.missing(first, stop)]
         if missing:
             self._nack(missing)
-            self._repeat = min(2 * self._repeat, _MOST_REPEATS * self._timings.repeat)
+            self._repeat = min(2 * self._repeat, _MAX_REPEATS * self._timings.repeat)
 
     def _renew_light_end(self) -> None:
         """No segment from there on can have been sent by light: the sender keeps within a window of whom it waits for.
@@ -391,9 +391,9 @@ class ReceiverCore:
             count = self.hello.block_segments
             self.light_end = max(self._farthest * count, self._told) + window * count
         else:
-            self.light_end = self._most_segments()
+            self.light_end = self._max_segments()
 
-    def _most_segments(self) -> int:
+    def _max_segments(self) -> int:
         return self._store.layout.blocks * self.hello.block_segments
 
     def _ask(self, start: int, stop: int, now: float) -> None:

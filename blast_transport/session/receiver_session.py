@@ -63,14 +63,14 @@ if TYPE_CHECKING:
     from blast_transport.wire.joining import Join
 
 _WAKES = 4096
-_MOST_RANGES = 10_000
+_MAX_RANGES = 10_000
 """What is held beyond these ranges is received once more: Ready has to stay short."""
 _FAREWELL_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
 _ALIVE_SECONDS = 0.2
 _STAY_SECONDS = 0.01
 """Time for which a transport may read on unasked: to wake for each read costs more than the read."""
-_PATIENCE_SECONDS = 3.0
+_TIMEOUT_SECONDS = 3.0
 """How long a sender that was lost may take to come again."""
 
 
@@ -87,7 +87,7 @@ class Surroundings:
     emit: Callable[[ReceiverEvent], None]
     interface_address: str | None
     fsync: bool = True
-    highest_rate: float | None = None
+    max_rate: float | None = None
     timings: ReceiverTimings = field(default_factory=ReceiverTimings)
     open_group: GroupOpener = open_group_socket
     connect: Dialer = dial
@@ -120,7 +120,7 @@ class ReceiverSession:
             for end in (self._wake_reader, self._wake_writer):
                 end.setblocking(False)
             self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
-            self._link = SenderLink(sock, self._selector, self._hear, _PATIENCE_SECONDS if hello.owner else 0.0)
+            self._link = SenderLink(sock, self._selector, self._hear, _TIMEOUT_SECONDS if hello.owner else 0.0)
             key = self._link.connection.hidden(hello.session, hello.key)
             sealer = Sealer(key) if key else None
             target = surroundings.target_of(hello)
@@ -389,9 +389,9 @@ class ReceiverSession:
     def _ready(self) -> Ready:
         return Ready(
             session=self.hello.session,
-            held=tuple(islice(self._store.held.ranges(), _MOST_RANGES)),
+            held=tuple(islice(self._store.held.ranges(), _MAX_RANGES)),
             receive_buffer=receive_buffer(),
-            highest_rate=self._around.highest_rate,
+            max_rate=self._around.max_rate,
             early=self._store.target.in_order,
             phase=self._core.phase_number,
         )

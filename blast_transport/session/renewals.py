@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_LEAST_SECONDS, _MOST_SECONDS = 0.2, 3.2
+_MIN_SECONDS, _MAX_SECONDS = 0.2, 3.2
 
 
 class Renewals:
@@ -11,7 +11,7 @@ class Renewals:
     def __init__(self) -> None:
         self.due: float | None = None
         """When the one that was asked for may begin."""
-        self._gap = _LEAST_SECONDS
+        self._gap = _MIN_SECONDS
         self._last: float | None = None
         self._reached = 0
 
@@ -22,7 +22,7 @@ class Renewals:
         if self._last is None:
             self.due = now
             return
-        self._gap = _LEAST_SECONDS if reached > self._reached else min(2 * self._gap, _MOST_SECONDS)
+        self._gap = _MIN_SECONDS if reached > self._reached else min(2 * self._gap, _MAX_SECONDS)
         self._reached = max(self._reached, reached)
         self.due = max(now, self._last + self._gap)
 

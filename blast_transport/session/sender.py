@@ -53,7 +53,7 @@ class Sender:
         self._suite = suite_named(self._settings.suite)
         check_engine(self._settings.engine)
         self._segment_size = segment_size_for(self._mtu())
-        units = groups(self._names, self._settings.racks, self._settings.most_direct)
+        units = groups(self._names, self._settings.racks, self._settings.max_direct)
         self._links = ControlLinks(receivers, self._settings.dialer, units)
 
     def __enter__(self) -> Sender:

@@ -51,10 +51,10 @@ from blast_transport.wire.messages import (
 )
 from blast_transport.wire.transports import Traits
 
-_MOST_REPAIRS = 4
+_MAX_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
 
-_MOST_UNANSWERED = 3
+_MAX_UNANSWERED = 3
 """Invitations that a receiver may answer by closing the connection: whoever does so again will not take part."""
 
 _HINT_SECONDS = 0.1
@@ -63,7 +63,7 @@ _HINT_SECONDS = 0.1
 _SLOWEST_SHARE = 0.5
 """Who takes less than this share of the granted rate is served apart, at its own rate."""
 
-_MOST_DEMOTED = 0.5
+_MAX_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
 
 
@@ -186,7 +186,7 @@ class SenderCore:
             return
         if peer.state is PeerState.INVITED and not patience:
             peer.unanswered += 1
-            if peer.unanswered >= _MOST_UNANSWERED:
+            if peer.unanswered >= _MAX_UNANSWERED:
                 self.lose(name, reason)
                 return
         if peer.state is not PeerState.ABSENT:
@@ -260,7 +260,7 @@ class SenderCore:
         """Bits/s that all can take, of those that were `granted`; who takes far less is served apart."""
         rate = granted
         for name, peer in self.peers.items():
-            highest = peer.ready.highest_rate if peer.active and peer.ready is not None else None
+            highest = peer.ready.max_rate if peer.active and peer.ready is not None else None
             if highest and highest < _SLOWEST_SHARE * granted:
                 self.demote(name, f"takes {highest / 1e6:g} Mbit/s at most")
             elif highest:
@@ -270,7 +270,7 @@ class SenderCore:
     def limited(self, name: str) -> bool:
         """This receiver takes no more than a rate of its own."""
         ready = self.peers[name].ready
-        return ready is not None and bool(ready.highest_rate)
+        return ready is not None and bool(ready.max_rate)
 
     def permitted(self, now: float) -> int:
         """Blocks before this one may leave: they fit into the window.
@@ -570,7 +570,7 @@ class SenderCore:
         self.outbox.append((name, Promoted(self.hello.session)))
 
     def _readmits(self, peer: Peer, now: float) -> bool:
-        limited = peer.ready is not None and peer.ready.highest_rate
+        limited = peer.ready is not None and peer.ready.max_rate
         if limited or peer.state is not PeerState.READY or self._end is not None or not self._by.windowed:
             return False
         # What it misses of a stream would have to be kept for it.
@@ -589,8 +589,8 @@ class SenderCore:
             self._repairs.ask(peer, first, stop, count)
             if self._end is None and self._by.shared_repair and not peer.demoted:
                 self._repairs.await_others(peer, range(first // count, -(-stop // count)), now)
-        if peer.repairs + len(peer.retransmits) > _MOST_REPAIRS * sent:
-            self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
+        if peer.repairs + len(peer.retransmits) > _MAX_REPAIRS * sent:
+            self.lose(name, f"asked for more than {_MAX_REPAIRS} times the data as repairs")
 
     def _fin(self, name: str, peer: Peer, fin: Fin) -> None:
         peer.fin = fin
@@ -619,7 +619,7 @@ class SenderCore:
 
     def _may_demote(self) -> bool:
         there = [peer for peer in self.peers.values() if not peer.over]
-        return sum(bool(peer.demoted) for peer in there) + 1 <= max(1, _MOST_DEMOTED * len(there))
+        return sum(bool(peer.demoted) for peer in there) + 1 <= max(1, _MAX_DEMOTED * len(there))
 
     def _others(self, peer: Peer) -> bool:
         return any(other.active for other in self.peers.values() if other is not peer)

@@ -12,7 +12,7 @@ from blast_transport.links.dialling import Dialer, dial
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.wire.messages import FILE
 
-MOST_DIRECT = 100
+MAX_DIRECT = 100
 """Receivers that a sender keeps a connection to each."""
 
 
@@ -36,7 +36,7 @@ class SenderSettings:
 
     `interface_address`: ours on the light path, None without one. `mtu`: bytes, None for that of the interface.
     `suite`: of digests. `sealed`: what goes by light is encrypted. `dialer` opens control connections; `credentials`
-    are what we prove ourselves by to whoever comes to us. More than `most_direct` receivers are reached through leaders
+    are what we prove ourselves by to whoever comes to us. More than `max_direct` receivers are reached through leaders
     of their racks; `racks`: name to rack, as far as it is known. `engine`: what reads and digests (`base/engines.py`).
     """
 
@@ -48,5 +48,5 @@ class SenderSettings:
     dialer: Dialer = dial
     credentials: Credentials = None
     racks: Mapping[str, str] = field(default_factory=dict)
-    most_direct: int = MOST_DIRECT
+    max_direct: int = MAX_DIRECT
     engine: str = AUTO

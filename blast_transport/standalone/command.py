@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     receive = commands.add_parser("receive", help="receive files until ended by a signal")
     receive.add_argument("--listen", required=True, type=_listening, metavar="IP:PORT", help="on the packet network")
     receive.add_argument("--directory", required=True, type=Path, help="where files go")
-    receive.add_argument("--highest-mbps", type=float, metavar="RATE", help="the most that this host wants to take")
+    receive.add_argument("--max-mbps", type=float, metavar="RATE", help="the most that this host wants to take")
     receive.add_argument(
         "--fsync", action=argparse.BooleanOptionalAction, default=True, help="on disk before it is confirmed"
     )
@@ -111,7 +111,7 @@ def _receive(options: argparse.Namespace) -> int:
     # A sender should not wait until all of an agent is loaded.
     from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 
-    rate = None if options.highest_mbps is None else options.highest_mbps * 1e6
+    rate = None if options.max_mbps is None else options.max_mbps * 1e6
     settings = ReceiverSettings(
         options.listen,
         options.directory,

@@ -32,7 +32,7 @@ class ReceiverSettings:
     """`listen` is (address, port) on the packet network, port 0 for any free one; files go to `directory`.
 
     `interface_address` is the address of the interface on the light path, None without one. With `fsync` a file is on
-    disk before it is confirmed; `highest_rate` in bits/s is the most that this host wants to take. Whoever connects
+    disk before it is confirmed; `max_rate` in bits/s is the most that this host wants to take. Whoever connects
     proves `credentials`, without which only this machine may. `engine` is what proves and stores data.
     """
 
@@ -40,7 +40,7 @@ class ReceiverSettings:
     directory: Path
     interface_address: str | None = None
     fsync: bool = True
-    highest_rate: float | None = None
+    max_rate: float | None = None
     timings: ReceiverTimings = field(default_factory=ReceiverTimings)
     open_group: GroupOpener = open_group_socket
     credentials: Credentials = None
@@ -73,7 +73,7 @@ class Receiver:
             emit=emit,
             interface_address=settings.interface_address,
             fsync=settings.fsync,
-            highest_rate=settings.highest_rate,
+            max_rate=settings.max_rate,
             timings=settings.timings,
             open_group=settings.open_group,
             connect=node_dialer(credentials, admission),

@@ -17,16 +17,16 @@ from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.block_assembly import Piece
 from blast_transport.store.block_store import BlockStore
 
-MOST_OPEN_BYTES = 64 << 20
+MAX_OPEN_BYTES = 64 << 20
 """Beyond this much of unfinished blocks the farthest is dropped, and asked for again later."""
 
-_MOST_SPARE = 64
+_MAX_SPARE = 64
 """Buffers of blocks that were finished, for the next ones."""
 
 
-def most_open(layout: Layout) -> int:
+def max_open(layout: Layout) -> int:
     """So many blocks may be open."""
-    return max(4, MOST_OPEN_BYTES // (layout.block_segments * layout.segment_size))
+    return max(4, MAX_OPEN_BYTES // (layout.block_segments * layout.segment_size))
 
 
 class _Open:
@@ -54,7 +54,7 @@ class Assembly:
         layout = store.layout
         self._sealer = sealer
         self._count, self._size = layout.block_segments, layout.segment_size
-        self._most_open = most_open(layout)
+        self._max_open = max_open(layout)
         self._open: dict[int, _Open] = {}
         self._spare: list[memoryview] = []
         self._full = (1 << self._count) - 1
@@ -174,7 +174,7 @@ class Assembly:
             return 0
         part = self._open.get(block)
         if part is None:
-            if len(self._open) >= self._most_open and not self._make_room(block):
+            if len(self._open) >= self._max_open and not self._make_room(block):
                 self.refused += count
                 return 0
             # Memory that was used is there already, and in the cache.
@@ -223,7 +223,7 @@ class Assembly:
         if part.mask == ((1 << self._count) - 1 if not layout.known else layout.all_segments(block)):
             del self._open[block]
             self._close(block, [part.buffer[: part.length]])
-            if len(self._spare) < _MOST_SPARE:
+            if len(self._spare) < _MAX_SPARE:
                 self._spare.append(part.buffer)
 
     def _close(self, first: int, row: list[Buffer]) -> None:

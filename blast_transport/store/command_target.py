@@ -20,7 +20,7 @@ from blast_transport.store.target import Buffer
 REPLAY_BYTES = 32 << 20
 """How much of what was written is kept, for a neighbor in a pipeline that lost it."""
 
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 """How long a command may take nothing before it is given up."""
 
 _END_SECONDS = 3600.0
@@ -50,7 +50,7 @@ class Command(Protocol):
         """Where it runs."""
 
     @property
-    def tells_errors(self) -> bool:
+    def report_errors(self) -> bool:
         """Its sender is told the last line of its standard error when it fails."""
 
 
@@ -76,9 +76,9 @@ class CommandTarget:
     in_order = True
     descriptor: int | None = None
 
-    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES, patience: float = TIMEOUT_SECONDS) -> None:
         self.place = command.name
-        self._patience = patience
+        self._timeout = patience
         self._kept: deque[bytes] = deque()
         self._lowest = self._end = 0
         self._replay_bytes = replay_bytes
@@ -94,7 +94,7 @@ class CommandTarget:
         os.set_blocking(self._input.fileno(), False)
 
     def _started(self, command: Command) -> subprocess.Popen[bytes]:
-        self._words = LastWords() if command.tells_errors else None
+        self._words = LastWords() if command.report_errors else None
         try:
             return subprocess.Popen(
                 list(command.arguments),
@@ -183,7 +183,7 @@ class CommandTarget:
         waiting = select.poll()
         try:
             waiting.register(self._input, select.POLLOUT)
-            if waiting.poll(self._patience * 1000):
+            if waiting.poll(self._timeout * 1000):
                 # None: it takes less than the kernel wants to give at once.
                 return self._input.write(data) or 0
         except (OSError, ValueError) as error:
@@ -191,7 +191,7 @@ class CommandTarget:
                 self._process.wait(_STATUS_SECONDS)
             status = f"({self._status()}){self._last_words()}"
             raise StoreError(f"the command {self.place} takes no more data {status}") from error
-        raise StoreError(f"the command {self.place} has taken no data for {self._patience:g} s")
+        raise StoreError(f"the command {self.place} has taken no data for {self._timeout:g} s")
 
     def _status(self) -> str:
         code = self._process.poll()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from blast_transport.base.moderation import Stay
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
-from blast_transport.store.assembly import most_open
+from blast_transport.store.assembly import max_open
 from blast_transport.store.block_assembly import Piece
 from blast_transport.store.compiled_store import CompiledStore, Run, ranges
 
@@ -51,9 +51,7 @@ class CompiledAssembly:
     def __init__(self, store: CompiledStore) -> None:
         self.store = store
         segments, size = store.layout.block_segments, store.layout.segment_size
-        self.native = store.module.Assembly(
-            store.native, segments=segments, size=size, most_open=most_open(store.layout)
-        )
+        self.native = store.module.Assembly(store.native, segments=segments, size=size, max_open=max_open(store.layout))
 
     @property
     def duplicates(self) -> int:

@@ -15,7 +15,7 @@ from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import Source
 
-_MOST_AT_ONCE = 64
+_MAX_AT_ONCE = 64
 """Blocks in one call, after which others may say what they want."""
 
 
@@ -39,7 +39,7 @@ class CompiledReader(BlockReader):
     def digest(self, most: int) -> bool:
         """As of a `BlockReader`. Raises SourceChangedError."""
         found = False
-        while most > 0 and (count := self._ready_blocks(min(most, _MOST_AT_ONCE))):
+        while most > 0 and (count := self._ready_blocks(min(most, _MAX_AT_ONCE))):
             before = self.digested
             self.note(before, self._next_digests(count))
             most -= self.digested - before

@@ -96,7 +96,7 @@ class CompiledStore:
     ) -> None:
         self.layout, self.suite = layout, suite
         self.target: Target = target
-        self._most_bytes = target.most_bytes
+        self._max_bytes = target.max_bytes
         self.durable: bool | None = None
         self.module = module
         self.native = self.do(
@@ -106,7 +106,7 @@ class CompiledStore:
                 block_size=layout.block_size,
                 size=layout.size,
                 ahead=max(1, AHEAD_BYTES // layout.block_size),
-                most_bytes=self._most_bytes,
+                max_bytes=self._max_bytes,
             )
         )
         self.held = CompiledHeld(self.native)
@@ -246,7 +246,7 @@ class CompiledStore:
         except OSError as error:
             raise StoreError(f"cannot write {self.target.place}: {sentence(error)}") from error
         except self.module.TooManyBytes as error:
-            raise StoreError(f"more bytes came than the {self._most_bytes} that this agent takes") from error
+            raise StoreError(f"more bytes came than the {self._max_bytes} that this agent takes") from error
         except self.module.EngineFault as error:
             raise engine_error(error) from error
 

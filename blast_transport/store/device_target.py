@@ -29,7 +29,7 @@ def is_device(mode: int) -> bool:
 
 
 class DeviceTarget:
-    """The block or character device at `path`, for `size` bytes (None: a stream), and no more than `most_bytes`.
+    """The block or character device at `path`, for `size` bytes (None: a stream), and no more than `max_bytes`.
 
     Raises StoreError before anything is written if it is none, is in use, or is too small. A character device
     (/dev/null, a tape) takes bytes in order, and nobody reads them back.
@@ -37,7 +37,7 @@ class DeviceTarget:
 
     descriptor: int | None = None
 
-    def __init__(self, path: Path, size: int | None, most_bytes: int | None = None) -> None:
+    def __init__(self, path: Path, size: int | None, max_bytes: int | None = None) -> None:
         self.place = str(path)
         self._end = 0
         try:
@@ -46,7 +46,7 @@ class DeviceTarget:
             raise StoreError(f"cannot write {path}: {sentence(error)}") from error
         try:
             self.in_order = stat.S_ISCHR(os.fstat(self._fd).st_mode)
-            bounds = [most_bytes, None if self.in_order else size_of(self._fd)]
+            bounds = [max_bytes, None if self.in_order else size_of(self._fd)]
             self._most = min((bound for bound in bounds if bound is not None), default=None)
             if self._most is not None and (size or 0) > self._most:
                 raise StoreError(f"{size} bytes are more than the {self._most} of {path}; nothing was written")

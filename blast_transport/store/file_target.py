@@ -48,7 +48,7 @@ class FileRules:
     The bits hold whatever the umask of the process is.
     """
 
-    most_bytes: int | None = None
+    max_bytes: int | None = None
     mode: int = PRIVATE
 
 
@@ -82,8 +82,8 @@ class FileTarget:
         self.place = str(path / name)
         self._fd = self._records_fd = -1
         try:
-            if rules.most_bytes is not None and (size or 0) > rules.most_bytes:
-                raise StoreError(f"{size} bytes are more than the {rules.most_bytes} that this agent takes")
+            if rules.max_bytes is not None and (size or 0) > rules.max_bytes:
+                raise StoreError(f"{size} bytes are more than the {rules.max_bytes} that this agent takes")
             self._remove_stale()
             self._fd = self._open_alone()
             self._records_fd = self._open(self._records)
@@ -103,9 +103,9 @@ class FileTarget:
         return self._fd, self._records_fd
 
     @property
-    def most_bytes(self) -> int | None:
+    def max_bytes(self) -> int | None:
         """Bytes that may come; None: as many as fit."""
-        return self._rules.most_bytes
+        return self._rules.max_bytes
 
     def blocks_on_disk(self, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
         """The blocks that an earlier session of the same content left, each with its digest, checked."""
@@ -153,7 +153,7 @@ class FileTarget:
 
     def check_end(self, end: int) -> None:
         """Raise StoreError unless bytes up to `end` may come."""
-        most = self._rules.most_bytes
+        most = self._rules.max_bytes
         # A stream announces no size, and a sender may lie about one.
         if most is not None and end > most:
             raise StoreError(f"more bytes came than the {most} that this agent takes")

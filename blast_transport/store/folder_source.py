@@ -10,7 +10,7 @@ from pathlib import Path
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError, WrongInputError, sentence
 from blast_transport.store.file_state import settled_state
-from blast_transport.store.folder_table import MODE_BITS, MOST_ENTRIES, Entry, Kind, Table, encode
+from blast_transport.store.folder_table import MAX_ENTRIES, MODE_BITS, Entry, Kind, Table, encode
 from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
 
 
@@ -51,8 +51,8 @@ def read_folder(folder: Path) -> Table:
         entries = []
         for entry in _below(folder, "", {}):
             entries.append(entry)
-            if len(entries) > MOST_ENTRIES:
-                raise WrongInputError(f"{folder} has more than {MOST_ENTRIES} entries: send it in parts, or as a .tar")
+            if len(entries) > MAX_ENTRIES:
+                raise WrongInputError(f"{folder} has more than {MAX_ENTRIES} entries: send it in parts, or as a .tar")
         return Table(folder.stat().st_mode & MODE_BITS, tuple(entries))
     except (OSError, RecursionError) as error:
         what = getattr(error, "filename", None) or folder

@@ -23,8 +23,8 @@ from blast_transport.store.file_names import LONGEST_PART, shown
 from blast_transport.store.folder_links import check_links
 
 MAGIC = b"BLASTDR1"
-MOST_ENTRIES = 100_000
-MOST_TABLE = 32 << 20
+MAX_ENTRIES = 100_000
+MAX_TABLE = 32 << 20
 """Bytes of a table."""
 LONGEST_PATH = 1024
 """Bytes of a path, and of what a link shows to."""
@@ -36,7 +36,7 @@ MODE_BITS = 0o777
 _HEAD = struct.Struct("<8sHII")
 _ENTRY = struct.Struct("<BHqQHH")
 HEAD_BYTES = _HEAD.size
-_MOST_TIME = 1 << 62
+_MAX_TIME = 1 << 62
 
 
 class Kind(IntEnum):
@@ -81,8 +81,8 @@ def encode(table: Table) -> bytes:
     """As it is sent, with its head. Raises UnsafeNameError, RemoteProtocolError for what no receiver takes."""
     check(table)
     body = b"".join(_encoded(entry) for entry in table.entries)
-    if len(body) > MOST_TABLE:
-        raise RemoteProtocolError(f"the names in the folder have more than {MOST_TABLE >> 20} MiB: send it in parts")
+    if len(body) > MAX_TABLE:
+        raise RemoteProtocolError(f"the names in the folder have more than {MAX_TABLE >> 20} MiB: send it in parts")
     return _HEAD.pack(MAGIC, table.mode, len(table.entries), len(body)) + body
 
 
@@ -93,7 +93,7 @@ def table_bytes(head: bytes) -> int:
     magic, _, entries, size = _HEAD.unpack(head)
     if magic != MAGIC:
         raise RemoteProtocolError("what came is no folder")
-    if entries > MOST_ENTRIES or size > MOST_TABLE or entries * _ENTRY.size > size:
+    if entries > MAX_ENTRIES or size > MAX_TABLE or entries * _ENTRY.size > size:
         raise RemoteProtocolError(f"the table of the folder says {entries} entries in {size} bytes: out of bounds")
     return int(size)
 
@@ -111,7 +111,7 @@ def decode(data: bytes) -> Table:
 
 def check(table: Table) -> None:
     """Raises UnsafeNameError, RemoteProtocolError unless everything stays in the folder, and within bounds."""
-    if table.mode & ~MODE_BITS or len(table.entries) > MOST_ENTRIES:
+    if table.mode & ~MODE_BITS or len(table.entries) > MAX_ENTRIES:
         raise RemoteProtocolError(f"the folder has {len(table.entries)} entries, or a mode of its own: out of bounds")
     seen: set[str] = set()
     folders, files = {""}, set[str]()
@@ -146,7 +146,7 @@ def check_path(path: str) -> None:
 
 def _check_entry(entry: Entry) -> None:
     check_path(entry.path)
-    if entry.mode & ~MODE_BITS or abs(entry.changed_at) > _MOST_TIME or not 0 <= entry.size < 1 << 63:
+    if entry.mode & ~MODE_BITS or abs(entry.changed_at) > _MAX_TIME or not 0 <= entry.size < 1 << 63:
         raise RemoteProtocolError(f"{shown(entry.path)} has a mode, a time or a size out of bounds")
     if bool(entry.target) is not (entry.kind in (Kind.LINK, Kind.HARD_LINK)) or (
         entry.size and entry.kind is not Kind.FILE

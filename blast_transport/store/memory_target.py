@@ -7,22 +7,22 @@ from blast_transport.store.target import Buffer
 
 
 class MemoryTarget:
-    """`data` is what was received, at most `most_bytes`; complete only after `commit`."""
+    """`data` is what was received, at most `max_bytes`; complete only after `commit`."""
 
     in_order = False
     descriptor: int | None = None
 
-    def __init__(self, name: str, most_bytes: int) -> None:
+    def __init__(self, name: str, max_bytes: int) -> None:
         self.place = name
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self.data = bytearray()
         self.complete = False
 
     def write(self, offset: int, *pieces: Buffer) -> None:
         """Take bytes that belong at `offset`. Raises StoreError for more than is kept."""
         data = b"".join(pieces)
-        if offset + len(data) > self._most_bytes:
-            raise StoreError(f"more than {self._most_bytes} bytes, which is all that is kept in memory")
+        if offset + len(data) > self._max_bytes:
+            raise StoreError(f"more than {self._max_bytes} bytes, which is all that is kept in memory")
         if offset > len(self.data):
             self.data += bytes(offset - len(self.data))
         self.data[offset : offset + len(data)] = data

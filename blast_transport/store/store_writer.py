@@ -18,7 +18,7 @@ Piece = TypeVar("Piece", bound=Sized)
 
 _JUDGED_SECONDS = 0.5
 _JUDGED_WRITES = 2
-_LEAST_SHARE = 0.5
+_MIN_SHARE = 0.5
 _CROWDED = 0.75
 """Share of the room that is taken before anybody calls a store slow: until it is full, nobody waits for it."""
 _TELLING = 0.25
@@ -85,7 +85,7 @@ class StoreGauge:
         coming = (now if self._full_at is None else self._full_at) - self._since
         worked = now - self._since - max(self._longest, now - self._begun)
         known = self._full_at is None or self._came >= _TELLING * self.room
-        self._slow = known and self._written * coming < _LEAST_SHARE * self._came * worked
+        self._slow = known and self._written * coming < _MIN_SHARE * self._came * worked
         self._anew(now)
 
     def _anew(self, now: float) -> None:

@@ -10,7 +10,7 @@ from blast_transport.base.errors import WrongInputError, sentence
 from blast_transport.links.dialling import SOURCE
 from blast_transport.transports.choices import Tree, Trees
 
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 class PlannedTree(TypedDict):
@@ -30,9 +30,9 @@ def read_plan(path: Path) -> Trees:
     """The trees in a file; the host that receives in none of them is the sender. Raises WrongInputError."""
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            raise WrongInputError(f"{path} has more than {_MOST_BYTES} bytes, and is no plan of trees")
+            text = file.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            raise WrongInputError(f"{path} has more than {_MAX_BYTES} bytes, and is no plan of trees")
         return to_trees(json.loads(text))
     except OSError as error:
         raise WrongInputError(f"cannot read {path}: {sentence(error)}") from error

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES, Buffer
-from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS
+from blast_transport.blocks.layout import LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import (
     Alive,
@@ -35,14 +35,14 @@ from blast_transport.wire.messages import (
     TransportReport,
 )
 
-VERSION = 7
+VERSION = 8
 DIGESTS_PER_MESSAGE = 1024
 RANGES_PER_NACK = 1024
 WORD_BYTES = 1 << 14
-PIECES_PER_REPAIR = 2 * MOST_SEGMENTS
-REPAIR_BYTES = MOST_SEGMENTS * LARGEST_SEGMENT
+PIECES_PER_REPAIR = 2 * MAX_SEGMENTS
+REPAIR_BYTES = MAX_SEGMENTS * LARGEST_SEGMENT
 _JSON_BYTES = 1 << 20
-_MOST_SEGMENTS_ALL = MOST_BLOCKS * MOST_SEGMENTS
+_MAX_SEGMENTS_ALL = MAX_BLOCKS * MAX_SEGMENTS
 
 FRAME = struct.Struct("<IHH")
 _SESSION = struct.Struct("<I")
@@ -92,7 +92,7 @@ def _encode_digests(digests: Digests) -> bytes:
 def _decode_digests(body: bytes) -> Digests:
     session, first = _NUMBER.unpack_from(body)
     digests = body[_NUMBER.size :]
-    if not digests or len(digests) % DIGEST_BYTES or first + len(digests) // DIGEST_BYTES > MOST_BLOCKS:
+    if not digests or len(digests) % DIGEST_BYTES or first + len(digests) // DIGEST_BYTES > MAX_BLOCKS:
         raise RemoteProtocolError("Digests is not a row of digests")
     return Digests(session, first, digests)
 
@@ -112,7 +112,7 @@ def _encode_nack(nack: Nack) -> bytes:
 def _decode_nack(body: bytes) -> Nack:
     (session,) = _SESSION.unpack_from(body)
     ranges = tuple(_RANGE.iter_unpack(body[_SESSION.size :]))
-    if not ranges or any(count == 0 or first + count > _MOST_SEGMENTS_ALL for first, count in ranges):
+    if not ranges or any(count == 0 or first + count > _MAX_SEGMENTS_ALL for first, count in ranges):
         raise RemoteProtocolError("Nack asks for nothing, or for what cannot be")
     return Nack(session, ranges)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.blocks.layout import MOST_SEGMENTS
+from blast_transport.blocks.layout import MAX_SEGMENTS
 
 HEADER = struct.Struct("<IIQ")
 """session, flags, segment."""
@@ -33,7 +33,7 @@ def segment_size_for(mtu: int) -> int:
 
 def segments_for(segment_size: int) -> int:
     """Segments in a block: as many datagrams as one UDP super-packet holds."""
-    return min(MOST_SEGMENTS, max(1, LARGEST_UDP_PAYLOAD // (HEADER.size + segment_size)))
+    return min(MAX_SEGMENTS, max(1, LARGEST_UDP_PAYLOAD // (HEADER.size + segment_size)))
 
 
 def wire_bytes(payload: int) -> int:

@@ -21,16 +21,16 @@ FIRST_TYPES = frozenset({MEASURE_TYPE, PROBE_TYPE})
 """Those that begin a connection."""
 
 TOKEN_BYTES = 16
-LEAST_BYTES = 1 << 16
-MOST_BYTES = 1 << 40
-MOST_SECONDS = 60.0
-MOST_STREAMS = 256
+MIN_BYTES = 1 << 16
+MAX_BYTES = 1 << 40
+MAX_SECONDS = 60.0
+MAX_STREAMS = 256
 """Connections of one end in one measurement."""
 
-MOST_RATE = 1e15
+MAX_RATE = 1e15
 """Bits/s."""
 
-_MOST_REASON = 1000
+_MAX_REASON = 1000
 _MEASURE_BYTES = 1 << 16
 _REASON_BYTES = 1 << 14
 
@@ -40,12 +40,12 @@ class Measure:
     """Be an end of a measurement: without `targets` a sink of `streams` connections in all, else a source.
 
     A source opens `streams` connections to each target, (name, host, port), and sends on all of them at once, unpaced,
-    until it has sent `most_bytes` or `most_seconds` are over. A sink takes no more than these bytes in all.
+    until it has sent `max_bytes` or `max_seconds` are over. A sink takes no more than these bytes in all.
     """
 
     token: bytes
-    most_bytes: int
-    most_seconds: float
+    max_bytes: int
+    max_seconds: float
     streams: int = 1
     targets: tuple[tuple[str, str, int], ...] = ()
 
@@ -54,10 +54,10 @@ class Measure:
         connections = self.streams * max(1, len(self.targets))
         if len(self.token) != TOKEN_BYTES:
             raise RemoteProtocolError(f"Measure needs a token of {TOKEN_BYTES} bytes")
-        if not LEAST_BYTES <= self.most_bytes <= MOST_BYTES or not 0 < self.most_seconds <= MOST_SECONDS:
+        if not MIN_BYTES <= self.max_bytes <= MAX_BYTES or not 0 < self.max_seconds <= MAX_SECONDS:
             raise RemoteProtocolError("Measure asks for bytes or seconds out of range")
-        if self.streams < 1 or connections > MOST_STREAMS:
-            raise RemoteProtocolError(f"Measure asks for no connection, or for more than {MOST_STREAMS}")
+        if self.streams < 1 or connections > MAX_STREAMS:
+            raise RemoteProtocolError(f"Measure asks for no connection, or for more than {MAX_STREAMS}")
         if any(not 0 < port < 1 << 16 for _, _, port in self.targets):
             raise RemoteProtocolError("Measure names a port out of range")
 
@@ -99,7 +99,7 @@ class Measured:
 
     def check(self) -> None:
         """Raises RemoteProtocolError for what nobody can have measured."""
-        if not 0 <= self.received <= 2 * MOST_BYTES or self.seconds < 0 or not 0 <= self.rate <= MOST_RATE:
+        if not 0 <= self.received <= 2 * MAX_BYTES or self.seconds < 0 or not 0 <= self.rate <= MAX_RATE:
             raise RemoteProtocolError("Measured tells of bytes, seconds or a rate out of range")
 
 
@@ -123,8 +123,8 @@ Said = TypeVar("Said", bound=MeasuringMessage)
 
 
 def _check_reason(reason: str) -> None:
-    if not reason.isprintable() or len(reason) > _MOST_REASON:
-        raise RemoteProtocolError(f"a reason is one printable line of at most {_MOST_REASON} characters")
+    if not reason.isprintable() or len(reason) > _MAX_REASON:
+        raise RemoteProtocolError(f"a reason is one printable line of at most {_MAX_REASON} characters")
 
 
 def _decode(kind: type[Said]) -> Callable[[bytes], Said]:

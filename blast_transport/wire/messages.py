@@ -90,7 +90,7 @@ class Ready:
     """The receiver takes part.
 
     `held`: ranges of blocks that it has already. `receive_buffer`: bytes that its light socket may hold, `offload`:
-    whether it takes super-packets; `highest_rate`: bits/s that it can take, None for any; `early`: it needs the digest
+    whether it takes super-packets; `max_rate`: bits/s that it can take, None for any; `early`: it needs the digest
     of a block before it may use it. `phase`: the one at which it is already, because its sender has come again.
     """
 
@@ -98,15 +98,15 @@ class Ready:
     held: tuple[tuple[int, int], ...] = ()
     receive_buffer: int = 0
     offload: bool = False
-    highest_rate: float | None = None
+    max_rate: float | None = None
     early: bool = False
     phase: int = 0
 
     def check(self) -> None:
         """Raises RemoteProtocolError if no receiver may say this."""
-        if self.highest_rate is not None and not self.highest_rate >= LOWEST_RATE:
+        if self.max_rate is not None and not self.max_rate >= LOWEST_RATE:
             raise RemoteProtocolError(
-                f"Ready asks for at most {self.highest_rate:g} bit/s, and {LOWEST_RATE:g} is the least: repairs would "
+                f"Ready asks for at most {self.max_rate:g} bit/s, and {LOWEST_RATE:g} is the least: repairs would "
                 f"never end"
             )
 

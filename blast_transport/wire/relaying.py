@@ -17,7 +17,7 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import FRAME, LARGEST_BODY, Form, FrameDecoder, frame
 from blast_transport.wire.fields import from_json, to_json
 
-MOST_MEMBERS = 256
+MAX_MEMBERS = 256
 RELAY_TYPE = 64
 
 _MEMBER = struct.Struct("<H")
@@ -37,8 +37,8 @@ class Relay:
     def check(self) -> None:
         """Raises RemoteProtocolError if no sender may say this."""
         ports = (port for _, _, port in self.members)
-        if not 0 < len(self.members) <= MOST_MEMBERS or any(not 0 < port < 1 << 16 for port in ports):
-            raise RemoteProtocolError(f"Relay names no member, more than {MOST_MEMBERS}, or a port out of range")
+        if not 0 < len(self.members) <= MAX_MEMBERS or any(not 0 < port < 1 << 16 for port in ports):
+            raise RemoteProtocolError(f"Relay names no member, more than {MAX_MEMBERS}, or a port out of range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ def _numbers(members: tuple[int, ...]) -> bytes:
 
 def _read_numbers(body: bytes, start: int) -> tuple[tuple[int, ...], int]:
     (count,) = _MEMBER.unpack_from(body, start)
-    if count > MOST_MEMBERS:
-        raise RemoteProtocolError(f"more than {MOST_MEMBERS} members")
+    if count > MAX_MEMBERS:
+        raise RemoteProtocolError(f"more than {MAX_MEMBERS} members")
     return struct.unpack_from(f"<{count}H", body, start + 2), start + 2 + 2 * count
 
 
@@ -137,7 +137,7 @@ def _decode_rows(body: bytes) -> MemberCredits:
     return MemberCredits(session, tuple(_ROW.iter_unpack(body[_SESSION.size :])))
 
 
-_NUMBERS_BYTES = _MEMBER.size * (1 + MOST_MEMBERS)
+_NUMBERS_BYTES = _MEMBER.size * (1 + MAX_MEMBERS)
 
 FORMS: dict[int, Form[RelayMessage]] = {
     RELAY_TYPE: Form(Relay, to_json, _decode_json(Relay), _JSON_BYTES),
@@ -155,7 +155,7 @@ FORMS: dict[int, Form[RelayMessage]] = {
         _TAKEN.size,
     ),
     68: Form(GroupCredit, _encode_group, _decode_group, _GROUP.size + _NUMBERS_BYTES),
-    69: Form(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MOST_MEMBERS * _ROW.size),
+    69: Form(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MAX_MEMBERS * _ROW.size),
 }
 _TYPES: dict[type[RelayMessage], int] = {form.message: number for number, form in FORMS.items()}
 

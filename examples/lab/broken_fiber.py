@@ -37,7 +37,7 @@ def main() -> None:
     size = parser.parse_args().size
     with (
         tempfile.TemporaryDirectory() as folder,
-        Lab(PLAN, lease_minimum_ms=PATIENT_LEASE_MS) as lab,
+        Lab(PLAN, min_lease_ms=PATIENT_LEASE_MS) as lab,
         equipped(lab) as agents,
         Client(lab.thrift) as client,
     ):

@@ -29,7 +29,7 @@ from blast_client import BlastError, RoundSettings, async_broadcast, settings_of
 ASK_SECONDS = 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a host that failed is tried again."""
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ async def version_at(host: Host) -> int | None:
             reader, writer = await asyncio.open_connection(*host.worker)
             try:
                 writer.write(b"GET /version HTTP/1.1\r\nHost: worker\r\nConnection: close\r\n\r\n")
-                while len(said) < _MOST_BYTES and (more := await reader.read(_MOST_BYTES)):
+                while len(said) < _MAX_BYTES and (more := await reader.read(_MAX_BYTES)):
                     said += more
             finally:
                 writer.close()

@@ -25,8 +25,8 @@ from versions import arrived, model_name, name_of, seconds
 
 from blast_client import BlastError, NotHere, receive
 
-MOST_CONNECTIONS = 256
-MOST_BYTES = 1 << 20
+MAX_CONNECTIONS = 256
+MAX_BYTES = 1 << 20
 """Of a request."""
 IDLE_SECONDS = 60.0
 
@@ -111,15 +111,15 @@ class Weights:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers `MOST_CONNECTIONS` at once, and lets the others wait."""
+    """Answers `MAX_CONNECTIONS` at once, and lets the others wait."""
 
     daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
+    request_queue_size = MAX_CONNECTIONS
 
     def __init__(self, address: tuple[str, int], weights: Weights) -> None:
         super().__init__(address, Handler)
         self.weights = weights
-        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
     def process_request(self, request: Request, client_address: object) -> None:
         """In a thread, when there is a place."""
@@ -163,9 +163,9 @@ class Handler(BaseHTTPRequestHandler):
         # One look: whatever is served a moment later, this request is answered by one version.
         model = self.server.weights.current
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or int(length) > MAX_BYTES:
             self.close_connection = True
-            return self._say(413, {"error": f"a request says its Content-Length, of at most {MOST_BYTES} bytes"})
+            return self._say(413, {"error": f"a request says its Content-Length, of at most {MAX_BYTES} bytes"})
         body = self.rfile.read(int(length))
         if self.path != "/answer":
             return self._say(404, {"error": "there are GET /version and POST /answer"})

@@ -15,7 +15,7 @@ VERSION = 4
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 0, 1, 2, 3, 20, 21
 _HEADER = struct.Struct("!BBHI")
 _RUN_FOLDER = Path(os.environ.get("OVS_RUNDIR", "/var/run/openvswitch"))
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 class BarrierProbe:
@@ -26,7 +26,7 @@ class BarrierProbe:
         self._number = 0
         self._received = b""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_PATIENCE_SECONDS)
+        self._socket.settimeout(_TIMEOUT_SECONDS)
         try:
             self._socket.connect(str(_RUN_FOLDER / f"{bridge}.mgmt"))
             self._send(HELLO, 0)

@@ -17,7 +17,7 @@ from mininet_topos.errors import DemoError
 ETH_P_IP = 0x0800
 QUIET_SECONDS = 0.25
 """How long nothing must come before it is believed that nothing else comes."""
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 """A guard against waiting for ever."""
 _DESTINATION = slice(30, 34)
 _OUTGOING = 4
@@ -70,7 +70,7 @@ class Captures:
 
         Raises DemoError if a host got some only, or too many.
         """
-        patience = time.monotonic() + _PATIENCE_SECONDS
+        patience = time.monotonic() + _TIMEOUT_SECONDS
         found = self.counts()
         while any(found[host] < packets for host in wanted) and time.monotonic() < patience:
             found += self.counts()

@@ -21,7 +21,7 @@ def _extend(stage: Stage) -> None:
     request = stage.new_request(sender, [first, second], 10_000_000, "extend")
     with stage.granted(request) as grant, Captures(stage, hosts, grant.groupAddress) as captures:
         stage.tell(f"{sender} sends to {first} and {second}; now {third} joins and the lease grows by 5 s")
-        status = stage.client.extend(request.key, Extension(addReceivers=[third], addMs=5000))
+        status = stage.client.extend(request.key, Extension(addReceivers=[third], addLeaseMs=5000))
         captures.send(sender, grant, 20)
         members = {first, second, third}
         reached = captures.reached(20, members)
@@ -56,7 +56,7 @@ def _withdraw(stage: Stage) -> None:
 def _refuse(stage: Stage) -> None:
     hosts = stage.first_hosts()
     plan = stage.lab.plan
-    reach = 2 + sum((ways - 1) * count for ways, count in plan.splitters.items())
+    reach = 2 + sum((fan_out - 1) * count for fan_out, count in plan.splitters.items())
     if reach < plan.racks:
         request, code = stage.new_request(hosts[0], hosts[1 : reach + 1], 1_000_000), "group_too_wide"
     else:
@@ -66,7 +66,7 @@ def _refuse(stage: Stage) -> None:
         stage.check("a request that cannot be served is refused", False, "it was admitted")
     except Rejected as refusal:
         stage.check(
-            "a request that cannot be served is refused", refusal.code == code, f"{refusal.code}: {refusal.sentence}"
+            "a request that cannot be served is refused", refusal.code == code, f"{refusal.code}: {refusal.message}"
         )
 
 

@@ -11,14 +11,14 @@ from thrift.Thrift import TException
 from blast_client.calls import ControllerUnreachable
 from blast_client.failures import explain_failure
 from blast_transport.base.errors import TransportError
-from mininet_topos.demo.groups import most_groups
-from mininet_topos.demo.settings import LEAST_FILE, demo_plan
+from mininet_topos.demo.groups import max_groups
+from mininet_topos.demo.settings import MIN_FILE, demo_plan
 from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError
 from mininet_topos.netdev import require_root
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_ENDED = 0, 1, 2, 143
-FEWEST_RACKS, MOST_RACKS = 6, 32
+FEWEST_RACKS, MAX_RACKS = 6, 32
 
 _EXAMPLE = """examples:
   blast lab demo
@@ -36,7 +36,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--file", type=Path, help="what to send, 8 MB or more (default: Python's own library)")
-    parser.add_argument("--racks", type=int, default=8, help=f"{FEWEST_RACKS} to {MOST_RACKS} (default 8)")
+    parser.add_argument("--racks", type=int, default=8, help=f"{FEWEST_RACKS} to {MAX_RACKS} (default 8)")
     parser.add_argument("--requests", type=int, default=100, help="requests to time (default 100)")
     parser.add_argument("--iterations", type=int, default=10, help="iterations of the job (default 10)")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every figure to this file")
@@ -74,17 +74,17 @@ def _played(args: argparse.Namespace) -> bool:
 
 
 def _wrong_input(args: argparse.Namespace) -> str | None:
-    if not FEWEST_RACKS <= args.racks <= MOST_RACKS:
-        return f"--racks must be between {FEWEST_RACKS} and {MOST_RACKS}."
+    if not FEWEST_RACKS <= args.racks <= MAX_RACKS:
+        return f"--racks must be between {FEWEST_RACKS} and {MAX_RACKS}."
     if args.requests < 1 or args.iterations < 1:
         return "--requests and --iterations must be at least 1."
     # One more is asked for first, unmeasured.
-    if args.requests >= (most := most_groups(demo_plan(args.racks))):
+    if args.requests >= (most := max_groups(demo_plan(args.racks))):
         return f"--requests must be below {most}: with {args.racks} racks there are no more different groups."
     if args.file is not None and not args.file.is_file():
         return f"{args.file} is not a file."
-    if args.file is not None and args.file.stat().st_size < LEAST_FILE:
-        return f"{args.file} has less than {LEAST_FILE / 1e6:g} MB: too short a transfer to tell its rate."
+    if args.file is not None and args.file.stat().st_size < MIN_FILE:
+        return f"{args.file} has less than {MIN_FILE / 1e6:g} MB: too short a transfer to tell its rate."
     outputs = [path for path in (args.json, args.svg) if path is not None]
     missing = next((path.parent for path in outputs if not path.parent.is_dir()), None)
     return f"the folder {missing} does not exist." if missing else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from math import comb
 
-from algorithms.splitter_tree import most_leaves
+from algorithms.splitter_tree import max_leaves
 from mininet_topos.plan import LabPlan
 
 FEWEST_RECEIVERS = 2
@@ -14,10 +14,10 @@ FEWEST_RECEIVERS = 2
 
 def widest_group(plan: LabPlan) -> int:
     """The most racks that one tree can join, sender's included."""
-    return min(plan.racks, 1 + most_leaves(plan.splitters, None))
+    return min(plan.racks, 1 + max_leaves(plan.splitters, None))
 
 
-def most_groups(plan: LabPlan) -> int:
+def max_groups(plan: LabPlan) -> int:
     """How many different groups (a sender, its receivers) there are, one host a rack."""
     others = plan.racks - 1
     return plan.racks * sum(comb(others, n) for n in range(FEWEST_RECEIVERS, widest_group(plan)))
@@ -28,8 +28,8 @@ def cold_groups(plan: LabPlan, count: int) -> list[tuple[str, list[str]]]:
 
     Raises ValueError when there are fewer.
     """
-    if count > most_groups(plan):
-        raise ValueError(f"{plan.racks} racks have only {most_groups(plan)} different groups")
+    if count > max_groups(plan):
+        raise ValueError(f"{plan.racks} racks have only {max_groups(plan)} different groups")
     hosts = [rack.hosts[0].name for rack in plan.rack_plans]
     widest = widest_group(plan)
     rng = random.Random("blast/latency")

@@ -22,7 +22,7 @@ HEADERS = 28
 """IPv4 and UDP."""
 _INTERVAL_SECONDS = 0.5
 _INTERVAL_COLUMN, _LOSS_COLUMNS = 6, slice(10, 12)
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 """A guard against waiting for ever: for servers that listen, for the end of the client, for what servers heard."""
 _SILENCE_SECONDS = 5.0
 """How long a server that has heard something is waited for: the datagram that ends a test may be lost, too."""
@@ -60,7 +60,7 @@ def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
             _await_membership(server.pid, grant.groupAddress)
         stage.tell(f"{sender}$ {command}")
         _send(stage, sender, command)
-        patience = time.monotonic() + _PATIENCE_SECONDS
+        patience = time.monotonic() + _TIMEOUT_SECONDS
         reports = [heard(_lines(server, patience)) for server in servers]
     finally:
         for server in servers:
@@ -73,21 +73,21 @@ def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
 def _await_membership(pid: int, group: str) -> None:
     """Wait until the host of a process has joined the group. Raises DemoError."""
     wanted = f"{int.from_bytes(socket.inet_aton(group), 'little'):08X}"
-    patience = time.monotonic() + _PATIENCE_SECONDS
+    patience = time.monotonic() + _TIMEOUT_SECONDS
     while wanted not in Path(f"/proc/{pid}/net/igmp").read_text():
         if time.monotonic() > patience:
-            raise DemoError(f"an iperf server did not join {group} within {_PATIENCE_SECONDS:g} s")
+            raise DemoError(f"an iperf server did not join {group} within {_TIMEOUT_SECONDS:g} s")
         time.sleep(0.01)
 
 
 def _send(stage: Stage, sender: str, command: str) -> None:
     client = stage.lab.host(sender).popen(command.split(), stdout=subprocess.DEVNULL)
     try:
-        client.wait(SECONDS + _PATIENCE_SECONDS)
+        client.wait(SECONDS + _TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         client.kill()
         client.wait()
-        raise DemoError(f"iperf on {sender} did not end within {SECONDS + _PATIENCE_SECONDS:g} s") from None
+        raise DemoError(f"iperf on {sender} did not end within {SECONDS + _TIMEOUT_SECONDS:g} s") from None
 
 
 def _server(stage: Stage, host: str, group: str, port: int) -> subprocess.Popen[bytes]:

@@ -9,7 +9,7 @@ from mininet_topos.demo.results import Quantity, Transfer
 from mininet_topos.demo.stage import Stage
 from mininet_topos.demo.transfers import Job, check_intact, check_light
 
-MOST_RECEIVERS = 7
+MAX_RECEIVERS = 7
 """Two cascaded 1:4 splitters reach seven racks."""
 
 TCP_HEADERS, ETHERNET_HEADER = 52, 14
@@ -18,7 +18,7 @@ TCP_HEADERS, ETHERNET_HEADER = 52, 14
 
 def play(stage: Stage, receivers: Receivers, path: Path, iterations: int) -> None:
     """Ten iterations by light, once by unicast, once by pipeline, from the first host to those of seven other racks."""
-    sender, *others = stage.first_hosts()[: MOST_RECEIVERS + 1]
+    sender, *others = stage.first_hosts()[: MAX_RECEIVERS + 1]
     with Job(stage, receivers, sender, others, path) as job:
         light = _by_light(stage, job, iterations)
         unicast = _by_unicast(stage, job)
@@ -48,7 +48,7 @@ def _by_light(stage: Stage, job: Job, iterations: int) -> list[Transfer]:
 
 def _by_unicast(stage: Stage, job: Job) -> Transfer:
     stage.open_scene("c", "The same file over the packet network: a copy for each receiver, then along a pipeline")
-    least = _least_seconds(stage, job)
+    least = _min_seconds(stage, job)
     transfer = job.by_unicast("unicast")
     stage.tell(
         f"a copy each: {transfer.seconds:.3f} s, {transfer.payload_mbps:.1f} Mbit/s at each receiver, "
@@ -69,7 +69,7 @@ def _by_pipeline(stage: Stage, job: Job) -> Transfer:
     return transfer
 
 
-def _least_seconds(stage: Stage, job: Job) -> float:
+def _min_seconds(stage: Stage, job: Job) -> float:
     """All copies leave by the sender's access link; what it allows is its rate less the headers."""
     plan = stage.lab.plan
     efficiency = (plan.mtu - TCP_HEADERS) / (plan.mtu + ETHERNET_HEADER)

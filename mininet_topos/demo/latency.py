@@ -18,7 +18,7 @@ from mininet_topos.demo.results import Quantity
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 from mininet_topos.errors import DemoError
 
-_AGAIN_SECONDS, _PATIENCE_SECONDS = 1.0, 60.0
+_AGAIN_SECONDS, _TIMEOUT_SECONDS = 1.0, 60.0
 """When a datagram that did not arrive is sent again, and when nobody waits for it any more."""
 
 KEEP_WARM_MS = 60_000
@@ -63,7 +63,7 @@ class Endpoints:
 
     def _last_arrival(self, waiting: dict[socket.socket, str], sender: str, group: tuple[str, int]) -> float:
         missing = dict(waiting)
-        patience = time.monotonic() + _PATIENCE_SECONDS
+        patience = time.monotonic() + _TIMEOUT_SECONDS
         while time.monotonic() < patience:
             self._senders[sender].sendto(b"first", group)
             again = time.monotonic() + _AGAIN_SECONDS

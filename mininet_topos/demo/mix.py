@@ -30,10 +30,10 @@ from mininet_topos.plan import LabPlan
 SHAPE = 1.1
 """Of the Pareto distribution; below 2 its variance is as large as the largest sample."""
 
-LEAST_SECONDS, MOST_SECONDS = 0.15, 5.0
+MIN_SECONDS, MAX_SECONDS = 0.15, 5.0
 """The smallest and the largest transfer, in seconds of light."""
 
-MOST_RECEIVERS = 4
+MAX_RECEIVERS = 4
 _PREPARATION_SECONDS = 1.0
 """Before its arrival a request's file is written."""
 _CHANCE_TO_PAUSE, _CHANCE_TO_SPLIT = 0.7, 0.5
@@ -114,7 +114,7 @@ def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]
     every = statistics.fmean(seconds) / load
     asked, at = [], 0.0
     for number, length in enumerate(seconds):
-        sender, *receivers = chance.sample(hosts, chance.randint(2, min(len(hosts), MOST_RECEIVERS + 1)))
+        sender, *receivers = chance.sample(hosts, chance.randint(2, min(len(hosts), MAX_RECEIVERS + 1)))
         size = round(length * plan.light_rate_mbps * 1e6 / 8)
         pause, split = chance.random() < _CHANCE_TO_PAUSE, chance.random() < _CHANCE_TO_SPLIT
         asked.append(Asked(f"mix-{number}", at, sender, tuple(receivers), size, pause, split))
@@ -124,7 +124,7 @@ def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]
 
 def _seconds(chance: random.Random) -> float:
     """A bounded Pareto variate, by inversion."""
-    low, high = LEAST_SECONDS**SHAPE, MOST_SECONDS**SHAPE
+    low, high = MIN_SECONDS**SHAPE, MAX_SECONDS**SHAPE
     drawn = chance.random()
     seconds: float = (-(drawn * high - drawn * low - high) / (high * low)) ** (-1 / SHAPE)
     return seconds

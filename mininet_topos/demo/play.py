@@ -32,7 +32,7 @@ POLICY = "paper"
 def play(args: argparse.Namespace) -> Results:
     """Run every scene on one lab. Raises LabError, TransportError and what client calls raise."""
     plan = demo_plan(args.racks)
-    with Lab(plan, lease_minimum_ms=LEASE_MS, policy=POLICY) as lab, Client(lab.thrift) as client:
+    with Lab(plan, min_lease_ms=LEASE_MS, policy=POLICY) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.say(f"Blast demo: {plan.summary}\nlab {lab.id}; should this be killed: blast lab down {lab.id}")
         stage.say(_LEGEND)
@@ -49,7 +49,7 @@ def play(args: argparse.Namespace) -> Results:
 
 def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
     latency.play(stage, args.requests)
-    with Receivers(stage, stage.first_hosts()[: iterations.MOST_RECEIVERS + 1]) as receivers:
+    with Receivers(stage, stage.first_hosts()[: iterations.MAX_RECEIVERS + 1]) as receivers:
         iterations.play(stage, receivers, path, args.iterations)
         contention.play(stage, receivers)
     changes.play(stage)
@@ -69,7 +69,7 @@ def _look_for_remains(stage: Stage) -> None:
 
 def _picture(stage: Stage, path: Path) -> None:
     stage.wait_dark()
-    sender, *others = stage.first_hosts()[: iterations.MOST_RECEIVERS + 1]
+    sender, *others = stage.first_hosts()[: iterations.MAX_RECEIVERS + 1]
     with stage.granted(stage.new_request(sender, others, 1_000_000, "picture")):
         path.write_text(fabric_svg(stage.client.fabric()))
 

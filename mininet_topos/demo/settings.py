@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mininet_topos.plan import LabPlan, preset
 
-LEAST_FILE = 8_000_000
+MIN_FILE = 8_000_000
 """Bytes: two thirds of a second of light. The first and the last milliseconds of a shorter transfer hide its rate."""
 
 

@@ -12,7 +12,7 @@ from tl1_driver.session import Answered, Failed, Session
 
 _DIALECT = DIALECTS["glimmerglass"]
 """That of every lab's switch."""
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 class Tl1Probe:
@@ -22,7 +22,7 @@ class Tl1Probe:
         host, port = parse_endpoint(address)
         self._session = Session(_DIALECT.deadlines, _DIALECT.wire)
         try:
-            self._socket = socket.create_connection((host, port), _PATIENCE_SECONDS)
+            self._socket = socket.create_connection((host, port), _TIMEOUT_SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as refusal:
             raise DemoError(f"the optical switch at {address} takes no TL1 session of ours: {refusal}") from refusal

@@ -23,7 +23,7 @@ from mininet_topos.namespace import run_in_network_of
 
 T = TypeVar("T")
 
-MOST_COPIES = 1.05
+MAX_COPIES = 1.05
 """Of the file on the sender's optical uplink, headers included."""
 
 
@@ -123,8 +123,8 @@ def check_light(stage: Stage, transfers: Sequence[Transfer]) -> None:
     rates = [t.payload_mbps for t in transfers]
     beside = {"rate of light": stage.lab.plan.light_rate_mbps, "worst": min(rates)}
     check_intact(stage, "every file arrived intact", transfers, f"{len(transfers)} transfers")
-    claim = f"the file leaves once: uplink bytes without repairs / file size <= {MOST_COPIES}"
-    stage.check(claim, copies <= MOST_COPIES, f"at most {copies:.4f}")
+    claim = f"the file leaves once: uplink bytes without repairs / file size <= {MAX_COPIES}"
+    stage.check(claim, copies <= MAX_COPIES, f"at most {copies:.4f}")
     stage.measured("payload by light, median", Quantity(statistics.median(rates), "Mbit/s", beside))
     repaired = max(t.core_share for t in transfers)
     stage.measured("of a file through the packet core, at most", Quantity(repaired * 100, "%"))

@@ -20,7 +20,7 @@ _TUN = "/dev/net/tun"
 _TUNSETIFF = 0x400454CA
 _IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
 _LARGEST_FRAME = 65536
-_MOST_ON_THE_WAY = 50_000
+_MAX_ON_THE_WAY = 50_000
 """Frames. What comes when so many are on the way is lost, as it is in a router."""
 
 
@@ -39,7 +39,7 @@ def relay(tap: int, seconds: float) -> None:
     while True:
         select.select([tap], [], [], max(0.0, way[0][0] - time.monotonic()) if way else None)
         for frame in _waiting(tap):
-            if len(way) < _MOST_ON_THE_WAY:
+            if len(way) < _MAX_ON_THE_WAY:
                 way.append((time.monotonic() + seconds, frame))
         now = time.monotonic()
         while way and way[0][0] <= now:

@@ -20,10 +20,10 @@ from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Network
 from mininet_topos.errors import PlanError
 
-MOST_HOSTS = 64
-LEAST_BPS, MOST_BPS = 100e3, 1e9
+MAX_HOSTS = 64
+MIN_BPS, MAX_BPS = 100e3, 1e9
 """Slower than a frame in a tenth of a second is dead to TCP; faster is more than the kernel shapes well."""
-MOST_ONE_WAY_MS = 1000.0
+MAX_ONE_WAY_MS = 1000.0
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 """Hosts have folders and files that are called so, and stand in lists."""
@@ -64,14 +64,14 @@ class SitesPlan:
     one_way_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.hosts) <= MOST_HOSTS:
-            raise PlanError(f"sites have 2 to {MOST_HOSTS} hosts, not {len(self.hosts)}")
+        if not 2 <= len(self.hosts) <= MAX_HOSTS:
+            raise PlanError(f"sites have 2 to {MAX_HOSTS} hosts, not {len(self.hosts)}")
         _check_known(self)
         for what, rates in _all_rates(self):
             for key, rate in rates.items():
                 check_rate(rate, f"{what} {' to '.join(key) if isinstance(key, tuple) else key}")
-        if self.far and not 0 < self.one_way_ms <= MOST_ONE_WAY_MS:
-            raise PlanError(f"far hosts are up to {MOST_ONE_WAY_MS:g} ms apart, not {self.one_way_ms:g}")
+        if self.far and not 0 < self.one_way_ms <= MAX_ONE_WAY_MS:
+            raise PlanError(f"far hosts are up to {MAX_ONE_WAY_MS:g} ms apart, not {self.one_way_ms:g}")
         detours = [pair for link in self.shared for pair in link.pairs] + list(self.far)
         if twice := {pair for pair in detours if detours.count(pair) > 1}:
             raise PlanError(f"{' to '.join(min(twice))} would take two detours: one shared link, or distance")
@@ -130,9 +130,9 @@ def as_network_file(plan: SitesPlan, root: str, receivers: Sequence[str] = ()) -
 
 def check_rate(rate: float, what: str) -> None:
     """Raises `PlanError` unless the kernel can shape to this rate (bits per second), or it is 0."""
-    if rate and not LEAST_BPS <= rate <= MOST_BPS:
+    if rate and not MIN_BPS <= rate <= MAX_BPS:
         raise PlanError(
-            f"{what} is {rate:g} bits per second, but this machine emulates {LEAST_BPS:g} to {MOST_BPS:g}, or 0: "
+            f"{what} is {rate:g} bits per second, but this machine emulates {MIN_BPS:g} to {MAX_BPS:g}, or 0: "
             f"say which unit the rates have, or scale them"
         )
 

@@ -32,7 +32,7 @@ WIRE = FRAME / PAYLOAD
 _QUEUE_SECONDS = 0.04
 _BURST_SECONDS = 0.005
 """A timer that comes late, as it does on a busy machine, loses nothing up to here."""
-_LEAST_QUEUE = 6 * FRAME
+_MIN_QUEUE = 6 * FRAME
 _OWN_RATE = "1kbit"
 _FREE = "10gbit"
 _FIRST_PEER, _FIRST_TURN = 0x10, 0x100
@@ -129,7 +129,7 @@ def _burst(rate: float) -> int:
 
 def _queue(rate: float) -> str:
     # Another kind of queue, for with one of the same kind the kernel keeps what waits.
-    return f"bfifo limit {max(int(rate * WIRE / 8 * _QUEUE_SECONDS), _LEAST_QUEUE)}b" if rate else "pfifo limit 0"
+    return f"bfifo limit {max(int(rate * WIRE / 8 * _QUEUE_SECONDS), _MIN_QUEUE)}b" if rate else "pfifo limit 0"
 
 
 def _kbit(rate: float) -> str:

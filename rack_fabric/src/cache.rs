@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_line_goes_first_while_lines_are_short() {
+    fn the_min_recently_used_line_goes_first_while_lines_are_short() {
         let mut cache = Cache::new(4, 2);
         let lines: Vec<u32> = (0..4).filter_map(|frame| cache.write(packet(frame), 1)).collect();
         assert_eq!(lines.len(), 4);

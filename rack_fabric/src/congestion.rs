@@ -89,7 +89,7 @@ impl RateLimiter {
             self.target = self.current;
             self.until_cycle = qcn.byte_counter_bytes as f64;
         }
-        self.current = (self.current * (1.0 - qcn.decrease_gain * f64::from(feedback))).max(qcn.least_gbps);
+        self.current = (self.current * (1.0 - qcn.decrease_gain * f64::from(feedback))).max(qcn.min_gbps);
         self.byte_cycles = 0;
         self.timer_cycles = 0;
         self.active = true;

@@ -3,7 +3,7 @@
 use crate::wheel::Ps;
 
 /// Packets of a frame at the most: a jumbo frame has 36.
-pub const MOST_PACKETS: usize = 64;
+pub const MAX_PACKETS: usize = 64;
 
 /// No line of the cache.
 pub const NOWHERE: u32 = u32::MAX;
@@ -26,9 +26,9 @@ pub struct Frame {
     /// Copies without an ACK.
     pub unacknowledged: u32,
     /// How many copies of each packet have left.
-    pub sent: [u8; MOST_PACKETS],
+    pub sent: [u8; MAX_PACKETS],
     /// The cache's line of each packet.
-    pub lines: [u32; MOST_PACKETS],
+    pub lines: [u32; MAX_PACKETS],
 }
 
 impl Frame {
@@ -44,8 +44,8 @@ impl Frame {
             live: 0,
             begun: 0,
             unacknowledged: 0,
-            sent: [0; MOST_PACKETS],
-            lines: [NOWHERE; MOST_PACKETS],
+            sent: [0; MAX_PACKETS],
+            lines: [NOWHERE; MAX_PACKETS],
         }
     }
 

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frames::MOST_PACKETS;
+use crate::frames::MAX_PACKETS;
 use crate::pause;
 use crate::trees::Trees;
 use crate::wrong::{Step, Wrong};
 
 /// A packet's place in the bit mask of a frame.
-const MOST_PORTS: u32 = 128;
-const MOST_TERMINALS: u64 = 65_536;
-const MOST_FLOWS: usize = 20_000;
+const MAX_PORTS: u32 = 128;
+const MAX_TERMINALS: u64 = 65_536;
+const MAX_FLOWS: usize = 20_000;
 
 /// All of a run. Times are nanoseconds, rates gigabits per second, sizes bytes or packets (buffer units) as named.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -332,7 +332,7 @@ pub struct Qcn {
     pub fast_recovery_cycles: u32,
     pub increase_gbps: f64,
     pub hyper_increase_gbps: f64,
-    pub least_gbps: f64,
+    pub min_gbps: f64,
 }
 
 impl Default for Qcn {
@@ -351,7 +351,7 @@ impl Default for Qcn {
             fast_recovery_cycles: 5,
             increase_gbps: 0.05,
             hyper_increase_gbps: 0.5,
-            least_gbps: 0.1,
+            min_gbps: 0.1,
         }
     }
 }
@@ -544,10 +544,10 @@ impl Scenario {
                 ));
             }
         }
-        if self.flows.len() > MOST_FLOWS {
+        if self.flows.len() > MAX_FLOWS {
             return Err(Wrong::at(
                 "flows",
-                format!("there are {} flows; no more than {MOST_FLOWS} are simulated", self.flows.len()),
+                format!("there are {} flows; no more than {MAX_FLOWS} are simulated", self.flows.len()),
             ));
         }
         self.flows.iter().enumerate().try_for_each(|(number, flow)| {
@@ -576,13 +576,13 @@ impl Scenario {
         if topology.leaves == 0 {
             return Err(inside("leaves")("a fabric has one leaf or more".into()));
         }
-        if topology.ethernet_ports == 0 || topology.ports() > MOST_PORTS {
+        if topology.ethernet_ports == 0 || topology.ports() > MAX_PORTS {
             return Err(inside("ethernet_ports")(format!(
-                "a leaf has 1 to {MOST_PORTS} ports, its surrogate and PCIe among them"
+                "a leaf has 1 to {MAX_PORTS} ports, its surrogate and PCIe among them"
             )));
         }
-        if u64::from(topology.leaves) * u64::from(topology.ports()) > MOST_TERMINALS {
-            return Err(inside("leaves")(format!("no more than {MOST_TERMINALS} ports are simulated")));
+        if u64::from(topology.leaves) * u64::from(topology.ports()) > MAX_TERMINALS {
+            return Err(inside("leaves")(format!("no more than {MAX_TERMINALS} ports are simulated")));
         }
         if topology.spines > 128 {
             return Err(inside("spines")("there are 0 to 128 spines".into()));
@@ -673,14 +673,14 @@ impl Scenario {
             ("decrease_gain", qcn.decrease_gain),
             ("increase_gbps", qcn.increase_gbps),
             ("hyper_increase_gbps", qcn.hyper_increase_gbps),
-            ("least_gbps", qcn.least_gbps),
+            ("min_gbps", qcn.min_gbps),
         ] {
             if !(number.is_finite() && number >= 0.0) {
                 return inside(word, "a finite number from 0 on is needed");
             }
         }
-        if qcn.least_gbps == 0.0 {
-            return inside("least_gbps", "a flow that may send nothing never recovers");
+        if qcn.min_gbps == 0.0 {
+            return inside("min_gbps", "a flow that may send nothing never recovers");
         }
         if qcn.decrease_gain > 1.0 / 64.0 {
             return inside("decrease_gain", "64 steps of feedback would stop a flow: 1/64 is the most");
@@ -706,8 +706,8 @@ impl Scenario {
             ));
         }
         let packets = self.packets(flow.frame_bytes);
-        if flow.frame_bytes < 64 || packets as usize > MOST_PACKETS {
-            return Err(Wrong::at("frame_bytes", format!("a frame has 64 bytes to {MOST_PACKETS} packets")));
+        if flow.frame_bytes < 64 || packets as usize > MAX_PACKETS {
+            return Err(Wrong::at("frame_bytes", format!("a frame has 64 bytes to {MAX_PACKETS} packets")));
         }
         if flow.spread == Spread::Uniform && !matches!(flow.tree, Tree::Direct) {
             return Err(Wrong::at("tree", "a frame that goes to one of its destinations needs no tree: leave it out"));

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::scenario::Scenario;
-use crate::trees::{MOST_LEVELS, Trees};
+use crate::trees::{MAX_LEVELS, Trees};
 use crate::wheel::Ps;
 
-const LEVELS: usize = MOST_LEVELS as usize + 1;
+const LEVELS: usize = MAX_LEVELS as usize + 1;
 
 /// What one destination of a flow got.
 #[derive(Clone, Debug, Default)]

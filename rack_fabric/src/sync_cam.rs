@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cam_gives_up_the_entry_that_was_used_least_recently() {
+    fn a_full_cam_gives_up_the_entry_that_was_used_min_recently() {
         let mut cam = SyncCam::new(2, 5, 3);
         assert!(cam.begin(1, 6).suspended);
         cam.begin(2, 1);

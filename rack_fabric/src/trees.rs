@@ -11,9 +11,9 @@ use crate::wrong::{Step, Wrong};
 /// Virtual lanes of a class: that of sources and destinations, and one for each level of surrogates.
 pub const LANES: u32 = 5;
 /// Surrogates that a frame passes at the most.
-pub const MOST_LEVELS: u32 = LANES - 1;
+pub const MAX_LEVELS: u32 = LANES - 1;
 /// Copies that one port makes of a frame at the most; eight of them leave at full speed.
-pub const MOST_COPIES: usize = 32;
+pub const MAX_COPIES: usize = 32;
 
 /// A port of the fabric: leaf * ports of a leaf + number.
 pub type Port = u32;
@@ -106,10 +106,10 @@ impl Trees {
         children: &Children,
         by_leaf: &BTreeMap<u32, Vec<Port>>,
     ) -> Result<u32, Wrong> {
-        if place.level > MOST_LEVELS {
+        if place.level > MAX_LEVELS {
             return Err(Wrong::at(
                 "tree",
-                format!("a frame would pass more than {MOST_LEVELS} surrogates: there is no lane for it"),
+                format!("a frame would pass more than {MAX_LEVELS} surrogates: there is no lane for it"),
             ));
         }
         let flow = &scenario.flows[number as usize];
@@ -132,10 +132,10 @@ impl Trees {
 
     fn check_fanout(&self, node: u32) -> Result<(), Wrong> {
         let count = self.nodes[node as usize].copies.len();
-        if count > MOST_COPIES {
+        if count > MAX_COPIES {
             return Err(Wrong::at(
                 "tree",
-                format!("one port would make {count} copies of a frame, and {MOST_COPIES} are the most"),
+                format!("one port would make {count} copies of a frame, and {MAX_COPIES} are the most"),
             ));
         }
         Ok(())

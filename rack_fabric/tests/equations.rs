@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rack_fabric::fabric::Fabric;
 use rack_fabric::scenario::Scenario;
 use rack_fabric::trace::{Kind, Trace};
-use rack_fabric::trees::{LANES, MOST_LEVELS, Port, Trees};
+use rack_fabric::trees::{LANES, MAX_LEVELS, Port, Trees};
 use serde_json::{Value, json};
 
 /// A topology and one flow in it.
@@ -155,7 +155,7 @@ fn is_reachable(case: &Case) -> bool {
     let most = leaves_reached(
         tree["first"].as_u64().expect("a number"),
         tree["remote"].as_u64().expect("a number"),
-        MOST_LEVELS,
+        MAX_LEVELS,
     );
     let mut leaves: Vec<u32> = wanted(case).into_iter().map(|port| case.leaf(port)).collect();
     leaves.dedup();
@@ -189,14 +189,14 @@ proptest! {
     /// Equation 1 for other fanouts: so many leaves take so many levels; one more takes another level or is refused.
     #[test]
     fn levels_are_used_up_before_another_one_is_begun(
-        ports in 1u32..6, first in 1u64..6, remote in 1u64..4, levels_used in 1..=MOST_LEVELS,
+        ports in 1u32..6, first in 1u64..6, remote in 1u64..4, levels_used in 1..=MAX_LEVELS,
     ) {
         let others = leaves_reached(first, remote, levels_used);
         let full = broadcast(1 + others, ports, first, remote).expect("is reached");
         prop_assert_eq!(full.destinations[0].len() as u64, u64::from(ports) * (1 + others) - 1);
         prop_assert_eq!(levels(&full), levels_used);
         let more = broadcast(2 + others, ports, first, remote).map(|trees| levels(&trees));
-        prop_assert_eq!(more, (levels_used < MOST_LEVELS).then_some(levels_used + 1));
+        prop_assert_eq!(more, (levels_used < MAX_LEVELS).then_some(levels_used + 1));
     }
 
     #[test]
@@ -205,7 +205,7 @@ proptest! {
         prop_assert_eq!(trees.is_some(), is_reachable(&case));
         if let Some(trees) = trees {
             prop_assert_eq!(reached(&trees), wanted(&case));
-            prop_assert!(levels(&trees) <= MOST_LEVELS);
+            prop_assert!(levels(&trees) <= MAX_LEVELS);
             check_nodes(&case, &trees)?;
         }
     }

@@ -80,7 +80,7 @@ struct Replay<'a> {
     frames: HashMap<u32, Held>,
     /// By port and lane.
     headers: BTreeMap<(Port, u32), u32>,
-    most_headers: BTreeMap<(Port, u32), u32>,
+    max_headers: BTreeMap<(Port, u32), u32>,
     /// That have given way to the copy that comes.
     heads_dropped: u32,
     payload: BTreeMap<(Port, u32), u32>,
@@ -103,7 +103,7 @@ impl<'a> Replay<'a> {
             voqs,
             frames: HashMap::new(),
             headers: BTreeMap::new(),
-            most_headers: BTreeMap::new(),
+            max_headers: BTreeMap::new(),
             heads_dropped: 0,
             payload: BTreeMap::new(),
             acked: BTreeMap::new(),
@@ -203,7 +203,7 @@ impl<'a> Replay<'a> {
         let before = *headers + std::mem::take(&mut self.heads_dropped);
         assert_eq!(before, record.value, "headers of a pool are counted otherwise");
         *headers += 1;
-        let most = self.most_headers.entry((record.port, voq.lane)).or_default();
+        let most = self.max_headers.entry((record.port, voq.lane)).or_default();
         *most = (*most).max(*headers);
         assert!(!lossy || *headers <= self.scenario.headers.high);
         self.check_payload_pool(flow, record.port);
@@ -300,7 +300,7 @@ struct Replayed {
     /// Deliveries of a frame after a later one of the same flow at the same destination.
     overtaken: usize,
     /// The largest number of headers in a pool of a lossless lane.
-    most_lossless_headers: u32,
+    max_lossless_headers: u32,
 }
 
 fn replayed(scenario: &Value) -> Replayed {
@@ -315,11 +315,11 @@ fn replayed(scenario: &Value) -> Replayed {
     records(&bytes).for_each(|record| replay.see(&record));
     replay.end();
     let lossless = |(_, lane): &(Port, u32)| scenario.classes[(lane / LANES) as usize].lossless;
-    let headers = replay.most_headers.iter().filter(|(pool, _)| lossless(pool)).map(|(_, &headers)| headers);
+    let headers = replay.max_headers.iter().filter(|(pool, _)| lossless(pool)).map(|(_, &headers)| headers);
     Replayed {
         delivered: replay.delivered.values().map(Vec::len).sum(),
         overtaken: replay.overtaken(),
-        most_lossless_headers: headers.max().unwrap_or(0),
+        max_lossless_headers: headers.max().unwrap_or(0),
     }
 }
 
@@ -452,7 +452,7 @@ fn a_lossless_lane_has_no_more_headers_than_its_pool() {
         let flow = json!({
             "source": [0, 0], "to": to, "frame_bytes": frame_bytes, "rate_gbps": 100, "stop_ns": 50_000,
         });
-        let most = replayed(&one_flow(&flow, &json!({"classes": [{"lossless": true}]}))).most_lossless_headers;
+        let most = replayed(&one_flow(&flow, &json!({"classes": [{"lossless": true}]}))).max_lossless_headers;
         assert!(most <= 291, "{most} headers of frames of {frame_bytes} bytes");
     }
 }

@@ -129,7 +129,7 @@ COMMANDS = '[[command]]\nname = "c"\nrun = ["/bin/tar", "-x", "{file_name}"]\nfo
 ACCESS = """
 [agent]
 listen = "0.0.0.0:9095"
-light_address = "10.0.0.1"
+optical_address = "10.0.0.1"
 [access]
 certificate = "/c"
 private_key = "/k"
@@ -138,7 +138,7 @@ client = [{ common_name = "x", organizational_unit = "y", role = "neighbor" }, {
 [limits]
 file_bytes = 1
 memory_bytes = 1
-highest_rate_mbps = 1.5
+max_rate_mbps = 1.5
 """
 SECRET = '[agent]\nlisten = "[::]:0"\n[access]\nsecret_file = "/s"\n'
 WHOLE = [COMPACT, COMMANDS, ACCESS, SECRET + COMMANDS]

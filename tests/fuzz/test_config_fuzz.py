@@ -51,7 +51,7 @@ switch_ca = "ca.pem"
 DIALECTS = """
 [controller]
 openflow = "0.0.0.0:6653"
-openflow_trusts_network = true
+allow_insecure_openflow = true
 [policy]
 name = "paper"
 [[optical_switch]]
@@ -98,7 +98,7 @@ subsystem = "tl1"
 )
 OPTICS = FABRIC + with_port("fiber_loss_db = 0.2, launch_dbm = 0").replace(
     "insertion_loss_db = 7.4",
-    "insertion_loss_db = 3.5\nprice = 40.5\namplifier = { gain_db = 10, most_output_dbm = 10 }",
+    "insertion_loss_db = 3.5\nprice = 40.5\namplifier = { gain_db = 10, max_output_dbm = 10 }",
 )
 WHOLE = [COMPACT, GOOD, STATIC, OUTSIDE + GOOD, DIALECTS + STATIC, RACKS, OPTICS, MUTUAL, JOURNAL, SSH]
 WHOLE += [OPTICS.replace("-15.8", "18"), OPTICS.replace("[-4.7, 0, 4]", "[1, 0, -1]")]
@@ -109,7 +109,7 @@ SNIPPETS = [
     "[[rack]]", "[rack]", "[[splitter]]", "[controller]", "[fabric]", "[openflow]", "name = ", "optical_ports = ",
     "hosts = [{", "}]", "= 1", "= -1", "= 0", "= 1e400", "= nan", "= -inf", "= true", "= ''", '= """', "= 1979-05-27",
     "= 07:32:00", "= [[[[", "= 0xffffffffffffffffffff", "dscp = ", "group_network = '239.0.0.0/8'", "\u00e9", "\x00",
-    "\ud7ff", "'''", ".", "a.b.c = 1", "outputs = [1, 2, 3]", "light_rate_gbps", "{}", ",", "\t", "\r\n",
+    "\ud7ff", "'''", ".", "a.b.c = 1", "outputs = [1, 2, 3]", "optical_rate_gbps", "{}", ",", "\t", "\r\n",
     "thrift = '0.0.0.0:1'", "openflow = '0.0.0.0:1'", "[access]", "[[access.client]]", "role = 'user'",
     "tenant = 'nobody'", "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]",
     "[journal.etcd]", "endpoints = ['127.0.0.1:1']", "ca = 'x'", "user = 'x'", "prefix = '/'", "password_file = 'x'",

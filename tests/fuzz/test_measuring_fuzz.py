@@ -12,7 +12,7 @@ from blast_sim.trees.network_file import parse_network
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.measuring import (
-    MOST_STREAMS,
+    MAX_STREAMS,
     TOKEN_BYTES,
     Measure,
     Measured,
@@ -61,8 +61,8 @@ def check(rng: random.Random, stream: bytes) -> str:
         return "refused"
     for message in found:
         if isinstance(message, Measure):
-            assert message.most_bytes > 0 and 0 < message.most_seconds < 1000
-            assert 0 < message.streams * max(1, len(message.targets)) <= MOST_STREAMS
+            assert message.max_bytes > 0 and 0 < message.max_seconds < 1000
+            assert 0 < message.streams * max(1, len(message.targets)) <= MAX_STREAMS
     # What was understood can be said again, and is understood to be the same.
     assert decoded(b"".join(map(encode_measuring, found)), 0) == found
     return "understood" if found else "too short"
@@ -91,8 +91,8 @@ def test_messages_are_understood_or_refused() -> None:
         Measure(TOKEN, 1 << 41, 1.0),
         Measure(TOKEN, 1 << 20, 0.0),
         Measure(TOKEN, 1 << 20, 61.0),
-        Measure(TOKEN, 1 << 20, 1.0, MOST_STREAMS + 1),
-        Measure(TOKEN, 1 << 20, 1.0, MOST_STREAMS, (("a", "a", 1), ("b", "b", 2))),
+        Measure(TOKEN, 1 << 20, 1.0, MAX_STREAMS + 1),
+        Measure(TOKEN, 1 << 20, 1.0, MAX_STREAMS, (("a", "a", 1), ("b", "b", 2))),
         Measure(TOKEN, 1 << 20, 1.0, 1, (("a", "a", 0),)),
     ],
 )

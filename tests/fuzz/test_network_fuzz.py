@@ -101,7 +101,7 @@ INSTANCES = [
         {
             "racks": 8,
             "ports_per_rack": 1,
-            "splitters": [{"ways": 4, "count": 2}],
+            "splitters": [{"fan_out": 4, "count": 2}],
             "requests": [
                 {"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900},
                 {"id": "b", "sender": 3, "receivers": [4], "weight": 1.5},
@@ -112,7 +112,7 @@ INSTANCES = [
         {
             "racks": 3,
             "ports_per_rack": [1, 2, 0],
-            "splitters": [{"ways": 4, "count": 1}, {"ways": 16, "count": 0}],
+            "splitters": [{"fan_out": 4, "count": 1}, {"fan_out": 16, "count": 0}],
             "requests": [{"id": "é", "sender": 2, "receivers": [0], "weight": 1e-3}],
             "max_splitters_per_tree": None,
             "directional": True,
@@ -130,7 +130,7 @@ def structured_instance(rng: random.Random) -> str:
         simple = [0, 1, -1, 3, 7, 8, 1.5, 1e9, None, True, "a", "", [], {}]
         if depth > 2 or rng.random() < 0.7:
             return rng.choice(simple)
-        return rng.choice([[value(depth + 1)], {"id": value(depth + 1)}, {"ways": 4, "count": value(depth + 1)}])
+        return rng.choice([[value(depth + 1)], {"id": value(depth + 1)}, {"fan_out": 4, "count": value(depth + 1)}])
 
     def request(number: int):
         made = {"id": f"r{number}", "sender": rng.randrange(8), "receivers": rng.sample(range(8), 2), "weight": 2}
@@ -174,7 +174,7 @@ def check_prices(_: random.Random, text: str) -> str:
     except WrongInput as error:
         return refused(error)
     assert prices.per_switch_port >= 0
-    assert all(ways >= 2 and offer.item.price >= 0 for ways, offer in prices.splitters.items())
+    assert all(fan_out >= 2 and offer.item.price >= 0 for fan_out, offer in prices.splitters.items())
     return "a price table"
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blast_controller.openflow import framework
 from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
-from blast_controller.openflow.probe import MOST_BYTES, probe_frame, probe_payload
+from blast_controller.openflow.probe import MAX_BYTES, probe_frame, probe_payload
 from blast_controller.openflow.rules import Match, Rule, Stray
 from blast_controller.openflow.screening import is_readable
 from tests.support.fuzzing import Decoder, fuzz, inputs
@@ -92,7 +92,7 @@ def test_any_bytes_and_almost_valid_ones() -> None:
     assert min(run.outcomes[name] for name in ("refused", "a stray", "a rule")) > run.inputs // 100, run.outcomes
 
 
-@given(st.binary(max_size=MOST_BYTES), st.binary(max_size=40))
+@given(st.binary(max_size=MAX_BYTES), st.binary(max_size=40))
 def test_a_probe_is_read_back_whatever_padding_follows(payload: bytes, padding: bytes) -> None:
     assert len(probe_frame(payload)) >= 60
     assert probe_payload(probe_frame(payload) + padding) == payload

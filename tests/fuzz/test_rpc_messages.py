@@ -51,7 +51,7 @@ STREAMS = inputs(6000)
 ANSWERS = 3000
 FRAME_BYTES = 64
 
-REQUEST = MulticastRequest("key", "r1h1", ["r2h1", "r3h1", "r4h1"], 3 * 10**8, "default", patienceMs=5000)
+REQUEST = MulticastRequest("key", "r1h1", ["r2h1", "r3h1", "r4h1"], 3 * 10**8, "default", pendingTimeoutMs=5000)
 FULL = MulticastRequest("key", "r1h1", ["r2h1"], 1, "default", 10**9, 5, 1, 5000, maySplit=True, mayPause=False)
 CALLS = [
     ("submit", REQUEST),

@@ -30,7 +30,7 @@ KEYS = {
     "flow": [
         "light.splitters", "light.switch", "network.racks", "network.uplink_gbps", "network.sites",
         "network.sites.gridlab.paths_mbps", "run.0.methods", "run", "jobs.0.racks", "multicasts.groups",
-        "multicasts.racks_per_group", "background.racks_each_way.none", "title", "a.b.c", ".",
+        "multicasts.racks_per_group", "background.racks_per_direction.none", "title", "a.b.c", ".",
     ],
     "fabric": ["flows.0.rate_gbps", "flows", "sweep", "sweep.seed", "title", "topology.leaves.x", "a.b", "."],
 }  # fmt: skip

@@ -40,7 +40,7 @@ def invented(rng: random.Random) -> bytes:
     body = rng.randbytes(rng.randrange(80))
     if rng.random() < 0.5:
         fields = ["session", "size", "held", "chain", "transport", "number", "first", "reason", "phase", "key"]
-        fields += ["highest_rate", "first_datagram"]
+        fields += ["max_rate", "first_datagram"]
         values = [0, 1, -1, 1.5, True, None, "", "ab", "optical", [], [[1, 2]], {}, 1 << 70]
         values += [10**400, float("inf"), [[1]], [["", "h"]], [["", "h", 1], ["a", "h", 2]]]
         always = {"session": rng.choice([1, 1, 1, 1 << 40])} if rng.random() < 0.8 else {}

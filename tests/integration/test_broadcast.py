@@ -55,7 +55,7 @@ def agents(tmp_path: Path) -> Iterator[list[Agent]]:
 @pytest.fixture
 def controller() -> Iterator[RoundSettings]:
     with serving(MemoryController()) as (_, host, port):
-        yield RoundSettings(controller=f"{host}:{port}", sender=SENDER, light_address=LOOPBACK, via="optical")
+        yield RoundSettings(controller=f"{host}:{port}", sender=SENDER, optical_address=LOOPBACK, via="optical")
 
 
 def addresses(agents: Sequence[Agent]) -> list[tuple[str, str, int]]:
@@ -132,11 +132,11 @@ def test_who_does_not_answer_is_named_and_the_others_have_it(agents: list[Agent]
 def test_a_controller_that_is_away_or_refuses_costs_the_light_and_nothing_else(
     agents: list[Agent], controller: RoundSettings
 ) -> None:
-    away = RoundSettings(controller="127.0.0.1:9", light_address=LOOPBACK)
+    away = RoundSettings(controller="127.0.0.1:9", optical_address=LOOPBACK)
     outcome = broadcast(b"x" * 100_000, addresses(agents), settings=away).check()
     assert outcome.transports == (PIPELINE,)
     assert "no answer from a controller at 127.0.0.1:9" in outcome.no_light
-    unknown = RoundSettings(controller=controller.controller, sender="stranger", light_address=LOOPBACK)
+    unknown = RoundSettings(controller=controller.controller, sender="stranger", optical_address=LOOPBACK)
     outcome = broadcast(b"x" * 100_000, addresses(agents), settings=unknown).check()
     assert outcome.transports == (PIPELINE,)
     assert "stranger" in outcome.no_light

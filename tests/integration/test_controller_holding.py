@@ -20,7 +20,7 @@ FABRIC = dedent("""
     [controller]
     thrift = "127.0.0.1:0"
     openflow = "127.0.0.1:0"
-    lease_minimum_ms = 1
+    min_lease_ms = 1
     [journal]
     file = "{journal}"
     [[rack]]
@@ -99,14 +99,14 @@ def test_a_poisoned_controller_holds_until_an_operator_lets_it_go_on(controller:
     for _ in range(2):
         # A restart does not end it.
         with controller.start() as client:
-            assert refusals(client) == {"holding"}
+            assert refusals(client) == {"safe_mode"}
             assert client.status("harmless").sender == "h1", "looking goes on"
             assert [r.key for r in client.list_requests()] == ["harmless"]
             (warning,) = client.fabric().warnings
             assert "KeyError" in warning and "blast resume" in warning
-            assert "holding" in controller.blast("status").stderr
+            assert "safe_mode" in controller.blast("status").stderr
             assert "WARNING" in controller.blast("fabric", "show").stdout
-        assert '"event": "holding"' in controller.log.read_text()
+        assert '"event": "safe_mode"' in controller.log.read_text()
         controller.kill()
     with controller.start() as client:
         resumed = controller.blast("resume")
@@ -126,7 +126,7 @@ def refusals(client: Client) -> set[str]:
         lambda: client.submit(POISON),
         lambda: client.submit(HARMLESS),
         lambda: client.request(MulticastRequest("x", "h1", ["h2"], 1), timeout=PATIENCE),
-        lambda: client.extend("harmless", Extension(addMs=1000)),
+        lambda: client.extend("harmless", Extension(addLeaseMs=1000)),
         lambda: client.finish("harmless"),
         lambda: client.withdraw("harmless"),
         lambda: client.drain(True),

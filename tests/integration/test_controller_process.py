@@ -207,7 +207,7 @@ def test_optimizer_runs_while_it_is_set_and_ends_with_its_controller(manager):
     manager.hear("READY=1")
     assert optimizers(manager) == []
     for setting, count in (("50", 1), ("0", 0), ("50", 1)):
-        manager.write(("optimize_ms = 0", f"optimize_ms = {setting}"))
+        manager.write(("optimizer_budget_ms = 0", f"optimizer_budget_ms = {setting}"))
         assert manager.reload()["result"] == "warm"
         eventually(lambda count=count: len(optimizers(manager)) == count, f"{count} optimizers")
     (pid,) = optimizers(manager)

@@ -8,7 +8,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.access import Patience
-from blast_controller.store.etcd.errors import StoreAway
+from blast_controller.store.etcd.errors import StoreUnavailableError
 from tests.support.etcd_server import PATIENCE, SHORT, Controllers, EtcdServer
 from tests.support.waiting import eventually
 
@@ -40,7 +40,7 @@ def test_commits_are_written_once_and_in_order_while_leading_member_fails(cluste
             key = f"r{len(written)}"
             try:
                 store.commit([Record("request", key, {"n": len(written)})], at=1.0)
-            except StoreAway:
+            except StoreUnavailableError:
                 # As the runtime does: the same again.
                 continue
             written.append(key)

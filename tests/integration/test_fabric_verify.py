@@ -37,7 +37,7 @@ def lab() -> Iterator[Lab]:
 
     A controller with a wrong config has started first.
     """
-    with Lab(EIGHT_RACKS, controller=None, lease_minimum_ms=LEASE_MS) as lab:
+    with Lab(EIGHT_RACKS, controller=None, min_lease_ms=LEASE_MS) as lab:
         with controller(lab, *SWAPPED):
             eventually(lambda: CHECKED in (lab.directory / "controller.log").read_text(), "the report")
         yield lab
@@ -98,7 +98,7 @@ def verified(bench: FaultBench) -> FiberReport:
 
 
 def said(report: FiberReport) -> dict[str, str]:
-    return {fault.element: fault.sentence for fault in report.faults}
+    return {fault.element: fault.message for fault in report.faults}
 
 
 def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(lab: Lab) -> None:

@@ -97,7 +97,7 @@ def test_reload_touches_no_device_and_keeps_leases(bench: FaultBench) -> None:
     grant = bench.grant(request)
     held, ages = held_circuits(bench.lab), rule_ages(bench.lab)
     try:
-        _reload(bench, before.replace("lease_minimum_ms = 600000", "lease_minimum_ms = 77000", 1))
+        _reload(bench, before.replace("min_lease_ms = 600000", "min_lease_ms = 77000", 1))
         assert_untouched(bench, held, ages)
         (part,) = bench.client.status(request.key).parts
         assert part.grant.leaseMs == grant.leaseMs == 600_000
@@ -169,7 +169,7 @@ def disk_bench(tmp_path: Path) -> Iterator[FaultBench]:
     """A lab whose controller keeps its journal on a file system of 1 MiB."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "blast-test", str(tmp_path)], check=True)
     try:
-        with Lab(EIGHT_RACKS, controller=None, lease_minimum_ms=600_000) as lab:
+        with Lab(EIGHT_RACKS, controller=None, min_lease_ms=600_000) as lab:
             lab.config.write_text(lab.config.read_text().replace(str(lab.journal), str(tmp_path / "journal.sqlite")))
             lab.start_controller()
             with closing(FaultBench(lab)) as bench:

@@ -103,12 +103,12 @@ PACKED = {
 
 @pytest.mark.parametrize("packed", PACKED, ids=lambda packed: packed.stem)
 def test_a_library_holds_only_classes_of_its_own_and_passes_its_own_tests(jar, packed):
-    name, most_bytes, fewest_tests = PACKED[packed]
+    name, max_bytes, fewest_tests = PACKED[packed]
     with zipfile.ZipFile(packed) as archive:
         classes = [found for found in archive.namelist() if found.endswith(".class")]
     assert name in classes
     assert [found for found in classes if not found.startswith("org/blast/")] == []
-    assert packed.stat().st_size < most_bytes
+    assert packed.stat().st_size < max_bytes
     # Only that: everything is built.
     maven("surefire:test", "-pl", packed.parents[1].name, f"-DargLine={SHORT_LIVED}")
     reports = list((packed.parent / "surefire-reports").glob("TEST-*.xml"))

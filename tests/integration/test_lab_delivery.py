@@ -169,7 +169,7 @@ def test_broadcast_delivers_an_array_by_one_copy_of_light(bench: Bench, monkeypa
     round_settings = RoundSettings(
         controller=lab.thrift,
         sender=SENDER,
-        light_address=settings.interface_address,
+        optical_address=settings.interface_address,
         credentials=settings.credentials,
     )
     outcome = broadcast(array, bench.receivers.addresses(RECEIVERS), "weights", settings=round_settings).check()

@@ -36,7 +36,7 @@ def room() -> Iterator[tuple[Lab, Agents]]:
     from mininet_topos.equipped import equipped
     from mininet_topos.lab import Lab
 
-    with Lab(PLAN, lease_minimum_ms=60_000) as lab, equipped(lab) as agents:
+    with Lab(PLAN, min_lease_ms=60_000) as lab, equipped(lab) as agents:
         yield lab, agents
 
 

@@ -53,7 +53,7 @@ def test_one_shots_leave_the_fabric_dark_and_a_job_finds_its_light_from_its_thir
         told = "trees kept lit: 1; grants that found theirs: 2 of 6 (33%); gave way: 3; taken over: 0"
         assert told in shown(lab.thrift)
         warm = json.loads(shown(lab.thrift, "--json"))["warm"]
-        assert (warm["trees"], warm["foundLit"], warm["gaveWay"]) == (1, 2, 3)
-        assert {"opticalSwitch": "ocs1", "ways": 4, "dark": 1, "lit": 1, "reserve": 1} in warm["pieces"]
+        assert (warm["trees"], warm["warmHits"], warm["evicted"]) == (1, 2, 3)
+        assert {"opticalSwitch": "ocs1", "fan_out": 4, "dark": 1, "lit": 1, "reserve": 1} in warm["pieces"]
         assert served(stage, "r6h1", ["r1h1", "r5h1"]) is False, "the job's light is in its way"
-        assert client.fabric().warm.takenOver == 1 and client.fabric().lightTrees == []
+        assert client.fabric().warm.reclaimed == 1 and client.fabric().lightTrees == []

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from blast_api.ttypes import Ended, Extension, FabricStatus, Grant, NotYet, PartState, Rejected
+from blast_api.ttypes import Ended, Extension, FabricStatus, Grant, PartState, Rejected, TimedOut
 from blast_client import Client
 from mininet_topos.demo.capture import Captures
 from mininet_topos.demo.results import Results
@@ -35,7 +35,7 @@ def running(plan: LabPlan, knows_losses: bool = False) -> Iterator[Stage]:
     from mininet_topos.lab import Lab
 
     # The controller must not reconcile between a test's change of a device and the request that follows.
-    with Lab(plan, knows_losses=knows_losses, reconcile_every_ms=3_600_000) as lab, Client(lab.thrift) as client:
+    with Lab(plan, knows_losses=knows_losses, reconcile_interval_ms=3_600_000) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.wait_devices()
         yield stage
@@ -293,7 +293,7 @@ def test_two_optical_ports_serve_two_groups_of_the_same_racks() -> None:
         second = stage.new_request("r2h2", ["r1h2", "r3h1", "r3h2"], 10**6)
         third = stage.new_request("r3h1", ["r1h1"], 10**6)
         with stage.granted(first) as one, stage.granted(second) as two:
-            with pytest.raises(NotYet):
+            with pytest.raises(TimedOut):
                 stage.client.request(third, 0.1)
             for grant, sender, members in ((one, "r1h1", {"r2h1", "r3h1"}), (two, "r2h2", {"r1h2", "r3h1", "r3h2"})):
                 with Captures(stage, all_hosts(stage), grant.groupAddress) as captures:
@@ -319,8 +319,8 @@ def test_mixed_splitters_reach_exactly_the_members(wide_lab: Stage, receivers: i
         Captures(wide_lab, hosts, grant.groupAddress) as captures,
     ):
         (tree,) = wide_lab.client.fabric().lightTrees
-        ways = {splitter.name: splitter.ways for splitter in wide_lab.client.fabric().splitters}
-        assert 1 + sum(ways[name] - 1 for name in tree.splitters) >= receivers
+        fan_out = {splitter.name: splitter.fan_out for splitter in wide_lab.client.fabric().splitters}
+        assert 1 + sum(fan_out[name] - 1 for name in tree.splitters) >= receivers
         assert send_and_see(captures, sender, grant) == set(members)
         assert send_and_see(captures, members[0], grant) == set(), "a member is no sender"
 
@@ -346,4 +346,4 @@ def test_a_loop_leaf_lights_the_sender_s_own_receiver_and_nobody_hears_twice() -
         stage.wait_dark()
         with pytest.raises(Rejected) as refused:
             stage.client.submit(stage.new_request("r1h1", ["r2h1", "r3h1", "r4h1", "r5h1"], 10**6))
-        assert (refused.value.code, refused.value.largestPossible) == ("group_too_wide", 4)
+        assert (refused.value.code, refused.value.maxRacks) == ("group_too_wide", 4)

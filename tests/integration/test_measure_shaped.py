@@ -29,7 +29,7 @@ INTO = {"h1": 110e6, "h2": 200e6, "h3": 90e6}
 def test_measured_rates_do_not_exceed_those_of_the_links(monkeypatch):
     """The root h0 measures; what the others send it, which nobody measures, has no limit of its own."""
     # The emulation is for links that TCP can use.
-    monkeypatch.setattr(plan, "LEAST_BPS", STARVED_BPS)
+    monkeypatch.setattr(plan, "MIN_BPS", STARVED_BPS)
     back = {(host, "h0"): 200e6 for host in INTO}
     shape = SitesPlan(tuple(OUT), {**LINKS, **back, STARVED: STARVED_BPS}, OUT, INTO)
     with Sites(shape) as sites, agents_on(sites) as agents:

@@ -141,9 +141,9 @@ def test_what_stops_light_pages_and_the_rest_is_collected(files):
             base = f"http://127.0.0.1:{port}"
             eventually(lambda: answers(f"{base}/-/ready"), "Alertmanager")
             alerts = [
-                {"labels": {"alertname": "BlastGone", "severity": "page", "instance": "a"}},
+                {"labels": {"alertname": "BlastDown", "severity": "page", "instance": "a"}},
                 {"labels": {"alertname": "BlastTorDisconnected", "severity": "ticket", "instance": "a"}},
-                {"labels": {"alertname": "BlastDevicesFail", "severity": "ticket", "instance": "a"}},
+                {"labels": {"alertname": "BlastDeviceErrors", "severity": "ticket", "instance": "a"}},
             ]
             assert httpx.post(f"{base}/api/v2/alerts", json=alerts, timeout=PATIENCE).status_code == 200
             eventually(lambda: len(heard) >= 2, "both receivers")
@@ -151,4 +151,4 @@ def test_what_stops_light_pages_and_the_rest_is_collected(files):
         webhook.shutdown()
         webhook.server_close()
     # Who is gone says nothing of its ToRs.
-    assert sorted(heard) == [("/chat", ["BlastDevicesFail"]), ("/pager", ["BlastGone"])]
+    assert sorted(heard) == [("/chat", ["BlastDeviceErrors"]), ("/pager", ["BlastDown"])]

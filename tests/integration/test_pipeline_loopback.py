@@ -503,7 +503,7 @@ def test_a_node_runs_as_far_ahead_as_its_buffer_lets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffer: int
 ) -> None:
     """The second one's store takes nothing, so that the first one stops a quarter of its buffer ahead of it."""
-    monkeypatch.setattr(copy_pump, "_MOST_WAITING", 1 << 16)
+    monkeypatch.setattr(copy_pump, "_MAX_WAITING", 1 << 16)
     mb = 1 << 20
     size = 40 * mb
     with (tmp_path / "file").open("wb") as sparse:

@@ -39,7 +39,7 @@ def stage() -> Iterator[Stage]:
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.lab import Lab
 
-    with Lab(PLAN, lease_minimum_ms=600_000) as lab, Client(lab.thrift) as client:
+    with Lab(PLAN, min_lease_ms=600_000) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(PLAN.summary))
         stage.wait_devices()
         yield stage

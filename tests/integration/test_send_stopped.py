@@ -200,7 +200,7 @@ def test_while_it_asks_for_light(tmp_path: Path, file: Path) -> None:
     """A controller that takes the connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         controller = str(Endpoint(*silent.getsockname()))
-        options = ("--controller", controller, "--light-address", "127.0.0.1")
+        options = ("--controller", controller, "--optical-address", "127.0.0.1")
         with running(*BLAST, file, "--to", "h2=127.0.0.1:1", *options) as process:
             connection, _ = silent.accept()
             with connection:
@@ -217,7 +217,7 @@ def test_no_request_is_left_that_is_lit_for_nobody(
     """The controller grants at once, or never."""
     controller = MemoryController(splitters=splitters)
     with agent(tmp_path / "h21") as there, serving(controller) as (_, host, port):
-        options = ("--via", via, "--controller", f"{host}:{port}", "--from", "h11", "--light-address", "127.0.0.1")
+        options = ("--via", via, "--controller", f"{host}:{port}", "--from", "h11", "--optical-address", "127.0.0.1")
         with running(*BLAST, file, "--to", to(there), *options) as process:
             if splitters or via == "auto":
                 assert stuck.reached.wait(60)
@@ -315,7 +315,7 @@ def agent_process(folder: Path, more: str = "") -> Iterator[tuple[subprocess.Pop
     config = folder / "agent.toml"
     config.write_text(
         f'folder = [{{ name = "in", path = "{folder / "in"}" }}]\n'
-        f'agent = {{ listen = "127.0.0.1:0", stop_ms = 60_000 }}\n{more}'
+        f'agent = {{ listen = "127.0.0.1:0", stop_timeout_ms = 60_000 }}\n{more}'
     )
     with running(BLAST[0], "agent", "run", "--config", config, "--json") as process:
         assert process.stdout is not None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import blast_client
-from blast_client.sender_job import MOST_SENDS
+from blast_client.sender_job import MAX_SENDS
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import eventually
@@ -28,7 +28,7 @@ class Asking:
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", CODE, "sender", "--light-address", LOOPBACK, *options],
+            [sys.executable, "-c", CODE, "sender", "--optical-address", LOOPBACK, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.spool = Path(self.next()["spool"])
@@ -157,7 +157,7 @@ def test_no_more_than_so_many_at_once(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"x")
     with socket.create_server((LOOPBACK, 0)) as mute, Asking("--controller", "", "--via", "pipeline") as sender:
         to = [f"mute={LOOPBACK}:{mute.getsockname()[1]}"]
-        for number in range(MOST_SENDS):
+        for number in range(MAX_SENDS):
             sender.ask(send=str(number), file=str(tmp_path / "x"), name="x", folder="", to=to)
         (sender.spool / "x").write_bytes(b"x")
         sender.ask(send="one more", file=str(sender.spool / "x"), name="x", folder="", to=to)

@@ -211,7 +211,7 @@ def test_every_host_has_it_mapped(hosts: Hosts, executor: Callable[..., Any]) ->
 
 def test_by_light(hosts: Hosts, executor: Callable[..., Any]) -> None:
     with serving(MemoryController()) as (_, address, port):
-        way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK, via="optical")
+        way = RoundSettings(controller=f"{address}:{port}", sender="h11", optical_address=LOOPBACK, via="optical")
         settings = hosts.settings(agents=hosts.in_the_fabric(), round=way)
         broadcast = blast_broadcast(hosts.context, VALUE, settings=settings)
         assert broadcast.outcome is not None and broadcast.outcome.transports == ("optical",)
@@ -544,7 +544,7 @@ def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts, held_w
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     with serving(controller) as (_, address, port):
-        way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK, via="optical")
+        way = RoundSettings(controller=f"{address}:{port}", sender="h11", optical_address=LOOPBACK, via="optical")
         settings = hosts.settings(agents=hosts.in_the_fabric(), round=way)
         operator = threading.Thread(target=interrupt)
         operator.start()

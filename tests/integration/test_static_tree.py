@@ -50,10 +50,10 @@ def data(stage: Stage) -> Path:
     return path
 
 
-def sent(stage: Stage, data: Path, sender: str, to: Sequence[str], light_address: str) -> TransferResult:
+def sent(stage: Stage, data: Path, sender: str, to: Sequence[str], optical_address: str) -> TransferResult:
     """`data` over a grant that takes no cross-connect, verified at every receiver."""
     with Receivers(stage, to) as receivers:
-        settings = replace(receivers.settings_of(sender), interface_address=light_address)
+        settings = replace(receivers.settings_of(sender), interface_address=optical_address)
 
         def send(grant: Grant) -> TransferResult:
             with Sender(receivers.addresses(to), settings) as transfer:

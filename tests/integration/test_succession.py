@@ -20,8 +20,8 @@ from blast_client import (
     ControllerUnreachable,
     Ended,
     NotLeader,
-    NotYet,
     Rejected,
+    TimedOut,
     UnknownRequest,
 )
 from tests.support.waiting import eventually
@@ -90,7 +90,7 @@ class Controller:
     def leads(self) -> bool:
         return self.is_behind() is False
 
-    def stands_by(self) -> bool:
+    def is_standby(self) -> bool:
         return self.is_behind() is True
 
     @property
@@ -166,7 +166,7 @@ def _all_connected(client: Client) -> bool:
 
 @pytest.fixture(scope="module")
 def shared_room() -> Iterator[Room]:
-    with Lab(LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2}), controllers=2, lease_minimum_ms=600_000) as lab:
+    with Lab(LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2}), controllers=2, min_lease_ms=600_000) as lab:
         yield Room(lab)
 
 
@@ -195,7 +195,7 @@ def test_standby_answers_reads_and_names_leader_for_the_rest(room):
             lambda: standby.status("never submitted"),
             standby.elements,
             lambda: standby.drain(True),
-            standby.stand_down,
+            standby.step_down,
         ):
             with pytest.raises(NotLeader) as refused:
                 ask()
@@ -239,7 +239,7 @@ def test_leader_stands_down_when_asked_and_may_lead_again(room):
         leader, other = room.roles()
         room.ask_leader(lambda client: eventually(lambda: stands_down(client), "a standby", PATIENCE))
         eventually(other.leads, "the other to lead", PATIENCE)
-        eventually(leader.stands_by, "the first to stand by", PATIENCE)
+        eventually(leader.is_standby, "the first to stand by", PATIENCE)
         room.wait_for_devices()
         assert held_circuits(room.lab) == circuits and rule_ages(room.lab).keys() == rules
 
@@ -255,7 +255,7 @@ def is_refused(leader: Controller) -> bool:
     """Ask it to stand down; while the other counts as present it does, and leads again later."""
     try:
         with Client(leader.address) as client:
-            client.stand_down()
+            client.step_down()
     except Rejected as error:
         assert error.code == "no_standby"
         return True
@@ -317,7 +317,7 @@ class Job:
     def _finish(client: Client, key: str) -> bool:
         try:
             client.finish(key)
-        except (ControllerUnreachable, NotLeader, NotYet):
+        except (ControllerUnreachable, NotLeader, TimedOut):
             # It may be done all the same: to finish again is answered the same.
             return False
         return True
@@ -360,14 +360,14 @@ def pause(room: Room) -> Heal:
     return victim.go_on
 
 
-def stand_down(room: Room) -> Heal:
+def step_down(room: Room) -> Heal:
     room.ask_leader(lambda client: eventually(lambda: stands_down(client), "a standby", PATIENCE))
     return lambda: None
 
 
 def stands_down(client: Client) -> bool:
     try:
-        client.stand_down()
+        client.step_down()
     except Rejected:
         return False
     return True
@@ -392,7 +392,7 @@ def etcd_stopped(room: Room) -> Heal:
     return lambda: etcd.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("fault", [kill, pause, stand_down, cut_off_from_etcd, cable_pulled, etcd_stopped])
+@pytest.mark.parametrize("fault", [kill, pause, step_down, cut_off_from_etcd, cable_pulled, etcd_stopped])
 def test_no_answer_is_lost_and_devices_converge_after_fault(room, fault):
     """As `tests/support/succession` simulates with many more faults, here with real processes, links and devices."""
     with load(room) as jobs:

@@ -85,7 +85,7 @@ def test_light_goes_one_way_and_dark_when_it_is_withdrawn():
 
         def heard(host: int) -> list[int]:
             before = [bed.received_bytes(other) for other in bed.plan.hosts]
-            query([sys.executable, "-c", shout.format(bed.light_address(host))], "", bed.pid(host))
+            query([sys.executable, "-c", shout.format(bed.optical_address(host))], "", bed.pid(host))
             return [bed.received_bytes(other) - earlier for other, earlier in zip(bed.plan.hosts, before, strict=True)]
 
         assert heard(SENDER) == [0, 1042, 1042]

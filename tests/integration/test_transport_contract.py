@@ -255,7 +255,7 @@ def test_a_transport_is_planned_anew(tmp_path: Path, file: Path) -> None:
 def test_a_slow_receiver_gets_all_of_it(tmp_path: Path, file: Path, choice: Callable[[], TransportChoice]) -> None:
     with (
         agents(tmp_path, 2) as there,
-        agent(tmp_path / "slow", highest_rate=40e6) as slow,
+        agent(tmp_path / "slow", max_rate=40e6) as slow,
         sender_to([*there, slow]) as sender,
     ):
         result = sender.send_file(file, Route(choice()))

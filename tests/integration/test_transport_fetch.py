@@ -87,7 +87,7 @@ def test_what_its_neighbors_have_forgotten_comes_from_the_sender(
     file = tmp_path / "content.bin"
     file.write_bytes(random.Random(80).randbytes(SIZE))
     monkeypatch.setattr(copy_pump, "Replay", partial(copy_pump.Replay, capacity=4 * LAG_BYTES))
-    for name in ("_MOST_WAITING", "_MOST_EARLY"):
+    for name in ("_MAX_WAITING", "_MAX_EARLY"):
         monkeypatch.setattr(copy_pump, name, LAG_BYTES)
     monkeypatch.setattr(node, "_LAG_BYTES", LAG_BYTES)
     # What the kernel of a dead node holds still goes out, and may be all that the next one misses.

@@ -163,7 +163,7 @@ def test_forged_datagrams_do_not_turn_light_into_unicast(
     tmp_path: Path, file: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody opens blocks all over the file, more than may be open, before the sender comes to them."""
-    monkeypatch.setattr(assembly, "MOST_OPEN_BYTES", 8 * LAYOUT.block_size)
+    monkeypatch.setattr(assembly, "MAX_OPEN_BYTES", 8 * LAYOUT.block_size)
     way, stop, heard = light(20e6), threading.Event(), threading.Event()
 
     def disturb() -> None:

@@ -26,7 +26,7 @@ RECEIVERS, RACKS = 12, 3
 NAMES = [f"h{number}" for number in range(RECEIVERS)]
 RACK_OF = {name: f"rack{number % RACKS}" for number, name in enumerate(NAMES)}
 LEADERS = NAMES[:RACKS]
-SETTINGS = SenderSettings(LOOPBACK, 9000, SenderTimings(ready=5.0, stall=5.0), racks=RACK_OF, most_direct=2)
+SETTINGS = SenderSettings(LOOPBACK, 9000, SenderTimings(ready=5.0, stall=5.0), racks=RACK_OF, max_direct=2)
 
 
 @contextmanager

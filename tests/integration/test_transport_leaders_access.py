@@ -37,7 +37,7 @@ def agents(
 
 def sealed_sender(made: list[Agent], credentials: Credentials) -> Sender:
     settings = SenderSettings(
-        LOOPBACK, 9000, sealed=True, dialer=dialer(credentials), credentials=credentials, most_direct=1
+        LOOPBACK, 9000, sealed=True, dialer=dialer(credentials), credentials=credentials, max_direct=1
     )
     return Sender([one.address for one in made], settings)
 

@@ -173,7 +173,7 @@ class Host:
         self.start_worker()
 
     def start_agent(self) -> None:
-        text = f'[agent]\nlisten = "127.0.0.1:{self.agent_port}"\nlight_address = "127.0.0.1"\ndurable = false\n'
+        text = f'[agent]\nlisten = "127.0.0.1:{self.agent_port}"\noptical_address = "127.0.0.1"\ndurable = false\n'
         self._config.write_text(f'{text}[[folder]]\nname = "in"\npath = "{self.folder}"\n')
         self.agent = self._fleet.start([BLAST, "agent", "run", "--config", str(self._config), "--json"])
         self.agent_port = self.agent.port()

@@ -440,7 +440,7 @@ class Host:
 
 
 LONGEST = 300.0
-MOST_STEPS = 400_000
+MAX_STEPS = 400_000
 
 
 class World:
@@ -555,7 +555,7 @@ class World:
             action()
             self.steps += 1
             assert self.now < LONGEST, "the phase does not end"
-            assert self.steps < MOST_STEPS, "too many steps"
+            assert self.steps < MAX_STEPS, "too many steps"
 
     def _never_again(self, host: Host) -> bool:
         return host.dead or host.gone or (host.stopped and host.faults.thawed == float("inf"))

@@ -16,7 +16,7 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.choosing import choose
 from algorithms.scheduling.contention import Chosen
-from algorithms.scheduling.job import MOST_PARTS, Job, PartName
+from algorithms.scheduling.job import MAX_PARTS, Job, PartName
 from algorithms.scheduling.policy import State
 from algorithms.scheduling.scheduler import Scheduler
 from algorithms.scheduling.selection import Start
@@ -29,7 +29,7 @@ SWITCHES = {"one": ([1] * RACKS, {4: 2, 2: 2}), "two": ([2] * RACKS, {4: 1})}
 
 
 @st.composite
-def jobs(draw: st.DrawFn, name: int, parts: int = MOST_PARTS) -> Job:
+def jobs(draw: st.DrawFn, name: int, parts: int = MAX_PARTS) -> Job:
     racks = draw(st.lists(st.integers(0, RACKS - 1), min_size=2, max_size=6, unique=True))
     return job(
         name,
@@ -138,7 +138,7 @@ def check_nothing_is_used_twice(starts: Sequence[Start]) -> None:
     free = switches(list(SWITCHES))
     for start in starts:
         assert not free[start.switch].full & start.job.group.ports
-        assert sum(ways - 1 for ways in start.pieces) >= start.job.group.leaves - 1
+        assert sum(fan_out - 1 for fan_out in start.pieces) >= start.job.group.leaves - 1
         free[start.switch].take(start.job.group, start.pieces)
         assert min(free[start.switch].pool.values()) >= 0
 

@@ -27,17 +27,17 @@ from blast_transport.transports.optical.light_intake import LightIntake
 from tests.support.engines import file_store
 from tests.support.transport_data import Data, data_of
 
-MOST_BLOCKS = 40
+MAX_BLOCKS = 40
 SIZE, COUNT = 10, 4
 BLOCK = SIZE * COUNT
-SEGMENTS = MOST_BLOCKS * COUNT
-MOST_OPEN = 5
+SEGMENTS = MAX_BLOCKS * COUNT
+MAX_OPEN = 5
 
 segments = st.integers(0, SEGMENTS + COUNT)
 arrivals = st.lists(
     st.tuples(
         # Blocks come whole, or runs of segments do, also over the borders of blocks.
-        st.integers(0, MOST_BLOCKS + 1).map(lambda block: (block * COUNT, COUNT))
+        st.integers(0, MAX_BLOCKS + 1).map(lambda block: (block * COUNT, COUNT))
         | st.tuples(segments | st.integers((1 << 64) - 5, (1 << 64) - 1), st.integers(1, 10)),
         st.booleans(),
         st.sampled_from([0] * 12 + [-11, -10, -3, -1, 1, 10]),
@@ -52,14 +52,14 @@ Arrivals = list[tuple[tuple[int, int], bool, int]]
 class TwoAssemblies(RuleBasedStateMachine):
     """A file or a stream at two receivers, one by each engine, to which the same comes."""
 
-    @initialize(size=st.integers(1, BLOCK * MOST_BLOCKS), stream=st.booleans())
+    @initialize(size=st.integers(1, BLOCK * MAX_BLOCKS), stream=st.booleans())
     def begin(self, size: int, stream: bool) -> None:
         self.data: Data = data_of(size, SIZE, COUNT, seed=1)
         self.forged: Data = data_of(SEGMENTS * SIZE, SIZE, COUNT, seed=2)
         self.layout = Layout(None, SIZE, COUNT) if stream else self.data.layout
         self.undo = ExitStack()
         patch = self.undo.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(assembly_module, "MOST_OPEN_BYTES", MOST_OPEN * BLOCK)
+        patch.setattr(assembly_module, "MAX_OPEN_BYTES", MAX_OPEN * BLOCK)
         self.assemblies = [open_assembly(self._store(engine), None) for engine in (PYTHON, COMPILED)]
         assert [type(one) for one in self.assemblies] == [Assembly, CompiledAssembly]
         self.intakes = [LightIntake(one) for one in self.assemblies]
@@ -94,7 +94,7 @@ class TwoAssemblies(RuleBasedStateMachine):
         python, compiled = (intake.arrived(0.0) for intake in self.intakes)
         assert python == compiled
 
-    @rule(first=st.integers(0, MOST_BLOCKS), count=st.integers(1, 8))
+    @rule(first=st.integers(0, MAX_BLOCKS), count=st.integers(1, 8))
     def blocks_come_one_after_the_other(self, first: int, count: int) -> None:
         blocks = range(first, min(first + count, self.data.blocks))
         wire = [(block * COUNT, self.data.layout.segments(block), self.data.block(block)) for block in blocks]
@@ -105,13 +105,13 @@ class TwoAssemblies(RuleBasedStateMachine):
         rows = [(first, payload) for first, _, payload in self.pieces(arrivals) if payload]
         self.both(lambda one: one.repair(rows))
 
-    @rule(block=st.integers(0, MOST_BLOCKS), right=st.booleans())
+    @rule(block=st.integers(0, MAX_BLOCKS), right=st.booleans())
     def another_transport_brings_a_block(self, block: int, right: bool) -> None:
         if block < self.data.blocks:
             length = self.data.layout.length(block)
             self.both(lambda one: one.store.put(block, self.payload(block * COUNT, COUNT, right, 0)[:length]))
 
-    @rule(first=st.integers(0, MOST_BLOCKS), count=st.integers(1, MOST_BLOCKS))
+    @rule(first=st.integers(0, MAX_BLOCKS), count=st.integers(1, MAX_BLOCKS))
     def digests_come(self, first: int, count: int) -> None:
         first = min(first, self.told)
         stop = min(self.data.blocks, first + count)
@@ -161,7 +161,7 @@ class TwoAssemblies(RuleBasedStateMachine):
 
     def _ask_until_it_is_complete(self, one: BlockAssembly) -> None:
         """What makes room, and what was put together of foreign segments, is asked for once more."""
-        for _ in range(MOST_BLOCKS):
+        for _ in range(MAX_BLOCKS):
             one.take_wrong()
             for first, count in one.missing(0, SEGMENTS):
                 one.repair([(first, self.data.content[first * SIZE : (first + count) * SIZE])])
@@ -187,7 +187,7 @@ def test_what_is_sealed_is_put_together_by_python(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 def test_more_than_the_host_takes_is_an_error_of_the_store(tmp_path: Path) -> None:
-    store = file_store(COMPILED, tmp_path, Layout(None, 10, 4), FileRules(most_bytes=70))
+    store = file_store(COMPILED, tmp_path, Layout(None, 10, 4), FileRules(max_bytes=70))
     assembly = open_assembly(store, None)
     assert isinstance(assembly, CompiledAssembly) and assembly.add_all([(0, 4, bytes(40))]) == 4
     with pytest.raises(StoreError, match="more bytes came than the 70"):

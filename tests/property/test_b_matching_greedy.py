@@ -37,14 +37,14 @@ def fabrics(draw):
 
 
 @given(fabrics(), st.integers(0, 20), st.sampled_from([2, 3, 4, 8, 16]), st.none() | st.integers(0, 8))
-def test_same_selection_as_the_papers_text(fabric, splitters, ways, most):
+def test_same_selection_as_the_papers_text(fabric, splitters, fan_out, most):
     groups, budgets = fabric
-    feasibility = Feasibility(budgets, {ways: splitters}, by_count(most))
+    feasibility = Feasibility(budgets, {fan_out: splitters}, by_count(most))
     found = select(groups, feasibility)
     as_text = [(g.name, vertices(g), g.racks, g.weight) for g in groups]
-    assert [g.name for g, _ in found] == papers_text(as_text, budgets, splitters, ways, most)
+    assert [g.name for g, _ in found] == papers_text(as_text, budgets, splitters, fan_out, most)
     for group, pieces in found:
-        assert pieces == (ways,) * -((2 - group.racks) // (ways - 1))
+        assert pieces == (fan_out,) * -((2 - group.racks) // (fan_out - 1))
 
 
 @given(

@@ -40,7 +40,7 @@ def test_a_refused_caller_is_told_when_it_may_come_back():
 
 
 def test_accounts_without_number_take_no_memory_without_bound(monkeypatch):
-    monkeypatch.setattr(rates, "MOST_ACCOUNTS", 100)
+    monkeypatch.setattr(rates, "MAX_ACCOUNTS", 100)
     buckets = CallRates(Rate(per_second=1.0, burst=2))
     for number in range(10_000):
         assert buckets.seconds_until_free(number, now=0.0) == 0.0

@@ -28,17 +28,17 @@ def losses(draw, least=0.0):
 
 @st.composite
 def kinds(draw, amplified=True):
-    ways = draw(st.integers(2, 4))
+    fan_out = draw(st.integers(2, 4))
     amplifier = None
     if amplified and draw(st.integers(0, 3)) == 0:
         gain = draw(st.integers(5, 15))
         amplifier = Amplifier("", (gain - 1.0, float(gain), gain + 1.0), 12.0, draw(st.sampled_from([5.0, 20.0])))
-    return Piece("", ways, draw(losses(2.0)), amplifier, float(draw(st.integers(1, 5))))
+    return Piece("", fan_out, draw(losses(2.0)), amplifier, float(draw(st.integers(1, 5))))
 
 
 @st.composite
 def supplies(draw):
-    chosen = draw(st.lists(kinds(), min_size=1, max_size=2, unique_by=lambda kind: kind.ways))
+    chosen = draw(st.lists(kinds(), min_size=1, max_size=2, unique_by=lambda kind: kind.fan_out))
     return {kind: draw(st.integers(1, 3 if len(chosen) == 1 else 2)) for kind in chosen}
 
 
@@ -52,11 +52,11 @@ def test_the_catalog_has_the_cheapest_tree_for_every_number_of_leaves(supply, sw
     best: dict[int, float] = {}
     for counts, slots in tiny_trees(root, switch, supply):
         price = sum(kind.price * n for kind, n in zip(supply, counts, strict=True))
-        usable = sum(slot.best <= switch.most_input and window.fits(switch.after(slot)) for slot in slots)
+        usable = sum(slot.best <= switch.max_input and window.fits(switch.after(slot)) for slot in slots)
         for leaves in range(1, usable + 1):
             best[leaves] = min(best.get(leaves, price), price)
     catalog = Catalog(supply, Budget(root, switch, window), 14)
-    pool = {kind.ways: count for kind, count in supply.items()}
+    pool = {kind.fan_out: count for kind, count in supply.items()}
     for leaves in range(1, 15):
         found = catalog.cheapest(leaves, pool)
         assert (found.price if found else None) == best.get(leaves), leaves
@@ -65,36 +65,36 @@ def test_the_catalog_has_the_cheapest_tree_for_every_number_of_leaves(supply, sw
 @given(supplies(), switches, windows, roots, st.data())
 def test_it_takes_only_what_the_pool_has_and_every_tree_stands(supply, switch, window, root, data):
     catalog = Catalog(supply, Budget(root, switch, window), 14)
-    pool = {kind.ways: data.draw(st.integers(0, count)) for kind, count in supply.items()}
-    by_ways = {kind.ways: kind for kind in supply}
-    smaller = Catalog({by_ways[ways]: n for ways, n in pool.items()}, Budget(root, switch, window), 14)
+    pool = {kind.fan_out: data.draw(st.integers(0, count)) for kind, count in supply.items()}
+    by_ways = {kind.fan_out: kind for kind in supply}
+    smaller = Catalog({by_ways[fan_out]: n for fan_out, n in pool.items()}, Budget(root, switch, window), 14)
     for leaves in range(1, 15):
         found, alone = catalog.cheapest(leaves, pool), smaller.cheapest(leaves, pool)
         assert (found.price if found else None) == (alone.price if alone else None)
         if found is None:
             continue
-        assert all(found.pieces.count(ways) <= pool.get(ways, 0) for ways in found.pieces)
+        assert all(found.pieces.count(fan_out) <= pool.get(fan_out, 0) for fan_out in found.pieces)
         shape = catalog.tree(found)
-        assert sorted(shape.ways, reverse=True) == list(found.pieces) and len(shape.leaves) >= leaves
+        assert sorted(shape.fan_out, reverse=True) == list(found.pieces) and len(shape.leaves) >= leaves
         assert len(set(shape.leaves) | set(shape.feeds)) == len(shape.leaves) + len(shape.feeds)
         light = {None: root}
         for index, feed in enumerate(shape.feeds):
-            below = by_ways[shape.ways[index]].hung(light[feed], switch)
+            below = by_ways[shape.fan_out[index]].hung(light[feed], switch)
             assert below is not None
-            light |= {(index, output): below for output in range(shape.ways[index])}
+            light |= {(index, output): below for output in range(shape.fan_out[index])}
         assert all(window.fits(switch.after(light[output])) for output in shape.leaves)
 
 
 @pytest.mark.parametrize("budget", [11.1, 15, 24, 29.5, 34.5, 40, 49.5])
 def test_the_price_is_that_of_an_integer_program(budget):
     rng = random.Random(f"cascade/{budget}")
-    pieces = {ways: Piece("", ways, exactly(loss), price=price) for ways, (loss, price) in PAPER.items()}
+    pieces = {fan_out: Piece("", fan_out, exactly(loss), price=price) for fan_out, (loss, price) in PAPER.items()}
     light = Budget(Light(0, 0, 0), Passive("switch", exactly(PASS)), Window(-budget, 20))
     catalog = Catalog(dict(zip(pieces.values(), (40, 10, 3), strict=True)), light, 130)
     for _ in range(5):
         pool = {4: rng.randint(0, 40), 16: rng.randint(0, 10), 64: rng.randint(0, 3)}
         leaves = rng.randint(2, 130)
-        supply = {(ways, *PAPER[ways]): count for ways, count in pool.items()}
+        supply = {(fan_out, *PAPER[fan_out]): count for fan_out, count in pool.items()}
         found = catalog.cheapest(leaves, pool)
         price = cheapest_price(budget, PASS, supply, leaves)
         assert (found.price if found else None) == (price and pytest.approx(price)), (leaves, pool)
@@ -112,7 +112,9 @@ def receivers(draw, number):
 def fittings(draw):
     supply = draw(supplies())
     pieces = [
-        Piece(f"s{i}{n}", k.ways, k.loss, k.amplifier, k.price) for i, k in enumerate(supply) for n in range(supply[k])
+        Piece(f"s{i}{n}", k.fan_out, k.loss, k.amplifier, k.price)
+        for i, k in enumerate(supply)
+        for n in range(supply[k])
     ]
     sender = Transceiver("sender", draw(roots), -40.0, 10.0, to_switch=draw(losses()))
     ends = Ends(sender, tuple(draw(receivers(n)) for n in range(draw(st.integers(1, 5)))))
@@ -127,12 +129,12 @@ def test_a_group_gets_the_cheapest_tree_that_there_is_or_hears_what_binds(fittin
     trees = [
         (
             sum(kind.price * n for kind, n in zip(supply, counts, strict=True)),
-            [switch.after(slot) for slot in slots if slot.best <= switch.most_input],
+            [switch.after(slot) for slot in slots if slot.best <= switch.max_input],
         )
         for counts, slots in tiny_trees(ends.sender.entering, switch, supply)
     ]
     prices = [price for price, lights in trees if matched(lights, wanted)]
-    first = shallowest(1, [piece.ways for piece in pieces]) if tried_first else None
+    first = shallowest(1, [piece.fan_out for piece in pieces]) if tried_first else None
     answer = fit_tree(ends, pieces, switch, first)
     if prices:
         assert isinstance(answer, FittedTree)

@@ -24,7 +24,7 @@ def decided(edges, racks, ports, splitters, hosts):
     A receiving rack takes part with all its hosts, so that the weight is bytes times all of these.
     """
     fabric = make_fabric(racks, [WAYS] * splitters, ports=ports, hosts=hosts)
-    world = ready_world(fabric, CoreSettings(policy="paper", most_pending=len(edges)))
+    world = ready_world(fabric, CoreSettings(policy="paper", max_pending_per_tenant=len(edges)))
     for number, (members, size) in enumerate(edges):
         sender, *others = (f"r{rack + 1}" for rack in members)
         receivers = [f"{rack}h{host}" for rack in others for host in range(1, hosts + 1)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import FinishAsked, Optimized, ProgressTold, Tick
+from blast_controller.core.model.events import FinishAsked, Optimized, ProgressReported, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part
 from blast_controller.core.model.settings import CoreSettings
@@ -73,7 +73,7 @@ class Traffic:
             request = self.world.core.request(key)
             if request.current.may_pause:
                 reached = request.parts[part].reached
-                self.world.handle(ProgressTold(key, part, min(reached + 1000, request.current.bytes)))
+                self.world.handle(ProgressReported(key, part, min(reached + 1000, request.current.bytes)))
         while (timer := self.world.core.next_timer()) is not None and timer <= until:
             self.world.now = max(self.world.now, timer)
             self.world.handle(Tick())

@@ -37,8 +37,8 @@ class Place:
     ports: int
     switches: int
     loop_leaf: bool
-    most_splitters: int | None
-    most_of_physics: int | None
+    max_splitters_per_tree: int | None
+    max_of_physics: int | None
     keep_warm: float
     has_static_tree: bool
 
@@ -47,11 +47,14 @@ class Place:
         if self.has_static_tree:
             tree = StaticTree("bus", "r1", 99, None, {"r2": 99, "r3": 99, "r4": 99}, frozenset())
             fabric = replace(fabric, static_trees={"bus": tree})
-        limits = {tenants[0]: TenantLimits(max_splitters=self.most_of_physics)}
+        limits = {tenants[0]: TenantLimits(max_splitters=self.max_of_physics)}
         return ready_world(
             fabric,
             CoreSettings(
-                loop_leaf=self.loop_leaf, most_splitters=self.most_splitters, keep_warm=self.keep_warm, tenants=limits
+                loop_leaf=self.loop_leaf,
+                max_splitters_per_tree=self.max_splitters_per_tree,
+                keep_warm=self.keep_warm,
+                tenants=limits,
             ),
         )
 

@@ -30,9 +30,9 @@ class Clinic:
     def tree(self, ports):
         """A tree to these leaves on usable hardware, or None."""
         usable = [s.without(self.quarantined.__contains__) for s in FABRIC.splitters.values()]
-        usable = [s for s in usable if s.ways > 1 and s.element not in self.quarantined]
+        usable = [s for s in usable if s.fan_out > 1 and s.element not in self.quarantined]
         ports = [port for port in ports if port.element not in self.quarantined]
-        fitting = [s for s in usable if s.ways >= len(ports)]
+        fitting = [s for s in usable if s.fan_out >= len(ports)]
         if len(ports) < 2 or not fitting or ROOT.element in self.quarantined:
             return None
         return build(ROOT, ports, fitting[:1], loop_leaf=False)

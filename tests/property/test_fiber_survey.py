@@ -24,7 +24,7 @@ def test_a_right_fabric_has_no_faults_and_nothing_is_waited_for(sizes):
     played = Played(wiring)
     assert played.faults == []
     assert played.waits == 0
-    outputs, ports = sum(s.ways for s in wiring.splitters), len(wiring.ports)
+    outputs, ports = sum(s.fan_out for s in wiring.splitters), len(wiring.ports)
     growth = 1 + max(ports - 1, 1).bit_length()
     assert len(played.rounds) <= growth + -(-outputs // ports) + len(wiring.splitters)
 

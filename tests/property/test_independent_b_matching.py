@@ -110,7 +110,7 @@ def _groups(requests: Sequence[Request]) -> list[Group]:
 
 def _idle(fabric: Fabric) -> Feasibility:
     pool = {fabric.outputs: fabric.splitters}
-    return Feasibility([fabric.ports] * RACKS, pool, by_count(most_splitters=fabric.cascaded))
+    return Feasibility([fabric.ports] * RACKS, pool, by_count(max_splitters_per_tree=fabric.cascaded))
 
 
 @settings(max_examples=120, deadline=None)
@@ -163,7 +163,7 @@ def test_constraint_1_limits_splitters_of_constraint_2(outputs: int) -> None:
         for width in range(2, 12 * outputs):
             request = Request(tuple(range(width)), 1)
             assert request.allowed(fabric) == (request.consumed(fabric) <= cascaded)
-            pieces = by_count(most_splitters=cascaded)(width - 1, {outputs: 12 * outputs})
+            pieces = by_count(max_splitters_per_tree=cascaded)(width - 1, {outputs: 12 * outputs})
             assert (None if pieces is None else len(pieces)) == (
                 request.consumed(fabric) if request.allowed(fabric) else None
             )

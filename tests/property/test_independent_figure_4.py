@@ -37,8 +37,8 @@ SCENARIO = Scenario.model_validate(
             "servers_per_rack": SERVERS,
             "uplink_gbps": {name: float(rate) for name, rate in UPLINKS.items()},
         },
-        "background": {"racks_each_way": LOADS},
-        "light": {"splitters": GROUPS, "ways": 4},
+        "background": {"racks_per_direction": LOADS},
+        "light": {"splitters": GROUPS, "fan_out": 4},
         "multicasts": {"groups": GROUPS, "racks_per_group": 3, "megabytes": 300.0},
         "run": [{"methods": ["naive"], "networks": ["10:1"], "backgrounds": ["none"]}],
     }

@@ -57,7 +57,7 @@ def _simulated(megabytes: int, network: str, load: str) -> float:
         {
             "title": "one pipeline",
             "network": {"racks": RACKS, "servers_per_rack": SERVERS, "uplink_gbps": {network: float(UPLINKS[network])}},
-            "background": {"round_seconds": 1e6, "racks_each_way": LOADS},
+            "background": {"round_seconds": 1e6, "racks_per_direction": LOADS},
             "multicasts": {"groups": 1, "racks_per_group": 3, "megabytes": float(megabytes)},
             "run": [{"methods": ["pipeline"], "networks": [network], "backgrounds": [load]}],
         }

@@ -35,7 +35,7 @@ def _poisson(per_second: float, widths: Sequence[int], sizes: Sequence[int], see
 
 def _played(multicasts: Sequence[Multicast], policy: str, **light: object) -> tuple[Row, list[float]]:
     """Return the row of results and the seconds of each multicast, in order of arrival."""
-    section = LightSection.model_validate({"ways": WAYS, **light})
+    section = LightSection.model_validate({"fan_out": WAYS, **light})
     setting = Setting(RACKS, 40, 10.0, 40.0, section, "0")
     row = play(Run(Workload(RACKS, tuple(multicasts), (), {}), setting, policy)).row
     by_name = {completion["name"]: completion["seconds"] for completion in row["completions"]}
@@ -180,7 +180,7 @@ def test_iterative_jobs_obey_response_time_law(jobs: int) -> None:
         {
             "title": "jobs on one splitter",
             "network": {"racks": 18, "servers_per_rack": 4, "uplink_gbps": {"any": 40.0}},
-            "light": {"splitters": 1, "ways": WAYS, "warm_reserve": 0.0},
+            "light": {"splitters": 1, "fan_out": WAYS, "warm_reserve": 0.0},
             "jobs": [kind],
             "run": [{"methods": ["blast"], "networks": ["any"], "backgrounds": ["none"], "policies": ["paper"]}],
         }

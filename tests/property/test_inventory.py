@@ -52,7 +52,7 @@ class Truth:
             return None if piece.element in self.quarantined or ends & touched else piece
         ends = {(piece.switch, "out", piece.input), *((piece.switch, "in", output) for output in piece.outputs)}
         left = piece.without(self.quarantined.__contains__)
-        return None if piece.element in self.quarantined or ends & touched or left.ways < 2 else left
+        return None if piece.element in self.quarantined or ends & touched or left.fan_out < 2 else left
 
     def present(self, fabric, piece: Piece) -> bool:
         needed = {piece.switch}
@@ -205,13 +205,13 @@ def check_choices(fabric, inventory: Inventory, truth: Truth, available: list[Pi
         splitters = [p for p in available if isinstance(p, Splitter) and p.switch == switch]
         splitters.sort(key=lambda splitter: truth.standing(splitter.element) is Standing.KEPT_LIT)
         assert inventory.available_splitters(switch) == splitters
-        assert inventory.available.sizes(switch) == Counter(splitter.ways for splitter in splitters)
-        for ways in {splitter.ways for splitter in splitters}:
-            same = [splitter for splitter in splitters if splitter.ways == ways]
+        assert inventory.available.sizes(switch) == Counter(splitter.fan_out for splitter in splitters)
+        for fan_out in {splitter.fan_out for splitter in splitters}:
+            same = [splitter for splitter in splitters if splitter.fan_out == fan_out]
             for count in range(1, len(same) + 1):
-                assert inventory.choose_splitters(switch, [ways] * count) == same[:count]
+                assert inventory.choose_splitters(switch, [fan_out] * count) == same[:count]
             with pytest.raises(LookupError):
-                inventory.choose_splitters(switch, [ways] * (len(same) + 1))
+                inventory.choose_splitters(switch, [fan_out] * (len(same) + 1))
         ports = [p for p in available if isinstance(p, OpticalPort) and p.switch == switch]
         for end in {port.end for port in fabric.ports_on(switch)}:
             found = [port for port in ports if port.end == end]

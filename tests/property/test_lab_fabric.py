@@ -127,10 +127,10 @@ def test_everything_removed_is_dark_before_anything_is_lit(new):
 
 
 @given(st.integers(2, 64))
-def test_every_output_of_a_splitter_gets_exactly_one_copy(ways):
-    lines = mirror_set(Splitter("s", 1, tuple(range(1, ways + 1))), NAMES)[2:]
+def test_every_output_of_a_splitter_gets_exactly_one_copy(fan_out):
+    lines = mirror_set(Splitter("s", 1, tuple(range(1, fan_out + 1))), NAMES)[2:]
     copies = [output for line in lines for output in re.findall(r"dev b000s(\d+)(?= |$)", line.partition("match")[2])]
-    assert sorted(map(int, copies)) == list(range(1, ways + 1))
+    assert sorted(map(int, copies)) == list(range(1, fan_out + 1))
     assert all(line.count("action") <= ACTIONS_PER_FILTER for line in lines)
     assert [line.endswith(" continue") for line in lines] == [True] * (len(lines) - 1) + [False]
     assert sum("redirect" in line for line in lines) == 1

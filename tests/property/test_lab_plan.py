@@ -66,7 +66,7 @@ def test_configuration_is_toml_and_says_what_the_plan_says(plan):
     config = tomllib.loads(render(plan, Endpoints("a:1", "b:2", "c:3")))
     assert [rack["name"] for rack in config["rack"]] == [rack.name for rack in plan.rack_plans]
     assert {int(rack["datapath"], 16) for rack in config["rack"]} == set(plan.datapaths)
-    assert config["fabric"]["light_rate_gbps"] * 1000 == plan.light_rate_mbps
+    assert config["fabric"]["optical_rate_gbps"] * 1000 == plan.light_rate_mbps
     assert [s["outputs"] for s in config.get("splitter", [])] == [list(s.outputs) for s in plan.splitter_plans]
 
 

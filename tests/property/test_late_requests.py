@@ -49,13 +49,13 @@ COMMITS = st.lists(
 
 
 @pytest.fixture(params=[1 << 20, 200], ids=["one transaction", "in parts"])
-def most_bytes(request, monkeypatch):
-    monkeypatch.setattr(ledger, "MOST_BYTES", request.param)
+def max_bytes(request, monkeypatch):
+    monkeypatch.setattr(ledger, "MAX_BYTES", request.param)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(commits=COMMITS, data=st.data())
-def test_what_arrives_again_changes_nothing(most_bytes, commits, data):
+def test_what_arrives_again_changes_nothing(max_bytes, commits, data):
     etcd, network = ModeledEtcd(lambda: 0.0), Remembering()
     connection = ModeledConnection(etcd, network)
     leadership = Leadership(connection, KEYS, "here:1", ttl=60)

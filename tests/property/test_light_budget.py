@@ -50,10 +50,10 @@ limits = st.sampled_from([None, None, 1, 2, 3])
 @given(fabrics(), limits, st.data())
 def test_more_leaves_or_fewer_splitters_are_never_easier(fabric, most, data):
     choose = LightBudget(fabric).choose("ocs1", most)
-    whole = Counter(s.ways for s in fabric.splitters.values())
+    whole = Counter(s.fan_out for s in fabric.splitters.values())
     for _ in range(8):
-        pool = Counter({ways: data.draw(st.integers(0, count)) for ways, count in whole.items()})
-        fewer = Counter({ways: data.draw(st.integers(0, count)) for ways, count in pool.items()})
+        pool = Counter({fan_out: data.draw(st.integers(0, count)) for fan_out, count in whole.items()})
+        fewer = Counter({fan_out: data.draw(st.integers(0, count)) for fan_out, count in pool.items()})
         leaves = data.draw(st.integers(2, 12))
         more = data.draw(st.integers(leaves, 14))
         hard, easy = choose(more, fewer), choose(leaves, pool)
@@ -74,9 +74,9 @@ def test_where_a_tree_exists_the_matching_finds_splitters(fabric, most, loop_lea
     root, *receivers = data.draw(st.permutations(ports))[: data.draw(st.integers(2, RACKS))]
     ends = TreeEnds(root, tuple(receivers), loop_leaf)
     leaves = len(receivers) + (1 if loop_leaf and len(receivers) > 1 else 0)
-    pieces = budget.choose("ocs1", most)(leaves, Counter(s.ways for s in splitters)) if leaves > 1 else ()
-    left = {ways: [s for s in splitters if s.ways == ways] for ways in set(pieces or ())}
-    matched = [left[ways].pop() for ways in pieces or ()]
+    pieces = budget.choose("ocs1", most)(leaves, Counter(s.fan_out for s in splitters)) if leaves > 1 else ()
+    left = {fan_out: [s for s in splitters if s.fan_out == fan_out] for fan_out in set(pieces or ())}
+    matched = [left[fan_out].pop() for fan_out in pieces or ()]
     found = budget.tree(ends, matched, splitters, most)
     if isinstance(found, BudgetedTree):
         assert pieces is not None

@@ -110,7 +110,7 @@ def pair(data: Data, held: list[tuple[int, int]], undo: ExitStack) -> tuple[Side
 
 def drive(sides: tuple[Side, Side], blocks: int, script: list[tuple[str, object]]) -> None:
     """The same for both, turn by turn, in time that nobody has to wait for; in the end all blocks may leave."""
-    now, most_turns = 100.0, 10_000
+    now, max_turns = 100.0, 10_000
     for what, value in [*script, ("pace", 1e9), ("permit", blocks)]:
         if what == "wait":
             assert isinstance(value, float)
@@ -125,7 +125,7 @@ def drive(sides: tuple[Side, Side], blocks: int, script: list[tuple[str, object]
                 if value[0] < blocks:
                     one.transport.retransmit(*value)
         turn(sides, now)
-    while not sides[0].transport.over and not sides[0].error and (most_turns := most_turns - 1):
+    while not sides[0].transport.over and not sides[0].error and (max_turns := max_turns - 1):
         now += max(1e-4, turn(sides, now) or 0.0)
     assert sides[0].transport.over or sides[0].error
 

@@ -39,9 +39,9 @@ from tests.support.transport_data import data_of
 pytestmark = pytest.mark.compiled
 
 SESSION = 0xB1A57
-SIZE, COUNT, MOST_BLOCKS = 10, 4, 30
+SIZE, COUNT, MAX_BLOCKS = 10, 4, 30
 DATAGRAM = HEADER.size + SIZE
-SEGMENTS = COUNT * MOST_BLOCKS
+SEGMENTS = COUNT * MAX_BLOCKS
 CONTENT = data_of(SEGMENTS * SIZE, SIZE, COUNT).content
 PATIENCE = 60.0
 
@@ -88,7 +88,7 @@ class Sent:
 
 rows = st.builds(
     Sent,
-    st.integers(0, MOST_BLOCKS).map(lambda block: block * COUNT) | st.integers(0, SEGMENTS) | st.just((1 << 64) - 2),
+    st.integers(0, MAX_BLOCKS).map(lambda block: block * COUNT) | st.integers(0, SEGMENTS) | st.just((1 << 64) - 2),
     st.just(COUNT) | st.integers(1, 7),
     st.booleans(),
     st.sampled_from([0] * 12 + [-1, -9, -10, -11, -25, -26, 1, 16]),
@@ -227,7 +227,7 @@ def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.Monkey
         there.listen(mouth.getsockname())
         there.light.stop = SEGMENTS
         there.assembly.store.expect(0, data_of(len(CONTENT), SIZE, COUNT).digests())
-        blocks = [*range(MOST_BLOCKS)] * 4
+        blocks = [*range(MAX_BLOCKS)] * 4
         for block in blocks:
             send(mouth, [there], Sent(block * COUNT, COUNT))
         delivered(mouth)
@@ -261,7 +261,7 @@ def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -
         passed = list[tuple[int, int]]()
 
         def shine() -> None:
-            for block in range(MOST_BLOCKS):
+            for block in range(MAX_BLOCKS):
                 send(mouth, [there], Sent(block * COUNT, COUNT))
                 time.sleep(0.001)  # a slow sender
 
@@ -290,7 +290,7 @@ def test_all_that_has_come_when_the_light_ends_is_read(engine: str) -> None:
         there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
         mouth = undo.enter_context(bound_socket())
         transport = receiving(there, mouth, mouth)
-        for block in range(MOST_BLOCKS):
+        for block in range(MAX_BLOCKS):
             send(mouth, [there], Sent(block * COUNT, COUNT))
         delivered(mouth)
         transport.drain()

@@ -34,12 +34,12 @@ from blast_controller.openflow.vocabulary import (
     Read,
     ReadOurRules,
     Refusal,
+    RejectCall,
     RoleAnswered,
     RulesCounted,
     RulesRead,
     SendProbe,
     Transmit,
-    TurnAway,
 )
 
 TIMEOUT = 2.0
@@ -80,7 +80,7 @@ class Switches(RuleBasedStateMachine):
                     kinds = {type(message) for _, message in messages}
                     assert session in self.master or kinds == {Claim}, "written to before the role was ours"
                     self.received[session] += messages
-                case TurnAway(session):
+                case RejectCall(session):
                     assert not self.received[session], "nothing was said to it"
                     self.dead.append(session)
                     self.waiting = {d: s for d, s in self.waiting.items() if s is not session}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blast_api.ttypes import Grant
 from blast_client.part_plan import STOP_BEFORE, Darken, Finish, PartPlan, Shine, Tell, WrongGrant
 from blast_controller.core.model.errors import Rejected, RequestEnded
-from blast_controller.core.model.events import FinishAsked, ProgressTold, Tick
+from blast_controller.core.model.events import FinishAsked, ProgressReported, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -107,7 +107,7 @@ class Sending:
                 case Darken():
                     self._lights.pop(part, None)
                 case Tell(reached):
-                    self._world.handle(ProgressTold(key_of(self._key), part, reached))
+                    self._world.handle(ProgressReported(key_of(self._key), part, reached))
                 case Finish():
                     self._finish(part)
         self._world.settle()
@@ -170,7 +170,7 @@ SIZE = 1000
 def grant(first_byte: int = 0, lease_ms: int = 1000, group: str = "239.0.0.1") -> Grant:
     return Grant(
         key="k", part=0, receivers=["b"], groupAddress=group, groupPort=80, rateBitsPerSecond=8000,
-        estimatedServiceMs=1000, leaseMs=lease_ms, firstByte=first_byte, receiversWithoutPart=[], reservation=1,
+        estimatedServiceMs=1000, leaseMs=lease_ms, firstByte=first_byte, pendingReceivers=[], reservation=1,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.compiled
 
 BLOCK = 40
-MOST_BYTES = 3000
+MAX_BYTES = 3000
 MESSAGES: tuple[Message, ...] = (
     Alive(7, held_up=False),
     Alive(8, held_up=True, starved=True),
@@ -97,7 +97,7 @@ class Receiver:
         """What must not differ."""
         store = self.store
         assert store.descriptor is not None
-        file = os.pread(store.descriptor, 2 * MOST_BYTES, 0)
+        file = os.pread(store.descriptor, 2 * MAX_BYTES, 0)
         feed = self.feed.link.payload if self.feed.link is not None else None
         told = (
             self.position,
@@ -113,13 +113,13 @@ class Receiver:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    size=st.integers(1, MOST_BYTES),
+    size=st.integers(1, MAX_BYTES),
     known=st.booleans(),
     stream=st.lists(pieces, max_size=12),
     splits=st.lists(st.integers(1, 700), min_size=1, max_size=6),
-    told=st.integers(0, MOST_BYTES // BLOCK),
-    by_light=st.lists(st.integers(0, MOST_BYTES // BLOCK), max_size=4),
-    wrong=st.integers(0, MOST_BYTES),
+    told=st.integers(0, MAX_BYTES // BLOCK),
+    by_light=st.lists(st.integers(0, MAX_BYTES // BLOCK), max_size=4),
+    wrong=st.integers(0, MAX_BYTES),
     ends=st.sampled_from([None, False, True]),
 )
 def test_the_same_bytes_do_the_same(
@@ -222,9 +222,9 @@ class Giver:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    size=st.integers(1, MOST_BYTES),
+    size=st.integers(1, MAX_BYTES),
     chunk=st.integers(1, 900),
-    steps=st.lists(st.tuples(st.integers(0, MOST_BYTES), st.integers(1, 3000), st.booleans()), min_size=1, max_size=8),
+    steps=st.lists(st.tuples(st.integers(0, MAX_BYTES), st.integers(1, 3000), st.booleans()), min_size=1, max_size=8),
     shorter=st.booleans(),
 )
 def test_the_same_file_gives_the_same(size: int, chunk: int, steps: list[tuple[int, int, bool]], shorter: bool) -> None:
@@ -245,7 +245,7 @@ def test_the_same_file_gives_the_same(size: int, chunk: int, steps: list[tuple[i
                 one.give(stop)
                 one.read(read)
         for one in givers:
-            for _ in range(MOST_BYTES):
+            for _ in range(MAX_BYTES):
                 one.give(size)
                 one.read(1 << 16)
                 if one.error or (one.offset == size and not one.link.wants_write):

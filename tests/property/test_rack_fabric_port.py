@@ -36,7 +36,7 @@ pytestmark = pytest.mark.rust
 Scenario = dict[str, Any]
 
 PACKET = 256
-LEAST_POOL = 36 * PACKET
+MIN_POOL = 36 * PACKET
 """A jumbo frame has to fit into every pool."""
 
 
@@ -117,10 +117,10 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             "surrogate_bytes": draw(st.integers(1, 80)) * PACKET,
         },
         "buffers": {
-            "ingress_terminal_lossy_bytes": LEAST_POOL + draw(st.integers(0, 100)) * PACKET,
-            "ingress_surrogate_lossy_bytes": LEAST_POOL + draw(st.integers(0, 50)) * PACKET,
-            "egress_terminal_bytes": LEAST_POOL + draw(st.integers(0, 100)) * PACKET,
-            "egress_surrogate_bytes": LEAST_POOL + draw(st.integers(0, 100)) * PACKET,
+            "ingress_terminal_lossy_bytes": MIN_POOL + draw(st.integers(0, 100)) * PACKET,
+            "ingress_surrogate_lossy_bytes": MIN_POOL + draw(st.integers(0, 50)) * PACKET,
+            "egress_terminal_bytes": MIN_POOL + draw(st.integers(0, 100)) * PACKET,
+            "egress_surrogate_bytes": MIN_POOL + draw(st.integers(0, 100)) * PACKET,
         },
         "pause": {"stop_bytes": stop, "go_bytes": draw(st.integers(1, stop))},
         "qcn": {

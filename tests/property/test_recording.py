@@ -145,7 +145,7 @@ def check(path: Path, noted: list[tuple[Stamp, Rows]], least: int) -> None:
 def test_every_moment_is_given_back_as_it_was(actions):
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
         small.setattr(writer, "BLOCK_BYTES", 120)
-        small.setattr(writer, "MOST_PIECES", 5)
+        small.setattr(writer, "MAX_PIECES", 5)
         small.setattr(writer, "NETS_PER_BASE", 0.5)
         small.setattr(writer, "TEXT_BYTES", 150)
         small.setattr(images, "TEXT_BYTES", 60)

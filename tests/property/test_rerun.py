@@ -25,11 +25,11 @@ servers_per_rack = {servers}
 uplink_gbps = {{ thin = {uplink} }}
 
 [background]
-racks_each_way = {{ none = 0, some = 1 }}
+racks_per_direction = {{ none = 0, some = 1 }}
 
 [light]
 splitters = {splitters}
-ways = 4
+fan_out = 4
 may_pause = {may_pause}
 may_split = {may_pause}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Vertices, directional_ports, shared_ports
 from algorithms.scheduling import POLICIES
-from algorithms.scheduling.job import MOST_PARTS, Job, PartName
+from algorithms.scheduling.job import MAX_PARTS, Job, PartName
 from algorithms.scheduling.policy import Policy, State
 from algorithms.scheduling.srpt_lease import ShortestRemaining
 from tests.support.scheduling import SET_UP, Clock, Plain, job
@@ -34,7 +34,7 @@ class NothingAges(Policy):
     def key(self, job: Job, now: float, state: State) -> float:
         return self.inner.key(job, now, state)
 
-    def patience(self, job: Job) -> float:
+    def max_wait(self, job: Job) -> float:
         return math.inf
 
 
@@ -69,7 +69,7 @@ def numbering(directional: bool) -> tuple[Vertices, int]:
 
 def job_of(name: int, ask: Ask, now: float, vertices: Vertices) -> Job:
     return job(
-        name, ask.racks, ask.seconds, now, vertices, parts=MOST_PARTS if ask.may_split else 1, priority=ask.priority
+        name, ask.racks, ask.seconds, now, vertices, parts=MAX_PARTS if ask.may_split else 1, priority=ask.priority
     )
 
 
@@ -126,7 +126,7 @@ def test_every_receiver_gets_the_whole_volume_once(
         jobs[number] = job_of(number, ask, clock.now, vertices)
         clock.arrive(jobs[number])
         if number in withdrawn:
-            for part in range(MOST_PARTS):
+            for part in range(MAX_PARTS):
                 if (number, part) in clock.scheduler._places:
                     clock.withdraw((number, part))
             del jobs[number]
@@ -134,7 +134,7 @@ def test_every_receiver_gets_the_whole_volume_once(
     stuck = {waiting.request for waiting in clock.scheduler.waiting}
     for number, whole in jobs.items():
         parts = [name for name in clock.done if name[0] == number]
-        assert len(parts) <= MOST_PARTS and len(parts) <= whole.parts
+        assert len(parts) <= MAX_PARTS and len(parts) <= whole.parts
         if number in stuck:
             # Only hardware that can never serve it keeps a job for ever.
             assert 1 + 3 * pool[4] + 15 * pool[16] < len(asks[number].racks) - 1
@@ -150,14 +150,14 @@ def test_every_receiver_gets_the_whole_volume_once(
 class Impatient(ShortestRemaining):
     """The default, overdue sooner, so that a test sees many overdue jobs."""
 
-    def patience(self, job: Job) -> float:
+    def max_wait(self, job: Job) -> float:
         return 2.0 * max(0.5, job.size)
 
 
 class Patient(ShortestRemaining):
     """The default without aging."""
 
-    def patience(self, job: Job) -> float:
+    def max_wait(self, job: Job) -> float:
         return math.inf
 
 
@@ -168,7 +168,7 @@ def longest_start(clock: Clock, target: Job) -> float:
     bound = due + lease
     known = [*clock.scheduler.waiting, *(start.job for start in clock.lit.values())]
     for other in known:
-        if other.name == target.name or other.submitted_at + clock.policy.patience(other) > due:
+        if other.name == target.name or other.submitted_at + clock.policy.max_wait(other) > due:
             continue
         remaining = other.remaining
         if other.name in clock.lit:
@@ -197,7 +197,7 @@ def starve(
 
     hit()
     target = job("target", wide, seconds, clock.now, parts=1)
-    due = target.submitted_at + Impatient().patience(target)
+    due = target.submitted_at + Impatient().max_wait(target)
     hit()
     clock.arrive(target)
     bound = math.inf

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.splitter_tree import choose_splitters, most_leaves, shallowest, splitters_needed
+from algorithms.splitter_tree import choose_splitters, max_leaves, shallowest, splitters_needed
 from tests.support.matching import plain_pieces
 
 POOLS = st.dictionaries(st.integers(2, 16), st.integers(0, 6), max_size=4)
@@ -18,28 +18,28 @@ LIMITS = st.none() | st.integers(0, 8)
 
 @given(st.integers(0, 70), POOLS, LIMITS, st.integers(0, 5))
 def test_the_rule_is_kept(leaves, pool, most, free_outputs):
-    sizes = [ways for ways, count in pool.items() for _ in range(count)]
+    sizes = [fan_out for fan_out, count in pool.items() for _ in range(count)]
     assert choose_splitters(leaves, pool, most, free_outputs) == plain_pieces(leaves, sizes, most, free_outputs)
 
 
 @given(st.integers(1, 70), POOLS, LIMITS)
 def test_a_choice_exists_exactly_where_the_most_leaves_suffice(leaves, pool, most):
-    assert (choose_splitters(leaves, pool, most) is not None) == (leaves <= most_leaves(pool, most))
+    assert (choose_splitters(leaves, pool, most) is not None) == (leaves <= max_leaves(pool, most))
 
 
 @given(st.integers(2, 300), st.integers(2, 20), st.integers(0, 5))
-def test_one_size_takes_the_papers_number(racks, ways, spare):
-    needed = splitters_needed(racks, ways)
-    assert choose_splitters(racks - 1, {ways: needed + spare}) == (ways,) * needed
+def test_one_size_takes_the_papers_number(racks, fan_out, spare):
+    needed = splitters_needed(racks, fan_out)
+    assert choose_splitters(racks - 1, {fan_out: needed + spare}) == (fan_out,) * needed
     if needed:
-        assert choose_splitters(racks - 1, {ways: needed - 1}) is None
+        assert choose_splitters(racks - 1, {fan_out: needed - 1}) is None
 
 
 @given(st.lists(st.integers(2, 9), max_size=8), st.data())
-def test_every_leaf_hangs_on_the_root(ways, data):
-    leaves = data.draw(st.integers(1, 1 + sum(w - 1 for w in ways)))
-    tree = shallowest(leaves, ways)
-    assert sorted(tree.ways) == sorted(ways)
+def test_every_leaf_hangs_on_the_root(fan_out, data):
+    leaves = data.draw(st.integers(1, 1 + sum(w - 1 for w in fan_out)))
+    tree = shallowest(leaves, fan_out)
+    assert sorted(tree.fan_out) == sorted(fan_out)
     assert len(tree.leaves) == leaves
     used = [*tree.feeds, *tree.leaves]
     assert len(used) == len(set(used)), "an output feeds one thing only"
@@ -50,9 +50,9 @@ def test_every_leaf_hangs_on_the_root(ways, data):
 LARGEST_COUNT = 6
 
 
-def largest_group(ways: int, splitters: int) -> int:
-    """The paper's constraint 1: the most racks, sender's included, that `splitters` 1:`ways` splitters can join."""
-    return splitters * (ways + 1) - 2 * (splitters - 1)
+def largest_group(fan_out: int, splitters: int) -> int:
+    """The paper's constraint 1: the most racks, sender's included, that `splitters` 1:`fan_out` splitters can join."""
+    return splitters * (fan_out + 1) - 2 * (splitters - 1)
 
 
 @cache
@@ -68,7 +68,7 @@ def shapes(sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
     return frozenset(found)
 
 
-def least_depth(leaves: int, sizes: tuple[int, ...]) -> int:
+def min_depth(leaves: int, sizes: tuple[int, ...]) -> int:
     """The least depth of the deepest of `leaves` leaves over all orders and shapes."""
     return min(
         outputs[leaves - 1]
@@ -78,19 +78,19 @@ def least_depth(leaves: int, sizes: tuple[int, ...]) -> int:
     )
 
 
-def least_count(leaves: int, ways: int) -> int:
-    return next(m for m in range(100) if any(len(outputs) >= leaves for outputs in shapes((ways,) * m)))
+def min_count(leaves: int, fan_out: int) -> int:
+    return next(m for m in range(100) if any(len(outputs) >= leaves for outputs in shapes((fan_out,) * m)))
 
 
-SMALL = [(ways, racks) for ways in range(2, 7) for racks in range(2, 2 + LARGEST_COUNT * (ways - 1) + 1)]
+SMALL = [(fan_out, racks) for fan_out in range(2, 7) for racks in range(2, 2 + LARGEST_COUNT * (fan_out - 1) + 1)]
 
 
-@pytest.mark.parametrize(("ways", "racks"), [case for case in SMALL if splitters_needed(case[1], case[0]) <= 6])
-def test_count_and_depth_are_the_least_of_all_shapes(ways, racks):
-    needed = splitters_needed(racks, ways)
-    assert needed == least_count(racks - 1, ways)
-    tree = shallowest(racks - 1, [ways] * needed)
-    assert max(map(tree.depth, tree.leaves)) == least_depth(racks - 1, (ways,) * needed)
+@pytest.mark.parametrize(("fan_out", "racks"), [case for case in SMALL if splitters_needed(case[1], case[0]) <= 6])
+def test_count_and_depth_are_the_least_of_all_shapes(fan_out, racks):
+    needed = splitters_needed(racks, fan_out)
+    assert needed == min_count(racks - 1, fan_out)
+    tree = shallowest(racks - 1, [fan_out] * needed)
+    assert max(map(tree.depth, tree.leaves)) == min_depth(racks - 1, (fan_out,) * needed)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_mixed_sizes_hang_as_shallow_as_can_be(sizes):
     outputs = 1 + sum(sizes) - len(sizes)
     for leaves in range(outputs - min(sizes) + 2, outputs + 1):  # none of them is superfluous
         tree = shallowest(leaves, sizes)
-        assert max(map(tree.depth, tree.leaves)) == least_depth(leaves, sizes), leaves
+        assert max(map(tree.depth, tree.leaves)) == min_depth(leaves, sizes), leaves
 
 
 def test_one_leaf_needs_no_splitter():
@@ -127,12 +127,12 @@ def test_depth_is_exact_where_floating_logarithms_are_not():
     assert max(map(tree.depth, tree.leaves)) == 3
 
 
-@pytest.mark.parametrize("ways", [2, 4, 8, 16, 64])
-def test_constraint_1_is_a_limit_on_the_count(ways):
+@pytest.mark.parametrize("fan_out", [2, 4, 8, 16, 64])
+def test_constraint_1_is_a_limit_on_the_count(fan_out):
     """The paper's r <= k(N + 1) - 2(k - 1) says the same as m <= k, for every group of two racks and more."""
     for most in range(60):
         for racks in range(2, 400):
-            assert (racks <= largest_group(ways, most)) == (splitters_needed(racks, ways) <= most)
+            assert (racks <= largest_group(fan_out, most)) == (splitters_needed(racks, fan_out) <= most)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_controller.store.details import MOST_BYTES, NotAnEntry, details, from_details, page, read_page
+from blast_controller.store.details import MAX_BYTES, NotAnEntry, details, from_details, page, read_page
 from blast_controller.store.interface import Entry
 
 bodies = st.none() | st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=40), max_size=5)
@@ -24,15 +24,15 @@ def test_an_entry_arrives_as_it_was(entry):
 
 @settings(max_examples=50)
 @given(st.lists(entries, max_size=8), st.integers(400, 2000))
-def test_a_page_is_a_prefix_that_fits(found, most_bytes):
-    answer = page(found, most_bytes)
+def test_a_page_is_a_prefix_that_fits(found, max_bytes):
+    answer = page(found, max_bytes)
     assert [(sequence, kind) for sequence, kind, _ in answer] == [(e.sequence, e.kind) for e in found[: len(answer)]]
     assert bool(answer) == bool(found)
     for (sequence, kind, text), entry in zip(answer, found, strict=False):
         shown = from_details(sequence, kind, text)
         assert shown == entry or (shown.body is None and "too large to show" in shown.note)
     if len(answer) > 1:
-        assert sum(len(text) for *_, text in answer) <= most_bytes
+        assert sum(len(text) for *_, text in answer) <= max_bytes
 
 
 json_values = st.recursive(
@@ -65,7 +65,7 @@ def test_what_json_cannot_hold_is_nonsense_too():
 
 
 @settings(max_examples=40)
-@given(st.integers(-2, 130), st.integers(-2, 130), st.sampled_from([10, 5_000, MOST_BYTES // 3, MOST_BYTES * 2]))
+@given(st.integers(-2, 130), st.integers(-2, 130), st.sampled_from([10, 5_000, MAX_BYTES // 3, MAX_BYTES * 2]))
 def test_an_answer_is_read_no_further_than_it_can_hold(after, limit, size):
     read, body = [], {"x": "y" * size}
 
@@ -78,7 +78,7 @@ def test_an_answer_is_read_no_further_than_it_can_hold(after, limit, size):
     assert [sequence for sequence, *_ in answer] == [entry.sequence for entry in read[: len(answer)]]
     assert len(answer) <= max(limit, 0)
     assert bool(answer) == (after < 100 and limit > 0)
-    assert sum(len(text) for *_, text in answer) <= MOST_BYTES
+    assert sum(len(text) for *_, text in answer) <= MAX_BYTES
     if size == 10:
         assert len(answer) == min(max(limit, 0), max(0, 100 - max(after, 0)))
     assert len(read) < len(answer) + 2 * 50

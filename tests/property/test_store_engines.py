@@ -20,15 +20,15 @@ from blast_transport.store.file_target import FileRules
 from tests.support.engines import file_store
 from tests.support.transport_data import SUITE, Data, data_of
 
-MOST_BLOCKS = 200
+MAX_BLOCKS = 200
 BLOCK = 40
-numbers = st.integers(0, MOST_BLOCKS)
+numbers = st.integers(0, MAX_BLOCKS)
 
 
 class TwoStores(RuleBasedStateMachine):
     """A file or a stream at two receivers, one by each engine, to which the same happens."""
 
-    @initialize(size=st.integers(1, BLOCK * MOST_BLOCKS), stream=st.booleans(), most=st.none() | st.integers(0, 9000))
+    @initialize(size=st.integers(1, BLOCK * MAX_BLOCKS), stream=st.booleans(), most=st.none() | st.integers(0, 9000))
     def begin(self, size: int, stream: bool, most: int | None) -> None:
         self.data: Data = data_of(size, seed=1)
         self.forged: Data = data_of(size, seed=2)
@@ -120,7 +120,7 @@ class TwoStores(RuleBasedStateMachine):
             self.layout = self.data.layout
             self.both(lambda store: store.finish_size(len(self.data.content)))
 
-    @rule(offset=st.integers(0, BLOCK * MOST_BLOCKS), length=st.integers(0, 300), block=numbers)
+    @rule(offset=st.integers(0, BLOCK * MAX_BLOCKS), length=st.integers(0, 300), block=numbers)
     def somebody_reads(self, offset: int, length: int, block: int) -> None:
         def read(store: BlockStore) -> object:
             view = memoryview(bytearray(length))
@@ -139,7 +139,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @property
     def has_room(self) -> bool:
-        return self.rules.most_bytes is None or self.rules.most_bytes >= len(self.data.content)
+        return self.rules.max_bytes is None or self.rules.max_bytes >= len(self.data.content)
 
     @invariant()
     def nothing_differs(self) -> None:
@@ -148,10 +148,10 @@ class TwoStores(RuleBasedStateMachine):
         python, compiled = (
             (
                 list(store.held.ranges()),
-                list(store.held.missing(3, MOST_BLOCKS + 5)),
+                list(store.held.missing(3, MAX_BLOCKS + 5)),
                 store.held.held,
                 store.held.first_missing(7),
-                [block for block in range(MOST_BLOCKS) if store.has(block) != (block in store.held)],
+                [block for block in range(MAX_BLOCKS) if store.has(block) != (block in store.held)],
                 store.position,
                 store.corrupt,
                 store.reach,
@@ -162,7 +162,7 @@ class TwoStores(RuleBasedStateMachine):
             for store in self.stores
         )
         assert python == compiled
-        files = [os.pread(store.descriptor or 0, BLOCK * (MOST_BLOCKS + 2), 0) for store in self.stores]
+        files = [os.pread(store.descriptor or 0, BLOCK * (MAX_BLOCKS + 2), 0) for store in self.stores]
         assert files[0] == files[1]
 
     def teardown(self) -> None:

@@ -193,7 +193,7 @@ def server(etcd, monkeypatch):
 @pytest.fixture
 def in_parts(monkeypatch):
     """No commit fits into one transaction."""
-    monkeypatch.setattr(ledger, "MOST_BYTES", 400)
+    monkeypatch.setattr(ledger, "MAX_BYTES", 400)
     monkeypatch.setattr(values, "LARGEST_BATCH", 150)
 
 

@@ -13,7 +13,7 @@ sizes = st.integers(1, 50)
 def test_what_expires(written, later, kept, days, at):
     oldest = [Line(sequence, when, size) for sequence, (when, size) in enumerate(written, start=7)]
     newest = 6 + len(written) + later
-    retention = Retention(kept, days, most_bytes=100)
+    retention = Retention(kept, days, max_bytes=100)
     size = sum(line.size for line in oldest) + 10 * later
     last = retention.last_expired(oldest, newest, size, at)
     assert last < newest or not written

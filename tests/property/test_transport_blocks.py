@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import BrokenDigestError, RemoteProtocolError, WrongInputError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
-from blast_transport.blocks.layout import MOST_BLOCKS, Layout
+from blast_transport.blocks.layout import MAX_BLOCKS, Layout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.session.peers.peer import Peer
 from blast_transport.session.peers.repairs import Repairs
@@ -70,7 +70,7 @@ def test_missing_ranges_are_as_few_as_can_be(held: set[int], start: int, stop: i
 def test_a_stream_without_an_end_costs_no_memory_for_what_is_not_there() -> None:
     held = BlockMap()
     held.add(3)
-    assert list(held.missing(0, MOST_BLOCKS)) == [(0, 3), (4, MOST_BLOCKS - 4)]
+    assert list(held.missing(0, MAX_BLOCKS)) == [(0, 3), (4, MAX_BLOCKS - 4)]
     assert len(held._marks) < 1 << 14
 
 
@@ -103,7 +103,7 @@ def test_sealed_blocks_fill_the_same_datagrams(size: int, segment_size: int, blo
 def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: Layout) -> None:
     assert layout.size is not None
     stream = Layout(None, layout.segment_size, layout.block_segments)
-    assert not stream.known and stream.blocks == MOST_BLOCKS
+    assert not stream.known and stream.blocks == MAX_BLOCKS
     assert stream.length(7) == layout.block_size
     assert stream.closed(layout.size) == layout
 

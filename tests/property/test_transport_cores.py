@@ -255,7 +255,7 @@ def test_never_more_than_half_are_demoted_for_being_slow(paces: list[float], see
     there = [Host(f"h{index}", pace=pace * SPACING, buffer=16 * BLOCK) for index, pace in enumerate(paces)]
     world = World(data_of(100 * BLOCK), there, seed=seed).run()
     all_complete(world)
-    assert world.most_demoted <= max(1, len(paces) // 2)
+    assert world.max_demoted <= max(1, len(paces) // 2)
 
 
 def test_a_window_of_one_block_works_block_by_block() -> None:

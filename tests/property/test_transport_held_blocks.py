@@ -20,7 +20,7 @@ from tests.support.engines import BOTH, file_store
 from tests.support.transport_data import Data, data_of
 
 SEED, FORGERS_SEED = 1, 2
-MOST_BLOCKS = 40
+MAX_BLOCKS = 40
 
 
 class Phase:
@@ -47,7 +47,7 @@ class HeldBlocks(RuleBasedStateMachine):
 
     engine = PYTHON
 
-    @initialize(size=st.integers(1, 40 * MOST_BLOCKS))
+    @initialize(size=st.integers(1, 40 * MAX_BLOCKS))
     def begin(self, size: int) -> None:
         self.data: Data = data_of(size, seed=SEED)
         self.forged: Data = data_of(size, seed=FORGERS_SEED)
@@ -61,19 +61,19 @@ class HeldBlocks(RuleBasedStateMachine):
         self.seen: dict[int, bytes] = {}
         self.told = 0
 
-    @rule(number=st.integers(0, MOST_BLOCKS), right=st.booleans())
+    @rule(number=st.integers(0, MAX_BLOCKS), right=st.booleans())
     def a_block_by_light_or_as_a_repair(self, number: int, right: bool) -> None:
         block = number % self.data.blocks
         self.store.put(block, (self.data if right else self.forged).block(block))
 
-    @rule(count=st.integers(1, MOST_BLOCKS))
+    @rule(count=st.integers(1, MAX_BLOCKS))
     def digests_come(self, count: int) -> None:
         stop = min(self.data.blocks, self.told + count)
         if stop > self.told:
             self.store.expect(self.told, self.data.digests(self.told, stop))
             self.told = stop
 
-    @rule(number=st.integers(0, MOST_BLOCKS))
+    @rule(number=st.integers(0, MAX_BLOCKS))
     def a_phase_begins(self, number: int) -> None:
         """The one before it ends where it is, in the middle of a block or not."""
         self.phases.append(Phase(self.store, self.data.layout.offset(number % self.data.blocks), self.undo))

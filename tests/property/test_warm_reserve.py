@@ -14,7 +14,7 @@ from blast_controller.core.model.events import FinishAsked, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.policy.giving_way import GivingWay
-from blast_controller.core.policy.returning_groups import MOST_TRUST, ReturningGroups
+from blast_controller.core.policy.returning_groups import MAX_TRUST, ReturningGroups
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.core_checks import check_reserve, has_fabric_to_itself, recounted
 
@@ -143,5 +143,5 @@ def away_if_trusted(name: str, log: list[tuple[str, str, float]]) -> float | Non
         elif other == name and left is not None:
             away, left = at - left, None
             trust += 1 if what == "find" or not disturbed else -1
-            trust = 0 if away > WITHIN else max(0, min(trust, MOST_TRUST))
+            trust = 0 if away > WITHIN else max(0, min(trust, MAX_TRUST))
     return away if trust else None

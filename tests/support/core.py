@@ -59,7 +59,7 @@ from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
 T = TypeVar("T")
 LIGHT_RATE = 10e9
 TENANT = "default"
-MOST_ROUNDS = 300
+MAX_ROUNDS = 300
 """How often devices and controller may take turns, with time standing still."""
 
 
@@ -94,11 +94,11 @@ def make_fabric(
     hung: dict[str, Splitter] = {}
     next_in = dict.fromkeys(names, racks * ports + 1)
     next_out = dict(next_in)
-    for number, ways in enumerate(splitters):
+    for number, fan_out in enumerate(splitters):
         switch = names[number % switches]
-        outputs = tuple(range(next_in[switch], next_in[switch] + ways))
+        outputs = tuple(range(next_in[switch], next_in[switch] + fan_out))
         hung[f"s{number + 1}"] = Splitter(f"s{number + 1}", switch, next_out[switch], outputs)
-        next_in[switch] += ways
+        next_in[switch] += fan_out
         next_out[switch] += 1
     return Fabric(wired, people, hung, names, LIGHT_RATE)
 
@@ -117,11 +117,11 @@ def multicast(
     sender: str,
     receivers: Iterable[str],
     size: int = 10**9,
-    patience: float | None = None,
-    highest_rate: float | None = None,
+    pending_timeout: float | None = None,
+    max_rate: float | None = None,
 ) -> MulticastRequest:
     """A request of the default tenant."""
-    return MulticastRequest(key, TENANT, sender, tuple(receivers), size, highest_rate, patience)
+    return MulticastRequest(key, TENANT, sender, tuple(receivers), size, max_rate, pending_timeout)
 
 
 # ------------------------------------------------------------------------------------------------- the world
@@ -427,7 +427,7 @@ class World:
 
     def settle(self) -> None:
         """Let everyone do all that there is to do, which must have an end."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if self.quiet:
                 return
             self.deliver()

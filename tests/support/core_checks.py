@@ -86,7 +86,7 @@ class Free:
         """The splitters of a switch that nobody uses, with the outputs that can be used."""
         found = [s for s in self._fabric.splitters.values() if s.switch == switch and s.element not in self._not_free]
         good = [splitter.without(self._bad.__contains__) for splitter in found]
-        return [splitter for splitter in good if splitter.ways > 1]
+        return [splitter for splitter in good if splitter.fan_out > 1]
 
     def _static_trees(self) -> Iterator[StaticTree]:
         return (tree for name, tree in self._fabric.static_trees.items() if f"static:{name}" not in self._not_free)
@@ -109,7 +109,7 @@ class Free:
         """Whether a group could start over an optical switch."""
         if not self._can_begin(group) or self._light_is_used_up(group.tenant):
             return False
-        most = self._most_splitters(group.tenant)
+        most = self._max_splitters_of(group.tenant)
         return any(self._has_tree(s, group, most) for s in self._fabric.switches if self._is_there(s))
 
     def _can_begin(self, group: Group) -> bool:
@@ -120,10 +120,13 @@ class Free:
         most = self._settings.limits(tenant).max_light_seconds
         return most is not None and self._world.core.view.light_used(tenant, self._world.now) >= most
 
-    def _most_splitters(self, tenant: str) -> int:
+    def _max_splitters_of(self, tenant: str) -> int:
         """How many splitters a tree of this tenant may have."""
         of_tenant = self._settings.limits(tenant).max_splitters
-        limits = [self._settings.most_splitters, None if of_tenant is None else of_tenant - self._held_by[tenant]]
+        limits = [
+            self._settings.max_splitters_per_tree,
+            None if of_tenant is None else of_tenant - self._held_by[tenant],
+        ]
         return max(0, min([len(self._fabric.splitters), *(limit for limit in limits if limit is not None)]))
 
     def _has_tree(self, switch: str, group: Group, most: int) -> bool:
@@ -135,7 +138,7 @@ class Free:
         # A single receiver lights the sender's own port from the other end, without a splitter.
         looped = self._settings.loop_leaf and len(leaves) > 1
         if not self._fabric.optics.budgeted(switch):
-            return most_outputs(splitters, most) >= len(leaves) + looped
+            return max_outputs(splitters, most) >= len(leaves) + looped
         supply, passed = supply_of(self._fabric, splitters), self._fabric.optics.passes[switch]
         ends = product(*(sorts_of(self._fabric, ports) for ports in (roots, *leaves)))
         return any(self._can_be_lit(sender, receivers, supply, passed, most) for sender, *receivers in ends)
@@ -156,9 +159,9 @@ def reaches(tree: StaticTree, group: Group) -> bool:
     return at_root and all(host.name in tree.leaf_hosts or host.rack in racks for host in group.receivers)
 
 
-def most_outputs(splitters: Sequence[Splitter], most: int) -> int:
+def max_outputs(splitters: Sequence[Splitter], most: int) -> int:
     """How many outputs a tree of at most so many of these splitters can have."""
-    return 1 + sum(sorted((splitter.ways - 1 for splitter in splitters), reverse=True)[:most])
+    return 1 + sum(sorted((splitter.fan_out - 1 for splitter in splitters), reverse=True)[:most])
 
 
 def image(core: Core) -> str:
@@ -276,7 +279,7 @@ def counted(core: Core) -> tuple[Counter[Kind], Counter[Kind]]:
     """The same as the core counts it."""
 
     def named(counts: Mapping) -> Counter[Kind]:
-        return Counter({(k.switch, k.end or f"1:{k.ways}"): number for k, number in counts.items()})
+        return Counter({(k.switch, k.end or f"1:{k.fan_out}"): number for k, number in counts.items()})
 
     return named(core.view.idle), named(core.view.dark)
 

@@ -20,7 +20,7 @@ from tests.support.core_light import NONCE, Place, Wiring
 from tests.support.dice import Dice
 from tests.support.fake_devices import FakeSwitch
 
-MOST_ROUNDS = 200
+MAX_ROUNDS = 200
 
 
 class Faults(Invariants):
@@ -452,7 +452,7 @@ class Faults(Invariants):
 
     def finish_check(self) -> None:
         """Let a check of the fibers that runs come to its end."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             self.world.settle()
             if not self.core.view.is_checking_fibers and not self.journal.rows("probe"):
                 return

@@ -321,7 +321,7 @@ class Invariants:
                 assert request is not None
                 kept = request.events[0].sequence if request.events else request.told + 1
                 assert sequence < kept or request.events[sequence - kept : sequence - kept + 1] == [event]
-                assert sequence >= kept or len(request.events) == self.core.settings.most_events
+                assert sequence >= kept or len(request.events) == self.core.settings.max_events
         for key in [key for key in self.accepted if key not in self.core.requests]:
             over = self.ended_at.get(key)
             assert over is not None, f"{key} is forgotten and has not ended"

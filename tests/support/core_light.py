@@ -172,9 +172,9 @@ class FiberWorld(World):
         self.now = max(self.now, wanted)
         self.handle(Tick())
 
-    def ask(self, patience: float = 0.0, nonce: bytes = NONCE) -> str:
+    def ask(self, seconds: float = 0.0, nonce: bytes = NONCE) -> str:
         """Ask for a check; returns the topic of its report."""
-        self.handle(VerifyAsked(nonce, patience))
+        self.handle(VerifyAsked(nonce, seconds))
         return self.core.fiber_topic
 
     def report(self, topic: str) -> FiberReport:

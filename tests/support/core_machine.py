@@ -28,7 +28,7 @@ from blast_controller.core.model.events import (
     ExtensionAsked,
     FinishAsked,
     Optimized,
-    ProgressTold,
+    ProgressReported,
     RequestSubmitted,
     SettingsChanged,
     Tick,
@@ -54,8 +54,8 @@ FIXED = (
     StaticTree("t2", None, 0, "r1h2", {"r2": 62, "r1": 63}, frozenset({"r3h2"})),
 )
 SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
-    "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings(most_events=3, lease_maximum=30.0)),
-    "kept warm": (make_fabric(6, [4, 2, 2]), CoreSettings(keep_warm=15.0, most_events=2)),
+    "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings(max_events=3, lease_maximum=30.0)),
+    "kept warm": (make_fabric(6, [4, 2, 2]), CoreSettings(keep_warm=15.0, max_events=2)),
     "kept warm, with a reserve": (
         make_fabric(4, [4, 4, 2, 2], ports=2, switches=2),
         CoreSettings(keep_warm=15.0, warm_reserve=0.5),
@@ -65,7 +65,7 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "two ports, shared datapaths": (make_fabric(4, [4, 4, 2], ports=2, shared=2), CoreSettings()),
     "two switches": (make_fabric(5, [4, 4, 2, 2], switches=2), CoreSettings(reconcile_every=7.0)),
     "loop leaf": (make_fabric(5, [4, 4]), CoreSettings(loop_leaf=True)),
-    "at most two splitters": (make_fabric(6, [4, 2, 2, 2]), CoreSettings(most_splitters=2)),
+    "at most two splitters": (make_fabric(6, [4, 2, 2, 2]), CoreSettings(max_splitters_per_tree=2)),
     "paper's testbed": (make_fabric(4, [4, 4], shared=4), CoreSettings(group_network=FEW_ADDRESSES)),
     "static trees": (
         replace(make_fabric(4, [2, 2]), static_trees={tree.name: tree for tree in FIXED}),
@@ -78,7 +78,7 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     ),
     "power budget, two ports": (
         with_optics(make_fabric(4, [4, 2, 2], ports=2, switches=2), {"r3": 5.0, "r4": 3.0}, overload={"r2": -5.0}),
-        CoreSettings(most_splitters=2),
+        CoreSettings(max_splitters_per_tree=2),
     ),
     "optimized": (make_fabric(6, [4, 2, 2]), CoreSettings(optimize=0.5)),
     "optimized, two switches": (
@@ -217,7 +217,7 @@ class CoreMachine(Faults):
             sender,
             tuple(receivers),
             dice.pick([10**6, 10**9, 10**11]),
-            patience=dice.pick([None, None, None, 5.0]),
+            pending_timeout=dice.pick([None, None, None, 5.0]),
             may_split=dice.rarely(),
             may_pause=dice.rarely(),
         )
@@ -255,7 +255,7 @@ class CoreMachine(Faults):
         key = self.some_key(dice)
         part = dice.number(0, 1)
         size = self.contents[key].bytes
-        self.ask(ProgressTold(key, part, dice.pick([0, size // 4, size // 2, size - 1, size, size + 1])))
+        self.ask(ProgressReported(key, part, dice.pick([0, size // 4, size // 2, size - 1, size, size + 1])))
         self.go_on(dice)
 
     def extend(self, dice: Dice) -> None:

@@ -39,7 +39,8 @@ def with_optics(
         return Transceiver(port.element, LAUNCH, sensitivity, most, exactly(0.3), fiber)
 
     pieces = (
-        Piece(s.element, s.ways, OUTPUT_LOSS[s.ways], price=10.0 * s.ways**0.5) for s in fabric.splitters.values()
+        Piece(s.element, s.fan_out, OUTPUT_LOSS[s.fan_out], price=10.0 * s.fan_out**0.5)
+        for s in fabric.splitters.values()
     )
     passes = {name: Passive(f"switch:{name}", PASS_LOSS) for name in fabric.switches}
     optics = Optics({port.element: transceiver(port) for port in ports}, {p.name: p for p in pieces}, passes)
@@ -77,7 +78,7 @@ def is_lit_well(fabric: Fabric, circuits: Collection[CrossConnect], port: Optica
 
 def supply_of(fabric: Fabric, splitters: Iterable[Splitter]) -> Supply:
     """These splitters, with the outputs that they have, by kind."""
-    pieces = Counter(replace(fabric.optics.splitters[s.element], ways=s.ways).kind for s in splitters)
+    pieces = Counter(replace(fabric.optics.splitters[s.element], fan_out=s.fan_out).kind for s in splitters)
     return tuple(sorted(pieces.items(), key=repr))
 
 
@@ -110,7 +111,7 @@ def _trees(root: Light, switch: Passive, supply: Supply) -> Sequence[tuple[int, 
 
 def _beyond(switch: Passive, slots: Slots) -> list[Light]:
     """The light of these slots after one more pass through the switch, as far as it bears that."""
-    return [switch.after(slot) for slot in slots if slot.best <= switch.most_input + ROUNDING_DB]
+    return [switch.after(slot) for slot in slots if slot.best <= switch.max_input + ROUNDING_DB]
 
 
 Slots = tuple[Light, ...]
@@ -132,7 +133,7 @@ def tiny_trees(
             below = kinds[index].hung(slots[place], switch)
             if below is None:
                 continue
-            grown = (*slots[:place], *slots[place + 1 :], *[below] * kinds[index].ways)
+            grown = (*slots[:place], *slots[place + 1 :], *[below] * kinds[index].fan_out)
             new = (
                 tuple(n + (i == index) for i, n in enumerate(counts)),
                 tuple(sorted(grown, key=lambda s: (s.worst, s.best))),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LOOPBACK = "127.0.0.1"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 
 
 @contextmanager
@@ -36,6 +36,6 @@ def delivered(mouth: socket.socket) -> None:
     A busy kernel delivers later than it sends; what is sent last comes last.
     """
     with bound_socket() as last:
-        last.settimeout(_PATIENCE)
+        last.settimeout(_TIMEOUT)
         mouth.sendto(b"", last.getsockname())
         last.recv(1)

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from blast_controller.store.etcd.access import Access, Patience, TlsFiles, User
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import StoreAway
+from blast_controller.store.etcd.errors import StoreUnavailableError
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.methods import RANGE, REVOKE, STATUS, TXN
@@ -184,7 +184,7 @@ class EtcdServer:
             connection = Connection(self.access(port, patience=SHORT))
             try:
                 status = connection.call(STATUS, api.StatusRequest())
-            except StoreAway:
+            except StoreUnavailableError:
                 continue
             finally:
                 connection.close()
@@ -221,11 +221,11 @@ class Mortal(Connection):
         if self.left is None or method is REVOKE:
             return super().call(method, request, seconds)
         if self.left <= 0:
-            raise StoreAway("nowhere", "its controller is dead")
+            raise StoreUnavailableError("nowhere", "its controller is dead")
         self.left -= is_write
         answer = super().call(method, request, seconds)
         if self.left <= 0 and not self.hears_the_last:
-            raise StoreAway("nowhere", "its controller died before the answer")
+            raise StoreUnavailableError("nowhere", "its controller died before the answer")
         return answer
 
 

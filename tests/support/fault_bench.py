@@ -98,7 +98,7 @@ class FaultBench:
 @contextmanager
 def fault_bench(plan: LabPlan = EIGHT_RACKS, **options: object) -> Iterator[FaultBench]:
     """A lab of its own, with leases that outlive any test."""
-    with Lab(plan, lease_minimum_ms=LEASE_MS, **options) as lab:
+    with Lab(plan, min_lease_ms=LEASE_MS, **options) as lab:
         bench = FaultBench(lab)
         try:
             bench.wait_devices()

@@ -21,7 +21,7 @@ Step = tuple[str, int, int]
 
 WATCHED = 32
 """One pair of inputs in so many is watched."""
-MOST_SEEDS = 3000
+MAX_SEEDS = 3000
 
 
 def inputs(usual: int) -> int:
@@ -111,7 +111,7 @@ def fuzz(decoder: Decoder[Input], count: int, seed: int = 0) -> Run:
         # What was found last has been tried least.
         parent = rng.choice(seeds[-50:] if rng.random() < 0.2 else seeds) if from_seed else None
         data = decoder.invent(rng) if parent is None else decoder.mutate(rng, parent)
-        if number // 2 % WATCHED == 0 and len(seeds) < MOST_SEEDS:
+        if number // 2 % WATCHED == 0 and len(seeds) < MAX_SEEDS:
             outcome, is_new = watch.is_new(lambda data=data: _checked(decoder, rng, data))
             if is_new:
                 seeds.append(data)

@@ -38,7 +38,7 @@ def trees(draw: st.DrawFn) -> LightTree:
     for splitter in draw(st.permutations(list(FABRIC.splitters.values()))):
         if outputs < len(ports):
             splitters.append(splitter)
-            outputs += splitter.ways - 1
+            outputs += splitter.fan_out - 1
     return build(FABRIC.racks["r1"].optical_ports[0], ports, splitters, loop_leaf=False)
 
 

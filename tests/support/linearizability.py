@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 Call = TypeVar("Call")
-MOST_STEPS = 2_000_000
+MAX_STEPS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def check(
         best = max(best, order, key=len)
         possible = [(number, list(step(state, operations[number].call))) for number in _possible(operations, done)]
         steps += len(possible)
-        if steps > MOST_STEPS:
-            raise TooLong(f"more than {MOST_STEPS} steps for {len(operations)} calls")
+        if steps > MAX_STEPS:
+            raise TooLong(f"more than {MAX_STEPS} steps for {len(operations)} calls")
         for number, states in reversed(_choices(operations, possible, state, is_settled)):
             for after in states:
                 reached = (done | 1 << number, after)

@@ -20,7 +20,7 @@ def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, b
         weight = rng.choice([1.0, 2.0, 3.0, rng.randint(1, 200) / 4, 1e7 + rng.randint(0, 3)])
         found.append(Group(number, vertices(chosen[0], chosen[1:]), len(chosen), len(chosen) - 1, weight))
     budgets = [rng.randint(0 if rng.random() < 0.1 else 1, budget) for _ in range(racks * (1 + directional))]
-    pool = {ways: rng.randint(0, 3) for ways in sizes}
+    pool = {fan_out: rng.randint(0, 3) for fan_out in sizes}
     return found, Feasibility(budgets, pool, by_count(most))
 
 
@@ -32,10 +32,10 @@ def faults(selection, feasibility, most=None):
         wrong.append("a group is served twice")
     at_vertex = Counter(vertex for group, _ in selection for vertex in members(group.ports))
     wrong += [f"vertex {v} is overdrawn" for v, used in at_vertex.items() if used > max(0, feasibility.left(v))]
-    used_of = Counter(ways for _, pieces in selection for ways in pieces)
+    used_of = Counter(fan_out for _, pieces in selection for fan_out in pieces)
     wrong += [f"1:{w} is overdrawn" for w, used in used_of.items() if used > feasibility.pool.get(w, 0)]
     for group, pieces in selection:
-        if 1 + sum(ways - 1 for ways in pieces) < group.leaves:
+        if 1 + sum(fan_out - 1 for fan_out in pieces) < group.leaves:
             wrong.append(f"{group.name} has too few leaves")
         if most is not None and len(pieces) > most:
             wrong.append(f"{group.name} has too many splitters")
@@ -45,14 +45,14 @@ def faults(selection, feasibility, most=None):
 def heaviest(groups, feasibility, most=None):
     """The weight of the best selection, by trying every set of groups with every set of splitters."""
     trees = {}
-    supply = [ways for ways, count in feasibility.pool.items() for _ in range(count)]
+    supply = [fan_out for fan_out, count in feasibility.pool.items() for _ in range(count)]
     for group in groups:
         limit = len(supply) if most is None else min(most, len(supply))
         trees[group.name] = {
             tuple(sorted(pieces))
             for number in range(limit + 1)
             for pieces in combinations(supply, number)
-            if 1 + sum(ways - 1 for ways in pieces) >= group.leaves
+            if 1 + sum(fan_out - 1 for fan_out in pieces) >= group.leaves
         }
     ports = {vertex: max(0, feasibility.left(vertex)) for group in groups for vertex in members(group.ports)}
 
@@ -78,15 +78,15 @@ def seeded(seed):
     return random.Random(f"matching/{seed}")
 
 
-def papers_text(groups, budgets, splitters, ways, most):
+def papers_text(groups, budgets, splitters, fan_out, most):
     """Blast, section III-C.2, for splitters of one size; `groups` are (name, set of vertices, racks, weight)."""
     ordered = sorted(groups, key=lambda g: g[3] / g[2], reverse=True)
     cascade = splitters if most is None else most
-    feasible = [g for g in ordered if g[2] <= 2 or g[2] <= cascade * (ways + 1) - 2 * (cascade - 1)]
+    feasible = [g for g in ordered if g[2] <= 2 or g[2] <= cascade * (fan_out + 1) - 2 * (cascade - 1)]
     selected = []
     for candidate in feasible:
         appeared = {v: sum(v in g[1] for g in selected) for v in candidate[1]}
-        consumed = sum(math.ceil((g[2] - 2) / (ways - 1)) for g in [*selected, candidate])
+        consumed = sum(math.ceil((g[2] - 2) / (fan_out - 1)) for g in [*selected, candidate])
         if all(appeared[v] < budgets[v] for v in candidate[1]) and consumed <= splitters:
             selected.append(candidate)
     return [name for name, *_ in selected]
@@ -120,7 +120,7 @@ class NaiveGreedy:
         """The splitters that serve `group` now, or None."""
         if any(self.ports[v] <= 0 for v in vertices(group)):
             return None
-        free = [ways for ways, number in self.sizes.items() for _ in range(number)]
+        free = [fan_out for fan_out, number in self.sizes.items() for _ in range(number)]
         pieces = plain_pieces(group.leaves, free, self.most)
         if pieces is None or len(pieces) > self.allowance.get(group.tenant, math.inf):
             return None
@@ -157,8 +157,8 @@ class NaiveGreedy:
         """Add `change` to each of these ports and splitters."""
         for vertex in ports:
             self.ports[vertex] += change
-        for ways in pieces:
-            self.sizes[ways] = self.sizes.get(ways, 0) + change
+        for fan_out in pieces:
+            self.sizes[fan_out] = self.sizes.get(fan_out, 0) + change
 
 
 def vertices(group):

@@ -22,7 +22,6 @@ from blast_api.ttypes import (
     Grant,
     KeyReused,
     LightTreeStatus,
-    NotYet,
     OpticalPortStatus,
     OpticalSwitchStatus,
     PartState,
@@ -33,6 +32,7 @@ from blast_api.ttypes import (
     RequestStatus,
     SplitterStatus,
     StepTimings,
+    TimedOut,
     UnknownRequest,
     Unsupported,
     Version,
@@ -153,7 +153,7 @@ class MemoryController:
     def _unsupported(self, connection, *arguments):
         raise Unsupported("operators", "this server only grants requests")
 
-    login = drain = reconcile = verifyFabric = quarantine = releaseElement = resume = standDown = journal = _unsupported
+    login = drain = reconcile = verifyFabric = quarantine = releaseElement = resume = stepDown = journal = _unsupported
 
     def disconnected(self, connection):
         self.disconnects.append(connection.id)
@@ -234,7 +234,7 @@ class _Request:
 
     def _give_up(self, future):
         self.waits = [wait for wait in self.waits if wait[1] is not future]
-        settle_with_error(future, NotYet(self.reason))
+        settle_with_error(future, TimedOut(self.reason))
 
     def grant(self):
         return Grant(

@@ -11,12 +11,18 @@ from typing import Any
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.access import Patience
 from blast_controller.store.etcd.connection import PAUSE
-from blast_controller.store.etcd.errors import LeaseGone, RequestRefused, RevisionGone, SpaceUsedUp, StoreAway
+from blast_controller.store.etcd.errors import (
+    LeaseLostError,
+    RequestRefused,
+    RevisionCompactedError,
+    SpaceUsedUp,
+    StoreUnavailableError,
+)
 from blast_controller.store.etcd.keys import LARGEST
 from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, STATUS, TXN, Method
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
-MOST_OPERATIONS = 128
+MAX_OPERATIONS = 128
 NAME = "modeled:2379"
 _PATIENT = Patience()
 
@@ -44,9 +50,9 @@ class Keys:
     # ------------------------------------------------------------------------------------------------------ reading
 
     def range(self, request: api.RangeRequest) -> api.RangeResponse:
-        """Raises RevisionGone."""
+        """Raises RevisionCompactedError."""
         if 0 < request.revision < self.compacted:
-            raise RevisionGone
+            raise RevisionCompactedError
         found = list(self._found(request))
         answer = api.RangeResponse(count=len(found))
         if request.count_only:
@@ -75,7 +81,7 @@ class Keys:
     # ------------------------------------------------------------------------------------------------------ writing
 
     def transaction(self, request: api.TxnRequest) -> api.TxnResponse:
-        """All of it or, where it raises, nothing. Raises RequestRefused, LeaseGone, RevisionGone."""
+        """All of it or, where it raises, nothing. Raises RequestRefused, LeaseLostError, RevisionCompactedError."""
         _check(request)
         self._check_leases(request)
         self._is_changed = False
@@ -114,9 +120,9 @@ class Keys:
             self.revision += 1
 
     def compact(self, revision: int) -> None:
-        """Forget how keys were before `revision`. Raises RevisionGone."""
+        """Forget how keys were before `revision`. Raises RevisionCompactedError."""
         if revision <= self.compacted:
-            raise RevisionGone
+            raise RevisionCompactedError
         self.compacted = revision
         for key, past in list(self._past.items()):
             latest = max((one for one in past if one <= revision), default=0)
@@ -131,7 +137,7 @@ class Keys:
             if operation.HasField("request_put"):
                 lease = operation.request_put.lease
                 if lease and lease not in self.lease_of:
-                    raise LeaseGone
+                    raise LeaseLostError
 
     def branch(self, request: api.TxnRequest) -> Sequence[api.RequestOp]:
         """What is to be done as things stand."""
@@ -185,7 +191,7 @@ def puts_something(request: api.TxnRequest) -> bool:
 
 def _check(request: api.TxnRequest) -> None:
     for branch in (request.success, request.failure):
-        if max(len(request.compare), len(branch)) > MOST_OPERATIONS:
+        if max(len(request.compare), len(branch)) > MAX_OPERATIONS:
             raise RequestRefused(NAME, "too many operations in txn request")
         _changed_by(branch)
 
@@ -301,7 +307,7 @@ class ModeledEtcd:
 
     def _revoke(self, request: api.LeaseRevokeRequest) -> api.LeaseRevokeResponse:
         if request.ID not in self._leases:
-            raise LeaseGone
+            raise LeaseLostError
         self._end(request.ID)
         return api.LeaseRevokeResponse(header=self._header())
 
@@ -394,9 +400,9 @@ class ModeledConnection:
                 reason = str(fault)
                 may_be_done = may_be_done or not fault.is_surely_not_done
             except StoreFault as fault:
-                raise (StoreAway(NAME, reason) if may_be_done else fault) from fault
+                raise (StoreUnavailableError(NAME, reason) if may_be_done else fault) from fault
             network.pause(min(PAUSE, left))
-        raise StoreAway(NAME, reason, may_be_done)
+        raise StoreUnavailableError(NAME, reason, may_be_done)
 
     first = call
 

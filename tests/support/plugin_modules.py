@@ -47,7 +47,7 @@ uplink_gbps = { thin = 4.0 }
 
 [light]
 splitters = 2
-ways = 4
+fan_out = 4
 
 [multicasts]
 groups = 9

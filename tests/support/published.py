@@ -57,5 +57,5 @@ def rack_of_sender(core: Core, reservation: Reservation) -> str:
 def warm(core: Core) -> WarmFacts | None:
     if not (core.settings.keep_warm or core.view.kept_warm):
         return None
-    reserves = Map({(s.switch, s.ways): s for s in core.view.reserves})
+    reserves = Map({(s.switch, s.fan_out): s for s in core.view.reserves})
     return WarmFacts(core.view.kept_warm, core.view.warm_counts, reserves)

@@ -108,15 +108,15 @@ class Clock:
             if start.switch == switch:
                 for vertex in members(start.job.group.ports):
                     ports[vertex] -= 1
-                for ways in start.pieces:
-                    pool[ways] -= 1
+                for fan_out in start.pieces:
+                    pool[fan_out] -= 1
         return ports, pool
 
     def check(self) -> None:
         """Nothing is used twice, trees are large enough, and nobody waits who could be served."""
         assert {start.job.name for start in self.scheduler.running} == set(self.lit)
         for start in self.lit.values():
-            assert 1 + sum(ways - 1 for ways in start.pieces) >= start.job.group.leaves
+            assert 1 + sum(fan_out - 1 for fan_out in start.pieces) >= start.job.group.leaves
             assert start.job.group.leaves == start.job.receivers.bit_count()
         for switch in self.budgets:
             ports, pool = self.left(switch)
@@ -131,7 +131,7 @@ class Clock:
             return False
         free = sum(1 for vertex in members(waiting.receivers) if ports[vertex])
         fewest = self.policy.fewest_receivers(waiting)
-        leaves = 1 + sum((ways - 1) * count for ways, count in pool.items())
+        leaves = 1 + sum((fan_out - 1) * count for fan_out, count in pool.items())
         return free >= fewest and leaves >= fewest
 
 

@@ -24,7 +24,7 @@ def agent_process(folder: Path) -> Iterator[str]:
     folder.mkdir()
     config = folder.with_suffix(".toml")
     config.write_text(
-        f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
+        f'[agent]\nlisten = "127.0.0.1:0"\noptical_address = "127.0.0.1"\ndurable = false\n'
         f'[[folder]]\nname = "spark"\npath = "{folder}"\nclaimed = true\n'
     )
     with transport_hosts.agent_process(config) as agent:

@@ -44,7 +44,7 @@ from blast_transport.wire.transports import Traits
 TRAITS = Traits(repairs_itself=True)
 HEAD = struct.Struct("<QI")
 END = (1 << 64) - 1
-PATIENCE_SECONDS = 1.0
+TIMEOUT_SECONDS = 1.0
 _BLOCKS_PER_TURN = 32
 
 
@@ -111,8 +111,8 @@ class Children:
 
     def _connect(self, place: int, address: Address, dial: Dialer) -> None:
         try:
-            sock = dial(address, PATIENCE_SECONDS)
-            sock.settimeout(PATIENCE_SECONDS)
+            sock = dial(address, TIMEOUT_SECONDS)
+            sock.settimeout(TIMEOUT_SECONDS)
             sock.sendall(first_word(self._phase, str(self._plan.place)))
         except (OSError, TransportError):
             self.lost += self._plan.branch(place)

@@ -36,7 +36,7 @@ from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.links.dialling import Dialer
-from blast_transport.links.door import MOST_CONNECTIONS
+from blast_transport.links.door import MAX_CONNECTIONS
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import Surroundings
@@ -166,10 +166,10 @@ def agent(
     file_bytes: int | None = None,
     credentials: Credentials = None,
     clients: Sequence[ClientSection] = (),
-    highest_rate: float | None = None,
+    max_rate: float | None = None,
     engine: str | None = None,
     listens: str = LOOPBACK,
-    connections: int = MOST_CONNECTIONS,
+    connections: int = MAX_CONNECTIONS,
     by: Callable[[Dialer], Dialer] = lambda dial: dial,
 ) -> Iterator[Agent]:
     """One that takes files below `directory`, and data into memory and into `commands`; `by` wraps how it connects."""
@@ -197,7 +197,7 @@ def agent(
         target_of,
         note,
         LOOPBACK,
-        highest_rate=highest_rate,
+        max_rate=max_rate,
         timings=timings or ReceiverTimings(),
         open_group=open_group,
         connect=by(node_dialer(credentials, admission)),

@@ -52,7 +52,7 @@ UNDER_WAY = 5
 """Blocks that a chain still brings when it is left."""
 DIGESTS_TOLD = 4
 LONGEST = 400.0
-MOST_STEPS = 300_000
+MAX_STEPS = 300_000
 
 FOREVER = float("inf")
 EVER = ((0.0, FOREVER),)
@@ -145,7 +145,7 @@ class World:
         self.sender = SenderCore(self.hello, self.hosts, 0.0)
         self.sender.window = window
         self.light_segments = 0
-        self.most_demoted = 0
+        self.max_demoted = 0
         self.phases: list[Phase] = []
         self._ways = deque(ways)
         self._transport = ""
@@ -167,12 +167,12 @@ class World:
 
     def run(self) -> World:
         """To the end; the world."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if self.sender.over:
                 break
             self._work()
             self._advance()
-        assert self.sender.over, f"no end after {MOST_STEPS} steps, at {self.now:.3f} s"
+        assert self.sender.over, f"no end after {MAX_STEPS} steps, at {self.now:.3f} s"
         self._work()
         while self._events:
             self._advance()
@@ -227,7 +227,7 @@ class World:
         self._count()
         if not sender.ended:
             slow = sum("slower" in peer.demoted for peer in sender.peers.values() if not peer.over)
-            self.most_demoted = max(self.most_demoted, slow)
+            self.max_demoted = max(self.max_demoted, slow)
         for name in self.hosts:
             while repair := sender.take_repair(name, self.now):
                 self._repair(name, repair)

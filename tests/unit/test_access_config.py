@@ -76,8 +76,8 @@ def test_what_only_this_machine_reaches(address, expected):
         'client = [{ organizational_unit = "p", tenant = "physics", role = "viewer" }]\n[[tenant]]\nname = "physics"\n',
         f"[openflow]\n{TLS}",
         f'{SWITCHES_OUTSIDE}[openflow]\n{TLS}switch_ca = "/ca"\n',
-        f"{SWITCHES_OUTSIDE}openflow_trusts_network = true\n",
-        f"{SWITCHES_OUTSIDE}openflow_trusts_network = true\n[openflow]\n{TLS}",
+        f"{SWITCHES_OUTSIDE}allow_insecure_openflow = true\n",
+        f"{SWITCHES_OUTSIDE}allow_insecure_openflow = true\n[openflow]\n{TLS}",
     ],
 )
 def test_good_ways_to_be_protected(text):

@@ -65,7 +65,7 @@ def test_check_tells_what_is_meant(config, capsys, tmp_path):
         ('[[command]]\nname = "c"\nrun = ["/bin/no-such"]', "'c' cannot be run: /bin/no-such is no program"),
         ('[[command]]\nname = "c"\nrun = ["/etc/passwd"]', "'c' cannot be run: /etc/passwd is no program"),
         ('[[command]]\nname = "c"\nrun = ["/bin/cat"]\nfolder = "/no-such"', "there is no folder /no-such"),
-        ('[agent]\nlight_address = "203.0.113.1"', "agent.light_address: "),
+        ('[agent]\noptical_address = "203.0.113.1"', "agent.optical_address: "),
         ('[access]\nsecret_file = "/no-such"', "/no-such cannot be read: No such file or directory."),
     ],
 )
@@ -132,7 +132,7 @@ def test_the_address_on_the_light_path_is_found_by_its_network():
 
     assert own_address_in(ipaddress.IPv4Network("127.0.0.0/8")) == "127.0.0.1"
     assert own_address_in(ipaddress.IPv4Network("203.0.113.0/24")) is None
-    assert read_order(order(light_network="127.0.0.0/8")).settings.agent.light_address == "127.0.0.1"
+    assert read_order(order(light_network="127.0.0.0/8")).settings.agent.optical_address == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_the_address_on_the_light_path_is_found_by_its_network():
 )
 def test_otherwise_light_comes_to_where_ssh_came(monkeypatch, connection, address):
     monkeypatch.setenv("SSH_CONNECTION", connection)
-    assert read_order(order()).settings.agent.light_address == address
+    assert read_order(order()).settings.agent.optical_address == address

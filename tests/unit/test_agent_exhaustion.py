@@ -33,7 +33,7 @@ from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.links.dialling import MOST_DIALS, Dialling
+from blast_transport.links.dialling import MAX_DIALS, Dialling
 from blast_transport.links.door import Door
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.file_target import FileRules
@@ -279,18 +279,18 @@ def test_whoever_dials_many_uses_few_threads() -> None:
 
     before = threading.active_count()
     dialling: Dialling[int] = Dialling(dial, lambda: None)
-    for number in range(4 * MOST_DIALS):
+    for number in range(4 * MAX_DIALS):
         dialling.begin(number, ("h", "127.0.0.1", 9), 1.0)
-    assert threading.active_count() <= before + MOST_DIALS
+    assert threading.active_count() <= before + MAX_DIALS
     go.set()
     found: list[object] = []
 
     def all_ended() -> bool:
         found.extend(dialling.take())
-        return len(found) == 4 * MOST_DIALS
+        return len(found) == 4 * MAX_DIALS
 
     eventually(all_ended, "the end of every attempt")
-    assert most <= MOST_DIALS and not dialling
+    assert most <= MAX_DIALS and not dialling
 
 
 def test_whoever_gets_no_thread_to_dial_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

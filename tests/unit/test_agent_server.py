@@ -261,7 +261,7 @@ def test_who_is_silent_does_not_hold_up_the_end(play):
 
 def test_a_session_that_does_not_end_holds_up_the_end_for_a_bounded_time(monkeypatch, caplog):
     monkeypatch.setattr(PlaySession, "stop", lambda self, reason: None)
-    with playing(replace(ANYWHERE, agent=replace(ANYWHERE.agent, stop_ms=100.0))) as play, play.begin(7):
+    with playing(replace(ANYWHERE, agent=replace(ANYWHERE.agent, stop_timeout_ms=100.0))) as play, play.begin(7):
         play.end()
     assert "did not end in time" in caplog.text
 

@@ -54,18 +54,18 @@ def test_every_key_of_the_schema_stands_in_the_example():
 
 def test_all_that_can_be_said_is_understood():
     settings = parse(
-        '[agent]\nlisten = "[::1]:0"\nlight_address = "10.1.0.2"\nstop_ms = 100\n'
+        '[agent]\nlisten = "[::1]:0"\noptical_address = "10.1.0.2"\nstop_timeout_ms = 100\n'
         + FOLDER
         + f'[[command]]\nname = "untar"\nrun = ["/bin/tar", "-x", "{FILE_NAME}"]\nfolder = "/srv"\n'
-        + "[limits]\nsessions = 2\nfile_bytes = 5\nmemory_bytes = 7\nhighest_rate_mbps = 0.5\n"
+        + "[limits]\nsessions = 2\nfile_bytes = 5\nmemory_bytes = 7\nmax_rate_mbps = 0.5\n"
         + f'[access]\n{TLS}client = [{{ common_name = "a" }}, {{ dns_name = "b", role = "neighbor" }}]\n'
         + '[log]\nlevel = "debug"\nformat = "json"\n'
     )
-    assert settings.agent.listen == Endpoint("::1", 0) and settings.agent.light_address == "10.1.0.2"
+    assert settings.agent.listen == Endpoint("::1", 0) and settings.agent.optical_address == "10.1.0.2"
     assert settings.folder[0].path == Path("/srv/in") and settings.command[0].folder == Path("/srv")
     assert [client.role for client in settings.access.client] == [SENDER, NEIGHBOR]
     assert settings.access.client[1].names() == {("dns_name", "b")}
-    assert settings.limits.highest_rate_mbps == 0.5 and settings.limits.connections == 1024
+    assert settings.limits.max_rate_mbps == 0.5 and settings.limits.connections == 1024
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_all_that_can_be_said_is_understood():
         (FOLDER * 2, "two folders have the name 'in': rename one."),
         ('[[folder]]\nname = "a/b"\npath = "/"', "must be up to 64 letters, digits, '.', '_' and '-' (found 'a/b')."),
         (FOLDER + "[limits]\nsessions = true", "limits.sessions: must be a whole number from 1 to 4096 (found True)."),
-        (FOLDER + "[limits]\nhighest_rate_mbps = nan", "must be a number from 0.001 to 1e+09 (found nan)."),
+        (FOLDER + "[limits]\nmax_rate_mbps = nan", "must be a number from 0.001 to 1e+09 (found nan)."),
         (FOLDER + "[limits]\nunauthenticated = 2", "limits.unauthenticated_per_host is more than"),
         (FOLDER + '[log]\nlevel = "loud"', "log.level: must be one of debug, info, warning, error (found 'loud')."),
-        (FOLDER + '[agent]\nlight_address = "::1"', "agent.light_address: must be an IPv4 address (found '::1')."),
+        (FOLDER + '[agent]\noptical_address = "::1"', "agent.optical_address: must be an IPv4 address (found '::1')."),
         ('[[command]]\nname = "c"\nrun = []', "command[1].run: must be an array of strings, with at least one"),
         ('[[command]]\nname = "c"\nrun = ["tar"]', "command[1].run: must be an absolute path"),
         (f'[[command]]\nname = "c"\nrun = ["/tar", "-f{FILE_NAME}"]', "must stand alone, as one element"),

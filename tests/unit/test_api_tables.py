@@ -54,7 +54,7 @@ def test_who_may_only_look_can_change_nothing():
 
 def test_what_is_not_repeated_would_be_done_twice_or_answered_otherwise():
     assert {name for name, safe in SAFE_TO_REPEAT.items() if not safe} == {
-        "extend", "finish", "withdraw", "login", "reconcile", "verifyFabric", "resume", "standDown",
+        "extend", "finish", "withdraw", "login", "reconcile", "verifyFabric", "resume", "stepDown",
     }  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def noting(struct: type, read: set[str]) -> type:
     return type(struct.__name__, (struct,), {"__getattribute__": look})
 
 
-ALWAYS_SENT = ("key", "sender", "receivers", "bytes", "reachedByte")
+ALWAYS_SENT = ("key", "sender", "receivers", "bytes", "progressBytes")
 SENT = [(name, spec) for name, method in INTERFACE.items() for spec in filter(None, method.arguments.thrift_spec)]
 
 

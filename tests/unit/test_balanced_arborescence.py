@@ -36,7 +36,7 @@ def as_networkx(costs, root: int) -> nx.DiGraph:
     return graph
 
 
-def least_cost(costs, root: int) -> float:
+def min_cost(costs, root: int) -> float:
     """Grown node by node, in every order: the cheapest way to have reached each set of nodes."""
     cheapest = {1 << root: 0.0}
     for some in range(1 << len(costs)):
@@ -62,7 +62,7 @@ def test_nothing_is_cheaper(graph):
     assert (costs == before).all()
     assert [host for host, parent in enumerate(parents) if parent == NOBODY] == [root]
     assert all(reaches(tuple(parents), host, root) for host in range(len(costs)))
-    assert total_cost(costs, parents) == least_cost(costs, root)
+    assert total_cost(costs, parents) == min_cost(costs, root)
 
 
 def test_as_networkx_where_it_is_larger():

@@ -112,7 +112,7 @@ def test_shares_count_cases_and_networks_in_which_a_claim_holds():
     assert [one[name] for name in SHARES] == [0.75, 0.5, 0.5, 0.5, 0.5, 0.25]
     assert (one["networks"], one["cases"], one["gain_above_50_percent"]) == (2, 4, 0.25)
     assert [one[f"gain_q{quantile}"] for quantile in ("00", "50", "100")] == [0.0, 0.5, 1.0]
-    assert [one[f"highest_gain_q{quantile}"] for quantile in ("00", "100")] == [0.5, 1.0]
+    assert [one[f"max_gain_q{quantile}"] for quantile in ("00", "100")] == [0.5, 1.0]
 
 
 def test_measurements_may_begin_with_provenance(tmp_path):

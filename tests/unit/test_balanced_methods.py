@@ -13,7 +13,7 @@ from algorithms.balanced.best_trees import best_trees, thinned
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
-from algorithms.balanced.plan import NOBODY, edges, highest_rate, pruned, ways
+from algorithms.balanced.plan import NOBODY, edges, max_rate, pruned, ways
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.unshaped import unshaped
 from tests.support.balanced import all_trees, check, figure_2, living_trees, make, networks
@@ -86,7 +86,7 @@ def depth(tree, host) -> int:
 def test_a_tree_alone_is_as_fast_as_it_can_be(network):
     for tree in fpfr(network).trees:
         alone = unshaped(network, [tree]).rate
-        assert alone == pytest.approx(highest_rate(network, tree), rel=1e-9)
+        assert alone == pytest.approx(max_rate(network, tree), rel=1e-9)
         assert alone == pytest.approx(balance(network, [tree]).rate, rel=1e-6)
 
 

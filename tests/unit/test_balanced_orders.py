@@ -12,7 +12,7 @@ from algorithms.balanced.balancing import balanced
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import ORDERS, Order, fpfr
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import edges, highest_rate
+from algorithms.balanced.plan import edges, max_rate
 from algorithms.balanced.testbeds import gridlab
 from algorithms.balanced.unshaped import unshaped
 from tests.support.balanced import check, figure_2, make, networks
@@ -166,7 +166,7 @@ def test_equal_rates_first_tree_of_every_order_is_an_optimal_chain(size: int) ->
     for tree in spanning_searches(size, links_of(rates)):
         parents = {end: start for start, end in tree}
         assert len(set(parents.values())) == size - 1, "each host but the last sends to one"
-        assert highest_rate(network, tuple(parents.get(host, -1) for host in range(size))) == 1
+        assert max_rate(network, tuple(parents.get(host, -1) for host in range(size))) == 1
 
 
 @pytest.mark.parametrize("size", [3, 4])

@@ -20,7 +20,7 @@ from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote import on_demand
 from blast_transport.remote.audit import record, said_by
-from blast_transport.remote.line import MOST_BYTES, table_of
+from blast_transport.remote.line import MAX_BYTES, table_of
 from blast_transport.remote.on_demand import read_order, wants
 from blast_transport.remote.place import TARGET, tables_of
 from blast_transport.remote.start import StartOptions, _order, started_agents
@@ -63,7 +63,7 @@ def test_a_host_that_has_only_a_plain_shell_runs_it_too(tmp_path: Path) -> None:
         ("", "is empty"),
         (" \n", "is empty"),
         ("a\0b", "NUL"),
-        ("x" * (MOST_BYTES + 1), f"more than {MOST_BYTES} bytes"),
+        ("x" * (MAX_BYTES + 1), f"more than {MAX_BYTES} bytes"),
         ("cat >{file_name}", r'"\$BLAST_FILE_NAME"'),
     ],
 )
@@ -72,14 +72,14 @@ def test_what_is_no_line_is_refused_at_once(line: str, sentence: str) -> None:
         table_of(line, "")
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=MOST_BYTES // 4))
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=MAX_BYTES // 4))
 def test_every_line_that_is_taken_arrives_as_it_is(line: str) -> None:
     if not line.strip():
         return
     order = _order(SECRET, "", StartOptions(line=line), "h2")
     assert len(order) < 1 << 16, "an agent reads no more"
     (command,) = read_order(order).settings.command
-    assert command.run[-1] == line and command.tells_errors
+    assert command.run[-1] == line and command.report_errors
 
 
 def test_a_line_comes_alone_and_runs_where_it_is_told(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_an_agent_says_first_what_it_may_do(
 
 def test_a_configuration_may_let_senders_hear_errors() -> None:
     table = {"name": "c", "run": ["/bin/cat"]}
-    told = [from_tables({"command": [table | more]}).command[0].tells_errors for more in ({}, {"tells_errors": True})]
+    told = [from_tables({"command": [table | more]}).command[0].report_errors for more in ({}, {"report_errors": True})]
     assert told == [False, True]
 
 

@@ -21,8 +21,8 @@ SIZES = (4, 4, 4, 16)
 PORTS = [OpticalPort(f"r{n}", 49, "ocs1", n + 1, n + 1) for n in range(RACKS)]
 FIRST = [RACKS + 1 + sum(SIZES[:n]) for n in range(len(SIZES))]
 SPLITTERS = [
-    Splitter(f"s{n}", "ocs1", RACKS + 1 + n, tuple(range(first, first + ways)))
-    for n, (first, ways) in enumerate(zip(FIRST, SIZES, strict=True))
+    Splitter(f"s{n}", "ocs1", RACKS + 1 + n, tuple(range(first, first + fan_out)))
+    for n, (first, fan_out) in enumerate(zip(FIRST, SIZES, strict=True))
 ]
 FABRIC = Fabric(
     {port.rack: Rack(port.rack, n + 1, (port,)) for n, port in enumerate(PORTS)},
@@ -41,7 +41,10 @@ def optics(weak=(), sensitivity=-24.0, overload=0.0):
 
     return Optics(
         {p.element: port(p) for p in PORTS},
-        {s.element: Piece(s.element, s.ways, LOSS[s.ways], price={4: 40.0, 16: 80.0}[s.ways]) for s in SPLITTERS},
+        {
+            s.element: Piece(s.element, s.fan_out, LOSS[s.fan_out], price={4: 40.0, 16: 80.0}[s.fan_out])
+            for s in SPLITTERS
+        },
         {"ocs1": Passive("switch:ocs1", Loss(0.5, 1.5, 1.5), 20.0)},
     )
 

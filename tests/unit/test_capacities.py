@@ -89,7 +89,7 @@ def test_a_file_is_for_these_hosts(tmp_path):
 
 
 def test_a_file_without_end_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr(by_file, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(by_file, "MAX_BYTES", 100_000)
     with pytest.raises(WrongNetwork, match="/dev/zero: more than 100000 bytes"):
         FileCapacities(Path("/dev/zero")).capacities("a", ["b"])
 
@@ -125,7 +125,7 @@ def test_a_monitor_that_says_something_else(program, sentence):
 
 def test_a_monitor_that_writes_without_end_is_ended():
     with pytest.raises(MonitorFailed, match="writes more than 100000 bytes"):
-        monitor("while True: print('x' * 10_000)", most_bytes=100_000).capacities("a", ["b"])
+        monitor("while True: print('x' * 10_000)", max_bytes=100_000).capacities("a", ["b"])
 
 
 @pytest.mark.parametrize("more", ["", "sys.stdout.close(); os.close(1); "])

@@ -22,8 +22,8 @@ from blast_client import (
     ControllerUnreachable,
     Extension,
     MulticastRequest,
-    NotYet,
     Rejected,
+    TimedOut,
     UnknownRequest,
 )
 from blast_client.aio import _Pipelined
@@ -63,7 +63,7 @@ def test_waiting_longer_than_the_socket_s_own_patience(controller):
 
 def test_not_yet_when_the_time_is_over(client):
     client.submit(request("first"))
-    with pytest.raises(NotYet, match="no splitter is free"):
+    with pytest.raises(TimedOut, match="no splitter is free"):
         client.request(request("second"), timeout=0.05)
     assert client.status("second").state == PartState.PENDING
 
@@ -240,7 +240,7 @@ async def test_typed_exceptions_and_pages_with_asyncio(controller):
             await client.status("k")
         for number in range(5):
             await client.submit(request(f"k{number}"))
-        with pytest.raises(NotYet):
+        with pytest.raises(TimedOut):
             await client.request(request("k4"), timeout=0.05)
         assert [r.key async for r in client.list_requests(page=2)] == [f"k{n}" for n in range(5)]
         assert (await client.elements())[0].name == "splitter:s1"

@@ -21,10 +21,10 @@ from blast_api.ttypes import (
     Grant,
     KeyReused,
     MulticastRequest,
-    NotYet,
     PartState,
     Rejected,
     RequestStatus,
+    TimedOut,
     TransferReport,
 )
 from blast_client import delivery, in_thread, part_sending
@@ -95,12 +95,12 @@ class ScriptedController:
                 async with asyncio.timeout(0.05):
                     await self._changed.wait()
             except TimeoutError:
-                raise NotYet("nothing") from None
+                raise TimedOut("nothing") from None
         return self.events[after_sequence]
 
     async def extend(self, key: str, extension: Extension) -> RequestStatus:
-        assert extension.part is not None and extension.reachedByte is not None
-        self.told.append((extension.part, extension.reachedByte))
+        assert extension.part is not None and extension.progressBytes is not None
+        self.told.append((extension.part, extension.progressBytes))
         return await self.status(key)
 
     async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:

@@ -17,9 +17,9 @@ from blast_client import (
     ClientClosed,
     Ended,
     EventKind,
-    NotYet,
     PartState,
     Rejected,
+    TimedOut,
     TransferReport,
     WrongArgument,
 )
@@ -120,7 +120,7 @@ def test_a_controller_that_fails_at_a_call_is_told(client, controller, monkeypat
 
 GENERATED = [
     ttypes.Rejected("group_too_wide", "Too wide.", 5),
-    ttypes.NotYet("busy"),
+    ttypes.TimedOut("busy"),
     ttypes.Ended(ttypes.PartState.DONE, "done"),
     ttypes.UnknownRequest("k"),
     ttypes.KeyReused("k"),
@@ -146,9 +146,9 @@ def test_an_answer_can_pass_through_a_context_manager():
     def anything():
         yield
 
-    with pytest.raises(NotYet), anything():
-        raise as_answer(ttypes.NotYet("x"))
-    error = as_answer(ttypes.NotYet("x"))
+    with pytest.raises(TimedOut), anything():
+        raise as_answer(ttypes.TimedOut("x"))
+    error = as_answer(ttypes.TimedOut("x"))
     error.add_note("more")
     assert error.__notes__ == ["more"]
 
@@ -204,14 +204,16 @@ def test_a_state_of_a_newer_controller_is_no_fault():
 
 
 class EndingController(MemoryController):
-    """One that says `Ended` where an older one says `NotYet` for ever; `says_ended` chooses."""
+    """One that says `Ended` where an older one says `TimedOut` for ever; `says_ended` chooses."""
 
     says_ended = True
 
     def awaitEvent(self, connection, key, after, timeout):  # noqa: N802 - the interface's name
         request = self._find(key)
         if request.state in (PartState.DONE, PartState.WITHDRAWN) and len(request.events) <= after:
-            raise ttypes.Ended(request.state, request.reason) if self.says_ended else ttypes.NotYet("nothing happened")
+            raise (
+                ttypes.Ended(request.state, request.reason) if self.says_ended else ttypes.TimedOut("nothing happened")
+            )
         return super().awaitEvent(connection, key, after, timeout)
 
 

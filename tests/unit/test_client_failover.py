@@ -17,7 +17,7 @@ from blast_client import (
     ControllerUnreachable,
     MulticastRequest,
     NotLeader,
-    NotYet,
+    TimedOut,
     failover,
 )
 from blast_client.failover import Controllers, parse_addresses
@@ -177,7 +177,7 @@ def test_who_is_gone_or_stopped_is_passed_by(replicas, stopped, hurried):
 def test_a_leader_that_stops_while_somebody_waits_is_left(replicas, stopped, hurried):
     with Client(replicas.text) as client:
         client.submit(request("first"))
-        with pytest.raises(NotYet):
+        with pytest.raises(TimedOut):
             client.request(request(), timeout=0.5)
         assert sum(name == "request" for _, name in replicas.asked) > 2, "asked again, to see that it is there"
     assert len(replicas.shared.requests) == 2

@@ -11,7 +11,7 @@ import pytest
 from blast_api.ttypes import (
     CrossConnectStatus,
     FabricStatus,
-    IdlePieces,
+    IdleResources,
     LightTreeStatus,
     OpticalPortStatus,
     OpticalSwitchStatus,
@@ -70,7 +70,7 @@ def test_quantities_on_screen():
 # ---------------------------------------------------------------------- the picture
 
 
-def fabric(racks: int, ways: list[int], ports: int = 1, trees: int = 1) -> FabricStatus:
+def fabric(racks: int, fan_out: list[int], ports: int = 1, trees: int = 1) -> FabricStatus:
     """Racks on one switch; tree t leads from rack t over splitter t to the racks after the roots."""
     numbers = iter(range(1, racks * ports + 1))
     rack_list = [
@@ -85,11 +85,11 @@ def fabric(racks: int, ways: list[int], ports: int = 1, trees: int = 1) -> Fabri
     ]
     splitters = [
         SplitterStatus(f"s{n}", w, "ocs", 1000 + n, list(range(2000 + 100 * n, 2000 + 100 * n + w)))
-        for n, w in enumerate(ways)
+        for n, w in enumerate(fan_out)
     ]
     light = []
     for t in range(trees):
-        leaves = list(range(trees, racks))[t * ways[t] : (t + 1) * ways[t]]
+        leaves = list(range(trees, racks))[t * fan_out[t] : (t + 1) * fan_out[t]]
         cross = [CrossConnectStatus("ocs", rack_list[t].opticalPorts[0].switchInput, 1000 + t)]
         for output, leaf in zip(splitters[t].switchInputs, leaves, strict=False):
             cross.append(CrossConnectStatus("ocs", output, rack_list[leaf].opticalPorts[0].switchOutput))
@@ -114,7 +114,7 @@ def test_the_picture_is_xml_and_nothing_in_it_overlaps(name):
     status, picture = FABRICS[name], fabric_svg(FABRICS[name])
     assert ElementTree.fromstring(picture).tag.endswith("svg")
     assert all(f">{rack.name}</text>" in picture for rack in status.racks)
-    assert all(f">{splitter.name}  1:{splitter.ways}</text>" in picture for splitter in status.splitters)
+    assert all(f">{splitter.name}  1:{splitter.fanOut}</text>" in picture for splitter in status.splitters)
     layout = lay_out(status)
     boxes = [*layout.switches.values(), *(b for _, b in layout.racks), *(b for _, b in layout.splitters)]
     for number, one in enumerate(boxes):
@@ -208,9 +208,9 @@ def test_static_trees_are_listed_with_who_has_them():
 def test_what_is_kept_lit_is_told_with_the_share_that_found_it():
     status = fabric(4, [4])
     assert "kept lit" not in fabric_table(status)
-    status.warm = WarmStatus(1, [IdlePieces("ocs", None, 3, 2, 1), IdlePieces("ocs", 4, 1, 0, 5)], 40, 10, 7, 2)
+    status.warm = WarmStatus(1, [IdleResources("ocs", None, 3, 2, 1), IdleResources("ocs", 4, 1, 0, 5)], 40, 10, 7, 2)
     *_, told, header, ports, splitters = fabric_table(status).splitlines()
-    assert told == "trees kept lit: 1; grants that found theirs: 10 of 40 (25%); gave way: 7; taken over: 2"
+    assert told == "trees kept lit: 1; grants that found theirs: 10 of 40 (25%); evicted: 7; reclaimed: 2"
     assert header.split("  ")[0] == "IDLE" and header.split()[-1] == "RESERVE"
     assert ports.split() == ["optical", "ports", "ocs", "3", "2", "1"]
     assert splitters.split() == ["splitters", "1:4", "ocs", "1", "0", "5"]

@@ -149,9 +149,9 @@ def test_request_that_must_wait(controller, blast):
 
 def test_request_without_waiting(controller, blast):
     blast(*REQUEST, "--key", "first")
-    status, out, _ = blast(*REQUEST, "--key", "second", "--no-wait", "--patience", "90s")
+    status, out, _ = blast(*REQUEST, "--key", "second", "--no-wait", "--pending-timeout", "90s")
     assert status == 0 and "second: pending" in out and "no splitter is free" in out
-    assert controller.requests["second"].content.patienceMs == 90_000
+    assert controller.requests["second"].content.pendingTimeoutMs == 90_000
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path
 
 def test_what_is_no_mistake_of_the_caller_s_is_status_1(controller, blast, monkeypatch):
     def refuse(*_):
-        raise Rejected("device_away", "ocs1 is away.")
+        raise Rejected("device_disconnected", "ocs1 is away.")
 
     monkeypatch.setattr(controller, "extend", refuse)
     assert blast("extend", "k", "--add", "h41") == (1, "", "blast: ocs1 is away.\n")

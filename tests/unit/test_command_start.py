@@ -16,7 +16,7 @@ from blast_client.version import VERSION
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_MODULES = 40
+MAX_MODULES = 40
 """What argparse brings is half of it."""
 ENGINES_MODULES = 8
 """More that the version needs, to say which engines there are."""
@@ -44,7 +44,7 @@ def test_own_words_load_next_to_nothing(words: tuple[str, ...]) -> None:
     )
     loaded = done.stderr.splitlines()
     assert HEAVY.isdisjoint(loaded), HEAVY.intersection(loaded)
-    assert len(loaded) <= MOST_MODULES + ("--version" in words) * ENGINES_MODULES, loaded
+    assert len(loaded) <= MAX_MODULES + ("--version" in words) * ENGINES_MODULES, loaded
     assert done.returncode == (0 if words else 2)
 
 

@@ -64,7 +64,7 @@ def test_the_example_is_a_good_configuration():
     Core(fabric, config.core_settings())
     assert list(fabric.racks) == ["r1", "r2", "r3"]
     assert fabric.racks["r1"].optical_ports == (OpticalPort("r1", 49, "ocs1", 1, 1),)
-    assert [s.ways for s in fabric.splitters.values()] == [4, 2]
+    assert [s.fan_out for s in fabric.splitters.values()] == [4, 2]
     assert fabric.light_rate == 10e9
 
 
@@ -76,13 +76,13 @@ def test_the_examples_settings_are_the_defaults():
 
 def test_units_are_turned_into_seconds_and_bits():
     config = parse(
-        "[controller]\nlease_minimum_ms = 1500\nclient_grace_ms = 250\nremember_ended_ms = 60_000\n"
-        "[fabric]\nlight_rate_gbps = 0.1\nmax_splitters_per_tree = 3\nloop_leaf = true\n"
+        "[controller]\nmin_lease_ms = 1500\ndisconnect_grace_ms = 250\nended_retention_ms = 60_000\n"
+        "[fabric]\noptical_rate_gbps = 0.1\nmax_splitters_per_tree = 3\nloop_leaf = true\n"
         '[openflow]\ngroup_network = "239.1.0.0/24"\ngroup_port = 7\n' + GOOD
     )
     settings = config.core_settings()
     assert (settings.lease_minimum, settings.orphan_grace, settings.remember_ended) == (1.5, 0.25, 60.0)
-    assert (settings.most_splitters, settings.loop_leaf, settings.group_port) == (3, True, 7)
+    assert (settings.max_splitters_per_tree, settings.loop_leaf, settings.group_port) == (3, True, 7)
     assert settings.group_network == IPv4Network("239.1.0.0/24")
     assert config.build_fabric().light_rate == 1e8
 
@@ -120,8 +120,8 @@ def test_racks_may_share_a_datapath():
         (with_change('"s1"', '"s 1"'), "splitter[1].name: string should match pattern"),
         (with_change("[9, 10, 11, 12]", "[9]"), "splitter[1].outputs: tuple should have at least 2 items"),
         (with_change("input = 1,", "input = 0,"), "rack[1].optical_ports[1].input: input should be greater than or equal to 1"),
-        ("[controller]\nlease_minimum_ms = inf\n" + GOOD, "controller.lease_minimum_ms: input should be a finite number"),
-        ("[fabric]\nlight_rate_gbps = nan\n" + GOOD, "fabric.light_rate_gbps: input should be a finite number"),
+        ("[controller]\nmin_lease_ms = inf\n" + GOOD, "controller.min_lease_ms: input should be a finite number"),
+        ("[fabric]\noptical_rate_gbps = nan\n" + GOOD, "fabric.optical_rate_gbps: input should be a finite number"),
         ("[openflow]\nguard_priority = 40_000\n" + GOOD, "openflow.guard_priority must be below openflow.priority."),
         ("[openflow]\ngroup_network = '10.0.0.0/8'\n" + GOOD, "openflow.group_network 10.0.0.0/8 must be multicast"),
         ("[openflow]\ngroup_network = '239.0.0.0/31'\n" + GOOD, "must be multicast with at least 2 addresses."),
@@ -130,7 +130,7 @@ def test_racks_may_share_a_datapath():
         (with_change('"10.0.0.1"', '"224.0.0.1"'), "rack[1].hosts[1].ip: must be the address of one host (found '224.0.0.1')."),
         ("[controller]\nworkers = true\n" + GOOD, "controller.workers: input should be a valid integer (found True)."),
         ("[controller]\nworkers = '4'\n" + GOOD, "controller.workers: input should be a valid integer (found '4')."),
-        ("[controller]\nopenflow_trusts_network = 1\n" + GOOD, "controller.openflow_trusts_network: input should be a valid boolean"),
+        ("[controller]\nallow_insecure_openflow = 1\n" + GOOD, "controller.allow_insecure_openflow: input should be a valid boolean"),
         ('[journal]\nfile = "a\\u0000b"\n' + GOOD, "journal.file: must be the path of a file, without NUL characters"),
         ("[access]\ntoken_file = ''\n" + GOOD, "access.token_file: must be the path of a file"),
         ('[[splitter]]\nname = "s1"\noptical_switch = "ocs1"\ninput = 10\noutputs = [13, 14]\n' + GOOD, "the splitter s1 is used twice."),
@@ -190,8 +190,11 @@ def changed(*replacements: tuple[str, str]) -> str:
 @pytest.mark.parametrize(
     ("replacements", "words"),
     [
-        ([("remember_ended_ms = 3_600_000", "remember_ended_ms = 59_999")], ["keep_warm_ms", "remember_ended_ms"]),
-        ([("client_grace_ms = 2_000", "client_grace_ms = 3_600_001")], ["client_grace_ms", "remember_ended_ms"]),
+        ([("ended_retention_ms = 3_600_000", "ended_retention_ms = 59_999")], ["keep_warm_ms", "ended_retention_ms"]),
+        (
+            [("disconnect_grace_ms = 2_000", "disconnect_grace_ms = 3_600_001")],
+            ["disconnect_grace_ms", "ended_retention_ms"],
+        ),
         ([("127.0.0.1:6653", "127.0.0.1:9090")], ["controller.thrift", "controller.openflow"]),
         ([("# in_memory = true", "in_memory = true")], ["journal.in_memory", "journal.file"]),
         (
@@ -204,7 +207,7 @@ def changed(*replacements: tuple[str, str]) -> str:
                 ('# light_check = "before_grant"', 'light_check = "under_traffic"'),
                 ("# sensitivity_dbm = -15.8", "sensitivity_dbm = -30.1"),
             ],
-            ["dark_dbm", "sensitivity_dbm"],
+            ["dark_threshold_dbm", "sensitivity_dbm"],
         ),
         ([("\n# A rack is", SECOND.format("192.0.2.10:10033") + "\n# A rack is")], ["ocs1", "ocs2"]),
     ],
@@ -219,7 +222,7 @@ def test_a_contradiction_is_refused_in_one_sentence(replacements, words):
     "replacements",
     [
         [],
-        [("remember_ended_ms = 3_600_000", "remember_ended_ms = 60_000")],
+        [("ended_retention_ms = 3_600_000", "ended_retention_ms = 60_000")],
         [("127.0.0.1:6653", "127.0.0.1:0"), ("127.0.0.1:9090", "127.0.0.1:0")],
         [("\n# A rack is", SECOND.format("192.0.2.10:10034") + "\n# A rack is")],
     ],

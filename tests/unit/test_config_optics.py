@@ -41,8 +41,8 @@ def test_common_values_hold_for_every_port():
 
 def test_what_an_element_says_itself_counts_more():
     text = FABRIC + with_port("fiber_loss_db = 9, launch_dbm = 3, overload_dbm = 0")
-    text = text.replace("pass_loss_db", "most_input_dbm = 20\npass_loss_db")
-    text += "price = 7\namplifier = { gain_db = [17, 20, 25], most_output_dbm = 17, most_input_dbm = 10 }\n"
+    text = text.replace("pass_loss_db", "max_input_dbm = 20\npass_loss_db")
+    text += "price = 7\namplifier = { gain_db = [17, 20, 25], max_output_dbm = 17, max_input_dbm = 10 }\n"
     optics = parse(text).build_fabric().optics
     assert optics.ports["port:r1/49"] == Transceiver(
         "port:r1/49", Light(3, 3, 3), -15.8, 0, Loss(9, 9, 9), Loss(9, 9, 9)
@@ -50,7 +50,7 @@ def test_what_an_element_says_itself_counts_more():
     assert optics.ports["port:r2/49"].launch == Light(-4.7, 0, 4)
     amplifier = Amplifier("amplifier:s1", (17, 20, 25), 17, 10)
     assert optics.splitters["splitter:s1"] == Piece("splitter:s1", 4, Loss(7.4, 7.4, 7.4), amplifier, 7)
-    assert optics.passes["ocs1"].most_input == 20
+    assert optics.passes["ocs1"].max_input == 20
 
 
 def test_a_price_alone_begins_no_budget():
@@ -75,7 +75,7 @@ def test_a_price_alone_begins_no_budget():
         (FABRIC + with_port("fiber_loss_db = nan"), "finite"),
         (FABRIC + with_port('launch_dbm = "bright"'), "launch_dbm: must be one number or three"),
         (FABRIC + WITH_PASS + "insertion_lost_db = 1\n", "did you mean insertion_loss_db?"),
-        (FABRIC + WITH_LOSS + "amplifier = { gain_db = 20 }\n", "amplifier.most_output_dbm is missing"),
+        (FABRIC + WITH_LOSS + "amplifier = { gain_db = 20 }\n", "amplifier.max_output_dbm is missing"),
         (FABRIC + WITH_LOSS + "price = -1\n", "splitter[1].price"),
     ],
 )
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_said_in_one_sentence(text, expected):
 
 
 def test_the_papers_prices_and_what_lies_between():
-    assert [usual_price(ways) for ways in (2, 4, 10, 16, 40, 64)] == [20, 40, 60, 80, 165, 250]
+    assert [usual_price(fan_out) for fan_out in (2, 4, 10, 16, 40, 64)] == [20, 40, 60, 80, 165, 250]
     assert usual_price(128) > 2 * 250 - 80 and math.isfinite(usual_price(1024))
 
 
@@ -96,7 +96,7 @@ def test_a_range_that_no_hardware_has_is_refused_wherever_it_stands():
 def test_the_examples_keys_make_a_budget():
     """What stands there behind a `#` is one that works."""
     text = EXAMPLE.read_text()
-    for key in ("launch", "sensitivity", "overload", "fiber_loss", "pass_loss", "most_input", "insertion_loss"):
+    for key in ("launch", "sensitivity", "overload", "fiber_loss", "pass_loss", "max_input", "insertion_loss"):
         text, count = re.subn(rf"^# ({key}_db)", r"\1", text, flags=re.MULTILINE)
         assert count == 1, key
     text = text.replace("# amplifier =", "amplifier =").replace("# price =", "price =")

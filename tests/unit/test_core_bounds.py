@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,17 +15,13 @@ from blast_controller.core.model.events import (
     SettingsChanged,
     WithdrawAsked,
 )
-from blast_controller.core.model.lease_terms import least_rate
+from blast_controller.core.model.lease_terms import min_rate
 from blast_controller.core.model.part_states import PartState
-from blast_controller.core.model.records import Record
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.model.timers import LeaseEnd, MemoryEnd, Retry, Timers
 from blast_controller.core.policy.quota import Quota
-from blast_controller.store.memory import MemoryStore
-from blast_controller.store.sqlite import SqliteStore
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world, rejected
 
-OLD = Path(__file__).parents[1] / "data" / "journal" / "events-within-requests.json"
 GROUP = ["r2h1", "r3h1"]
 FABRIC = make_fabric(3, [4])
 
@@ -34,7 +29,7 @@ FABRIC = make_fabric(3, [4])
 @pytest.fixture
 def world():
     """One request has all the light."""
-    world = ready_world(FABRIC, CoreSettings(most_events=3))
+    world = ready_world(FABRIC, CoreSettings(max_events=3))
     world.granted(multicast("a", "r1h1", GROUP))
     return world
 
@@ -57,39 +52,6 @@ def test_an_event_is_written_once(world):
     assert dropped == [f"{number}/default/a" for number in range(1, 4)]
     assert rows(world, "event") == [f"{number}/default/a" for number in range(4, 7)]
     assert not any("events" in json.loads(text) for (kind, _), text in world.store._state.items() if kind == "request")
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_journal_of_an_earlier_release_opens_and_its_events_move_out_of_the_requests(tmp_path, kind):
-    old = [(kind, key, body) for kind, key, body in json.loads(OLD.read_text())]
-    within = {key: body["events"] for kind, key, body in old if kind == "request"}
-    assert [len(events) for events in within.values()] == [2, 2]
-    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "journal.db")
-    store.open()
-    held = frozenset({"splitter:s1", "port:r1/50", "port:r2/50", "port:r3/50"})
-    store.commit(
-        [Record(kind, key, body, held if kind == "reservation" else frozenset()) for kind, key, body in old], 0
-    )
-    store.close()
-    world = World(FABRIC)
-    world.store, world.running = store, False
-    for _ in range(2):
-        world.start()
-        for key in ("a", "b"):
-            request = world.core.request(key_of(key))
-            assert [event.sequence for event in request.events] == [1, 2]
-            assert request.told == 2
-        assert world.core.request(key_of("a")).events[1].grant.lease == 11.0
-        world.store.close()
-        state = world.store.open().state
-        assert sorted(state["event"]) == ["1/default/a", "1/default/b", "2/default/a", "2/default/b"]
-        assert not any("events" in body for body in state["request"].values())
-        world.crash()
-    world.start()
-    world.connect_all()
-    world.settle()
-    assert world.state("a") is PartState.ACTIVE
-    assert world.state("b") is PartState.PENDING
 
 
 def test_a_kept_deadline_has_one_entry_however_often_it_moves():
@@ -170,13 +132,13 @@ def test_a_lease_is_cut_to_its_maximum_where_the_transfer_itself_fits():
     ("least", "slowest", "told"), [(None, 1e7, "10 Mbit/s"), (0.0, 0.0, "anything"), (2e9, 2e9, "2 Gbit/s")]
 )
 def test_nobody_is_slower_than_the_least_rate(least, slowest, told):
-    settings = CoreSettings(least_rate=least)
+    settings = CoreSettings(min_rate=least)
     world = ready_world(FABRIC, settings)
-    assert least_rate(FABRIC, settings) == slowest
-    world.granted(multicast("a", "r1h1", GROUP, size=10**6, highest_rate=slowest or 1e3))
+    assert min_rate(FABRIC, settings) == slowest
+    world.granted(multicast("a", "r1h1", GROUP, size=10**6, max_rate=slowest or 1e3))
     if slowest:
         with pytest.raises(Rejected, match=f"at least {told} here") as refusal:
-            world.submit(multicast("b", "r1h1", GROUP, size=10**6, highest_rate=slowest * 0.99))
+            world.submit(multicast("b", "r1h1", GROUP, size=10**6, max_rate=slowest * 0.99))
         assert refusal.value.code == "bad_rate"
 
 
@@ -228,7 +190,7 @@ def known(world, names):
 
 
 def test_of_ended_requests_the_tenant_with_most_loses_its_oldest():
-    world = dark_world(CoreSettings(most_ended=10))
+    world = dark_world(CoreSettings(max_ended=10))
     few = ended(world, "few", 3)
     many = ended(world, "many", 100)
     assert known(world, few) == few
@@ -241,7 +203,7 @@ def test_of_ended_requests_the_tenant_with_most_loses_its_oldest():
 
 def test_what_has_hardware_is_known_however_many_have_ended_since():
     without_light = {"poor": TenantLimits(max_light_seconds=0.0)}
-    world = ready_world(FABRIC, CoreSettings(most_ended=1, keep_warm=60.0, tenants=without_light))
+    world = ready_world(FABRIC, CoreSettings(max_ended=1, keep_warm=60.0, tenants=without_light))
     world.granted(multicast("warm", "r1h1", GROUP))
     world.handle(FinishAsked(key_of("warm"), 0))
     others = ended(world, "poor", 5)
@@ -250,9 +212,9 @@ def test_what_has_hardware_is_known_however_many_have_ended_since():
 
 
 def test_fewer_may_be_known_from_one_moment_to_the_next():
-    world = dark_world(CoreSettings(most_ended=100))
+    world = dark_world(CoreSettings(max_ended=100))
     names = ended(world, "default", 60)
-    world.handle(SettingsChanged(CoreSettings(most_ended=5)))
+    world.handle(SettingsChanged(CoreSettings(max_ended=5)))
     assert known(world, names) == names
     names += ended(world, "default", 2)
     assert known(world, names) == names[-5:]

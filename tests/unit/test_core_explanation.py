@@ -276,10 +276,10 @@ def test_a_request_that_is_being_lit():
 
 
 def test_patience_that_is_too_short(busy):
-    busy.submit(multicast("brief", "r1h2", ["r6h1"], patience=2.0))
-    assert explained(busy, "brief").sentence.endswith("Its patience ends before that, in 2.0 s.")
-    busy.submit(multicast("long", "r1h2", ["r6h1"], patience=20.0))
-    assert "patience" not in explained(busy, "long").sentence
+    busy.submit(multicast("brief", "r1h2", ["r6h1"], pending_timeout=2.0))
+    assert explained(busy, "brief").sentence.endswith("Its pending timeout expires before that, in 2.0 s.")
+    busy.submit(multicast("long", "r1h2", ["r6h1"], pending_timeout=20.0))
+    assert "pending_timeout" not in explained(busy, "long").sentence
 
 
 def test_each_part_is_told_of_where_there_are_several(busy):

@@ -115,7 +115,7 @@ def test_a_first_tree_needs_resources():
 
 
 def test_the_limit_of_splitters_holds_for_extensions():
-    world = ready_world(make_fabric(6, [2, 2, 2]), CoreSettings(most_splitters=1))
+    world = ready_world(make_fabric(6, [2, 2, 2]), CoreSettings(max_splitters_per_tree=1))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     with rejected("no_free_output"):
         extend(world, add_receivers=("r4h1",))
@@ -225,7 +225,7 @@ def test_a_refused_device_step_leaves_the_old_state(world, device):
 
 def test_a_rack_whose_tor_is_away_cannot_join(world):
     world.handle(DeviceDown(5, "cable pulled"))
-    with rejected("device_away", r"the ToR of r5 is disconnected \(cable pulled\)"):
+    with rejected("device_disconnected", r"the ToR of r5 is disconnected \(cable pulled\)"):
         extend(world, add_receivers=("r5h1",))
 
     world.handle(DeviceUp(5))
@@ -234,5 +234,5 @@ def test_a_rack_whose_tor_is_away_cannot_join(world):
 
 def test_a_rack_that_needs_an_optical_switch_that_is_away_says_so(world):
     world.handle(DeviceDown("ocs1", "its session ended"))
-    with rejected("device_away", r"ocs1 is disconnected \(its session ended\)"):
+    with rejected("device_disconnected", r"ocs1 is disconnected \(its session ended\)"):
         extend(world, add_receivers=("r5h1",))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import ElementQuarantined, FinishAsked, Optimized, ProgressTold, Tick
+from blast_controller.core.model.events import ElementQuarantined, FinishAsked, Optimized, ProgressReported, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -169,7 +169,7 @@ def test_who_may_pause_keeps_its_light_until_the_answer():
     part = world.part("long")
     ask(world, "a", "r1h1", ["r2h1", "r5h1"], GB // 10)
     ask(world, "b", "r1h1", ["r3h1", "r6h1"], GB // 10)
-    world.handle(ProgressTold(key_of("long"), 0, GB // 2))
+    world.handle(ProgressReported(key_of("long"), 0, GB // 2))
     tick(world, part.grant.lease)
     assert part.state is PartState.ACTIVE and len(world.questions) == 1
     before = [event.kind for event in world.core.request(key_of("long")).events]

@@ -8,7 +8,7 @@ import pytest
 
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
 from blast_controller.core.model.errors import Rejected, RequestEnded
-from blast_controller.core.model.events import LightAlarm, ProgressTold
+from blast_controller.core.model.events import LightAlarm, ProgressReported
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -30,7 +30,7 @@ def ask(world, key, sender, receivers, size=10 * GB, **how):
 
 
 def tell(world, key, reached, part=0):
-    world.run(ProgressTold(key_of(key), part, reached))
+    world.run(ProgressReported(key_of(key), part, reached))
 
 
 def kinds(world, key):
@@ -84,16 +84,16 @@ def test_progress_goes_forward_and_not_beyond_the_end(world, reached):
     long_one(world)
     tell(world, "long", GB // 2)
     with pytest.raises(Rejected, match="cannot be"):
-        world.handle(ProgressTold(key_of("long"), 0, reached))
+        world.handle(ProgressReported(key_of("long"), 0, reached))
 
 
 def test_progress_of_what_is_over_or_not_there_is_refused(world):
     long_one(world)
     with pytest.raises(Rejected, match="no part 1"):
-        world.handle(ProgressTold(key_of("long"), 1, 0))
+        world.handle(ProgressReported(key_of("long"), 1, 0))
     world.finish("long")
     with pytest.raises(RequestEnded):
-        world.handle(ProgressTold(key_of("long"), 0, GB))
+        world.handle(ProgressReported(key_of("long"), 0, GB))
 
 
 def busy_rack(world):

@@ -216,7 +216,7 @@ def test_a_client_is_shown_the_least_margin():
     line = "least margin at r3, which receives -10.2 dBm: +1.3 dB to sensitivity, +17.4 dB to overload"
     assert f"  light      {line} (splitter:s1 binds)" in text
     facts = world.core.snapshot.request(key_of("k"))
-    status = convert.status(facts, Look(world.core.snapshot, world.now), lambda part: part.reason, most_margins=1)
+    status = convert.status(facts, Look(world.core.snapshot, world.now), lambda part: part.reason, max_margins=1)
     assert len(status.parts[0].grant.margins) == 1 and line in describe_request(status)
     assert convert.grant("k", replace(part.grant, margins=())).margins is None
     assert isinstance(told.margins[0], ttypes.LeafMargin)

@@ -56,7 +56,7 @@ def test_more_racks_take_the_papers_number_of_splitters(world, racks):
 
 
 def test_a_grant_says_what_the_sender_needs_to_know(world):
-    part = world.granted(multicast("a", "r1h1", HOSTS, size=10**10, highest_rate=1e9))
+    part = world.granted(multicast("a", "r1h1", HOSTS, size=10**10, max_rate=1e9))
     grant = part.grant
     assert (grant.part, grant.receivers, grant.first_byte, grant.unserved) == (0, tuple(HOSTS), 0, ())
     assert (grant.group_address, grant.group_port) == ("239.77.0.1", 5001)
@@ -70,7 +70,7 @@ def test_a_small_transfer_has_the_least_lease(world):
 
 
 def test_a_rate_above_the_light_is_the_light_rate(world):
-    assert world.granted(multicast("a", "r1h1", HOSTS, highest_rate=1e12)).grant.rate == 10e9
+    assert world.granted(multicast("a", "r1h1", HOSTS, max_rate=1e12)).grant.rate == 10e9
 
 
 # -------------------------------------------------------------------------------------------- being rejected
@@ -90,9 +90,9 @@ def test_a_rate_above_the_light_is_the_light_rate(world):
         (multicast("", "r1h1", HOSTS), "bad_key", "1 to 64"),
         (multicast("k" * 65, "r1h1", HOSTS), "bad_key", "1 to 64"),
         (multicast("a\nb", "r1h1", HOSTS), "bad_key", "printable"),
-        (multicast("a", "r1h1", HOSTS, highest_rate=0.0), "bad_rate", "not 0 bit/s"),
-        (multicast("a", "r1h1", HOSTS, highest_rate=float("nan")), "bad_rate", "not nan"),
-        (multicast("a", "r1h1", HOSTS, patience=-1.0), "bad_time", "not be negative"),
+        (multicast("a", "r1h1", HOSTS, max_rate=0.0), "bad_rate", "not 0 bit/s"),
+        (multicast("a", "r1h1", HOSTS, max_rate=float("nan")), "bad_rate", "not nan"),
+        (multicast("a", "r1h1", HOSTS, pending_timeout=-1.0), "bad_time", "not be negative"),
     ],
 )
 def test_wrong_input_is_rejected_with_a_sentence(world, wanted, code, sentence):
@@ -112,7 +112,7 @@ def test_a_group_too_wide_learns_the_largest_width():
 
 @pytest.mark.parametrize(("most", "loop_leaf", "largest"), [(1, False, 5), (0, False, 2), (1, True, 4), (2, True, 7)])
 def test_the_largest_width_respects_the_limits_of_the_site(most, loop_leaf, largest):
-    world = ready_world(make_fabric(9, [4, 4]), CoreSettings(most_splitters=most, loop_leaf=loop_leaf))
+    world = ready_world(make_fabric(9, [4, 4]), CoreSettings(max_splitters_per_tree=most, loop_leaf=loop_leaf))
     with pytest.raises(Rejected) as rejection:
         world.submit(multicast("wide", "r1h1", [f"r{n}h1" for n in range(2, 10)]))
     assert rejection.value.largest == largest
@@ -127,7 +127,7 @@ def test_the_largest_width_counts_one_switch_at_a_time():
 
 
 def test_too_many_requests_are_refused():
-    world = ready_world(make_fabric(2), CoreSettings(most_requests=1))
+    world = ready_world(make_fabric(2), CoreSettings(max_requests=1))
     world.submit(multicast("a", "r1h1", ["r2h1"]))
     with rejected("too_many_requests"):
         world.submit(multicast("b", "r1h1", ["r2h1"]))
@@ -280,7 +280,7 @@ def test_a_lease_ends_by_itself(world):
 
 def test_patience_ends_the_wait(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.submit(multicast("b", "r1h1", HOSTS, patience=3.0))
+    world.submit(multicast("b", "r1h1", HOSTS, pending_timeout=3.0))
     assert world.core.next_timer() == 3.0
     later(world, 3.0)
     assert world.state("b") is PartState.EXPIRED
@@ -288,7 +288,7 @@ def test_patience_ends_the_wait(world):
 
 
 def test_patience_does_not_end_what_is_granted(world):
-    world.granted(multicast("a", "r1h1", HOSTS, patience=3.0))
+    world.granted(multicast("a", "r1h1", HOSTS, pending_timeout=3.0))
     later(world, 3.0)
     assert world.state("a") is PartState.ACTIVE
 
@@ -400,7 +400,7 @@ def test_an_event_that_is_refused_leaves_the_others_of_its_batch():
 
 @pytest.mark.parametrize("key", ["b", "d"])
 def test_what_ends_and_is_forgotten_together_is_not_waited_for(key):
-    world = ready_world(make_fabric(3, [4]), CoreSettings(most_ended=1))
+    world = ready_world(make_fabric(3, [4]), CoreSettings(max_ended=1))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     for waiting in "bc":
         world.handle(RequestSubmitted(multicast(waiting, "r1h1", ["r2h1", "r3h1"])))

@@ -83,7 +83,7 @@ def test_a_new_clock_gives_every_lease_its_full_length():
 def test_patience_begins_anew():
     world = World(make_fabric(3, [4]))
     world.now = 100.0
-    world.submit(multicast("a", "r1h1", GROUP, patience=5.0))
+    world.submit(multicast("a", "r1h1", GROUP, pending_timeout=5.0))
     world.now = 104.0
     world.crash()
     world.start(now=0.0)

@@ -17,7 +17,7 @@ from blast_controller.core.model.events import (
 )
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
-from blast_controller.core.policy.returning_groups import MOST_GROUPS, ReturningGroups
+from blast_controller.core.policy.returning_groups import MAX_GROUPS, ReturningGroups
 from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
 
@@ -340,7 +340,7 @@ def test_needs_of_others_that_leave_enough_do_not_count():
     assert serve(world, A, ("r2h1", ("r4h1",)), A) == [False, False, True]
 
 
-@pytest.mark.parametrize("number", [1, MOST_GROUPS, MOST_GROUPS + 1])
+@pytest.mark.parametrize("number", [1, MAX_GROUPS, MAX_GROUPS + 1])
 def test_of_very_many_groups_those_heard_of_last_are_remembered(number):
     groups = ReturningGroups()
     for index in range(number):
@@ -349,4 +349,4 @@ def test_of_very_many_groups_those_heard_of_last_are_remembered(number):
             groups.go(("t", f"h{index}", frozenset()), (), 0.0)
     groups.come(("t", "h0", frozenset()), False, 60.0, 1.0)
     known = groups.go(("t", "h0", frozenset()), (), 2.0) is not None
-    assert known == (number <= MOST_GROUPS) and len(groups._visits) <= MOST_GROUPS
+    assert known == (number <= MAX_GROUPS) and len(groups._visits) <= MAX_GROUPS

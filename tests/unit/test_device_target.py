@@ -145,7 +145,7 @@ def test_a_device_is_for_who_names_it_and_for_nobody_else(tmp_path: Path) -> Non
 
 def test_the_largest_file_is_the_most_for_a_device_too() -> None:
     settings = Settings(device=(DeviceSection("disk", NULL),))
-    make = Targets(Permissions(settings), FileRules(most_bytes=10))
+    make = Targets(Permissions(settings), FileRules(max_bytes=10))
     hello = Hello(1, 11, 100, 1, "sha256", "file", "x", "disk")
     with pytest.raises(StoreError, match="11 bytes are more than the 10"):
         make(hello)

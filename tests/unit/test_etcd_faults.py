@@ -19,7 +19,7 @@ from blast_controller.store.etcd.errors import (
     DamagedInEtcd,
     NewerInEtcd,
     SpaceUsedUp,
-    StoreAway,
+    StoreUnavailableError,
 )
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
@@ -67,7 +67,7 @@ def test_away_at_the_start_it_says_so(controllers):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
     store = controllers.store(leadership=controllers.leadership(controllers.connection(port, patience=SHORT)))
-    with pytest.raises(StoreAway, match=f"etcd cannot be reached at 127.0.0.1:{port}") as caught:
+    with pytest.raises(StoreUnavailableError, match=f"etcd cannot be reached at 127.0.0.1:{port}") as caught:
         store.open()
     assert one_sentence(caught.value) and not caught.value.may_be_done
     assert not isinstance(caught.value, OurFault)
@@ -80,12 +80,12 @@ def test_away_later_it_goes_on_where_it_was(mortal):
     store.commit([row("a")], at=1.0)
     mortal.server.kill()
     connection.patience = SHORT
-    with pytest.raises(StoreAway) as caught:
+    with pytest.raises(StoreUnavailableError) as caught:
         store.commit([row("b")], at=2.0)
     assert one_sentence(caught.value)
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailableError):
         store.journal(0, 10)
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailableError):
         store.compact(at=1.0)
     mortal.server.start()
     connection.patience = PATIENCE
@@ -152,10 +152,10 @@ def test_another_authority_is_refused(controllers, tmp_path):
     mine = others.issue("/O=controller")
     server = controllers.server
     fault = refused(controllers, patience=SHORT, tls=TlsFiles(others.cert, mine.cert, mine.key))
-    assert isinstance(fault, CredentialsRefused | StoreAway)
+    assert isinstance(fault, CredentialsRefused | StoreUnavailableError)
     strange = TlsFiles(server.authority.cert, mine.cert, mine.key)
     assert isinstance(refused(controllers, patience=SHORT, tls=strange), StoreFault)
-    assert isinstance(refused(controllers, patience=SHORT, tls=None), StoreAway)
+    assert isinstance(refused(controllers, patience=SHORT, tls=None), StoreUnavailableError)
 
 
 def test_keys_of_somebody_else_are_refused(controllers):
@@ -185,7 +185,7 @@ def test_at_least_one_endpoint_is_named():
 def test_a_closed_connection_is_away(controllers):
     connection = controllers.connection()
     connection.close()
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailableError):
         connection.call(STATUS, api.StatusRequest())
 
 

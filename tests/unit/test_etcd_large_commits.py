@@ -5,9 +5,9 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Unstorable
 from blast_controller.store.etcd import ledger
-from blast_controller.store.etcd.errors import Deposed, StoreAway
+from blast_controller.store.etcd.errors import Deposed, StoreUnavailableError
 from blast_controller.store.etcd.loading import pages
-from blast_controller.store.etcd.requests import MOST_OPERATIONS, grouped, nested, put
+from blast_controller.store.etcd.requests import MAX_OPERATIONS, grouped, nested, put
 from tests.support.etcd_server import Mortal
 
 pytestmark = pytest.mark.etcd
@@ -24,7 +24,7 @@ def mortal(controllers):
 
 @pytest.fixture
 def small_transactions(monkeypatch):
-    monkeypatch.setattr(ledger, "MOST_BYTES", 3_000)
+    monkeypatch.setattr(ledger, "MAX_BYTES", 3_000)
 
 
 def rows(number, size=10, since=0):
@@ -53,10 +53,10 @@ def test_thousands_of_rows_are_one_transaction(mortal):
     connection, store = mortal()
     store.open()
     before = connection.transactions
-    store.commit(rows(MOST_OPERATIONS - 100), at=1.0)
+    store.commit(rows(MAX_OPERATIONS - 100), at=1.0)
     assert connection.transactions == before + 1
     store.close()
-    assert len(store.open().of("request")) == MOST_OPERATIONS - 100
+    assert len(store.open().of("request")) == MAX_OPERATIONS - 100
 
 
 def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, controllers):
@@ -65,15 +65,15 @@ def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, contr
     before = connection.transactions
     # Not to be compressed, or there would be nothing large.
     made = [Record("request", f"r{n}", {"is": [hash((n, i)) for i in range(2_000)]}) for n in range(60)]
-    store.commit([*made, *rows(MOST_OPERATIONS, since=100)], at=1.0)
+    store.commit([*made, *rows(MAX_OPERATIONS, since=100)], at=1.0)
     assert connection.transactions > before + 3
     entries = store.journal(1, 10_000)
-    assert [entry.sequence for entry in entries] == list(range(2, 62 + MOST_OPERATIONS))
+    assert [entry.sequence for entry in entries] == list(range(2, 62 + MAX_OPERATIONS))
     assert entries[7].body == made[7].body
     assert not list(pages(connection, controllers.keys.all_staged))
     store.close()
     loaded = store.open().of("request")
-    assert len(loaded) == 60 + MOST_OPERATIONS and loaded["r59"] == made[59].body
+    assert len(loaded) == 60 + MAX_OPERATIONS and loaded["r59"] == made[59].body
 
 
 def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controllers):
@@ -118,7 +118,7 @@ def test_wherever_its_writer_dies_it_is_there_whole_or_not_at_all(
         try:
             store.commit(LARGE, at=2.0)
             is_told_written = True
-        except StoreAway:
+        except StoreUnavailableError:
             is_told_written = False
         is_over = connection.left > 0
         store.close()
@@ -189,7 +189,7 @@ def test_operations_are_grouped_by_size_and_number():
     assert all(sum(operation.ByteSize() for operation in group) <= 1_000 for group in groups)
     (alone, rest) = grouped([put(b"a", b"x" * 5_000), put(b"b", b"")], 1_000)
     assert (len(alone), len(rest)) == (1, 1)
-    assert [len(group) for group in grouped([put(b"", b"")] * (MOST_OPERATIONS + 1), 1 << 30)] == [MOST_OPERATIONS, 1]
+    assert [len(group) for group in grouped([put(b"", b"")] * (MAX_OPERATIONS + 1), 1 << 30)] == [MAX_OPERATIONS, 1]
     assert list(grouped([], 1_000)) == []
 
 

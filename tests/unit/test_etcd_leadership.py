@@ -9,7 +9,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd import leadership, lease
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import Deposed, NotLeader, StoreAway
+from blast_controller.store.etcd.errors import Deposed, NotLeader, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.methods import GRANT, TXN
@@ -120,7 +120,7 @@ def test_a_lease_is_counted_from_when_it_was_asked_for(monkeypatch):
         def first(self, method, request, seconds):
             if was_kept.is_set():
                 may_end.wait(30)
-                raise StoreAway("nowhere", "over")
+                raise StoreUnavailableError("nowhere", "over")
             clock[0] += 0.7
             was_kept.set()
             return api.LeaseKeepAliveResponse(ID=1, TTL=1)

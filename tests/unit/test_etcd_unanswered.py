@@ -10,7 +10,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd.access import Patience
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import Deposed, RequestRefused, StoreAway
+from blast_controller.store.etcd.errors import Deposed, RequestRefused, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -135,7 +135,7 @@ def in_vain(proxy, wire):
         wire.patience = SHORT
         hold()
         try:
-            with pytest.raises(StoreAway, match="etcd cannot be reached at") as caught:
+            with pytest.raises(StoreUnavailableError, match="etcd cannot be reached at") as caught:
                 what()
             meanwhile()
         finally:
@@ -281,7 +281,7 @@ def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers
     old.open()
 
     def away(history):
-        raise StoreAway("here", "no answer in time")
+        raise StoreUnavailableError("here", "no answer in time")
 
     def another_leads():
         controllers.depose()
@@ -289,7 +289,7 @@ def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers
         monkeypatch.setattr(EtcdHistory, "head", away)
 
     connection.between = another_leads
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailableError):
         old.commit([row("a")], at=1.0)
     monkeypatch.undo()
     with pytest.raises(Deposed):
@@ -305,7 +305,7 @@ def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answe
     connection.patience, connection._current = GOES_ON, 0
     proxy.hold_answers()
     twice = [put(controllers.keys.head, b"a"), put(controllers.keys.head, b"b")]
-    with pytest.raises(StoreAway, match="duplicate key") as caught:
+    with pytest.raises(StoreUnavailableError, match="duplicate key") as caught:
         connection.call(TXN, api.TxnRequest(success=twice))
     assert caught.value.may_be_done
     proxy.pass_on()

@@ -30,7 +30,7 @@ IN_THE_BASE = {"blast_client", "blast_transport", "tl1_driver"}
 INSTANCE = {
     "racks": 4,
     "ports_per_rack": 1,
-    "splitters": [{"ways": 4, "count": 1}],
+    "splitters": [{"fan_out": 4, "count": 1}],
     "requests": [{"id": "a", "sender": 0, "receivers": [1, 2], "weight": 9}],
 }
 WITHOUT_MATPLOTLIB = """

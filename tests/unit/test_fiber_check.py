@@ -174,7 +174,7 @@ def test_nobody_can_guess_a_probe(world):
 
 def test_devices_are_waited_for_as_long_as_said():
     world = FiberWorld(make_fabric(3))
-    topic = world.ask(patience=30.0)
+    topic = world.ask(seconds=30.0)
     world.come_back("ocs1")
     for tor in (1, 2):
         world.come_back(tor)
@@ -184,7 +184,7 @@ def test_devices_are_waited_for_as_long_as_said():
     assert world.report(topic).skipped == ()
     assert world.now == 0
     world = FiberWorld(make_fabric(3))
-    topic = world.ask(patience=30.0)
+    topic = world.ask(seconds=30.0)
     for device in ("ocs1", 1, 2):
         world.come_back(device)
     assert world.report(topic).skipped == ("port:r3/50: tor:0000000000000003 is disconnected",)

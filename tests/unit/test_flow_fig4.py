@@ -20,7 +20,7 @@ SMALL = {
     "network.racks": 24,
     "network.servers_per_rack": 20,
     "network.uplink_gbps": {"10:1": 20.0, "non-blocking": 200.0},
-    "background.racks_each_way": {"none": 0, "light": 1, "heavy": 11},
+    "background.racks_per_direction": {"none": 0, "light": 1, "heavy": 11},
     "multicasts.groups": 7,
     "light.splitters": 8,
 }

@@ -110,7 +110,7 @@ def test_what_is_quick_has_fewer_cells_and_no_heavy_load() -> None:
     for picture in figures.PICTURES:
         quick = picture.cells(True)
         assert len(quick) <= len(picture.cells(False))
-        assert all(cell.scenario.background.racks_each_way[cell.background] < 40 for cell in quick)
+        assert all(cell.scenario.background.racks_per_direction[cell.background] < 40 for cell in quick)
 
 
 def test_figure_4_has_its_bars_and_what_the_paper_states() -> None:
@@ -155,7 +155,7 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     base = {
         "network.uplink_gbps": {"10:1": 4.0, "non-blocking": 40.0},
-        "background.racks_each_way": {"none": 0, "light": 1},
+        "background.racks_per_direction": {"none": 0, "light": 1},
         "run": runs,
     }
 
@@ -171,7 +171,7 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
             for cell in labeled(packet, megabytes=size) + labeled(lit, megabytes=size, switching_ms=25.0)
         ]
 
-    numbered = {**base, "background.racks_each_way": {"0": 0, "1": 1}}
+    numbered = {**base, "background.racks_per_direction": {"0": 0, "1": 1}}
     numbered["run"] = [{**run, "backgrounds": ["0", "1"]} for run in runs]
     packets = {"run": [{"methods": ["ip-multicast"], "networks": ["10:1"], "backgrounds": ["none"]}]}
     lit = {"run": [{"methods": ["blast"], "networks": ["10:1"], "backgrounds": ["none"]}]}

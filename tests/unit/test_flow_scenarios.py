@@ -24,11 +24,11 @@ servers_per_rack = 3
 uplink_gbps = { thin = 4.0, "10:1" = 12.0 }
 
 [background]
-racks_each_way = { none = 0, some = 2 }
+racks_per_direction = { none = 0, some = 2 }
 
 [light]
 splitters = 2
-ways = 4
+fan_out = 4
 switch_ports = 16
 
 [multicasts]
@@ -153,7 +153,7 @@ out_mbps = [10, 10, 10]
 in_mbps = [10, 10, 10]
 
 [background]
-racks_each_way = { none = 0, some = 1 }
+racks_per_direction = { none = 0, some = 1 }
 
 [multicasts]
 groups = 1

@@ -132,7 +132,7 @@ def test_what_leads_out_or_is_out_of_bounds_is_refused_on_both_sides(monkeypatch
 
 
 def test_more_entries_than_there_may_be_are_refused(monkeypatch):
-    monkeypatch.setattr(folder_table, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(folder_table, "MAX_ENTRIES", 2)
     assert encode(Table(0, (file("a"), file("b"))))
     with pytest.raises(REFUSED):
         encode(Table(0, (file("a"), file("b"), file("c"))))

@@ -201,7 +201,7 @@ def test_room_is_wanted_twice(monkeypatch, into):
 
 def test_more_than_the_agent_takes_is_refused_before_it_comes(into):
     with pytest.raises(StoreError, match="more than"):
-        target(into, 1000, rules=FileRules(most_bytes=999))
+        target(into, 1000, rules=FileRules(max_bytes=999))
 
 
 def test_remains_of_an_agent_that_was_killed_while_it_unpacked_are_removed_in_a_day(into):
@@ -244,7 +244,7 @@ def test_a_folder_too_deep_or_too_full_is_told_in_a_sentence(monkeypatch, tmp_pa
     deep.joinpath(*("a" * 70)).mkdir(parents=True)
     with pytest.raises(WrongInputError, match="64 parts"):
         FolderSource(deep)
-    monkeypatch.setattr("blast_transport.store.folder_source.MOST_ENTRIES", 3)
+    monkeypatch.setattr("blast_transport.store.folder_source.MAX_ENTRIES", 3)
     with pytest.raises(WrongInputError, match="more than 3 entries"):
         FolderSource(deep)
 

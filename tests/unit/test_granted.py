@@ -17,9 +17,9 @@ from blast_client import (
     ControllerUnreachable,
     Ended,
     KeyReused,
-    NotYet,
     PartState,
     Rejected,
+    TimedOut,
     WrongArgument,
 )
 from blast_client import giving_back as giving_back_module
@@ -111,7 +111,7 @@ def test_parts_that_nobody_would_use_are_withdrawn(client, controller):
 
 def test_who_does_not_get_light_in_time_leaves_nothing_waiting(client, controller):
     client.submit(request("first"))
-    with pytest.raises(NotYet), client.granted(request(), timeout=0.01):
+    with pytest.raises(TimedOut), client.granted(request(), timeout=0.01):
         raise AssertionError("there was no grant")
     assert controller.state() is PartState.WITHDRAWN
 

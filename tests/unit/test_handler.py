@@ -23,7 +23,7 @@ from blast_controller.rpc.condition import Healthy
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.pages import MOST_ON_A_PAGE
+from blast_controller.rpc.pages import MAX_ON_A_PAGE
 from blast_controller.store.details import read_page
 from tests.support.core import make_fabric
 from tests.support.runtime import PATIENCE, running
@@ -83,7 +83,7 @@ def test_an_extension_that_is_in_force_is_told_by_who_leads_no_more(lab):
     lab.devices.release()
     assert now(answer).receivers == ["r2h1", "r3h1", "r4h1"]
     with pytest.raises(ttypes.NotLeader):
-        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=5)))
+        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addLeaseMs=5)))
 
 
 # --------------------------------------------------------------------------------------------------- answers
@@ -113,18 +113,18 @@ def test_request_answers_when_granted(lab):
 
 def test_request_that_takes_too_long_says_what_it_waits_for(lab):
     granted(lab, "first")
-    with pytest.raises(ttypes.NotYet) as refusal:
+    with pytest.raises(ttypes.TimedOut) as refusal:
         now(lab.handler.request(CLIENT, wanted(), 20))
-    assert refusal.value.sentence == "Waiting for a free optical port of r1, r2, r3."
+    assert refusal.value.message == "Waiting for a free optical port of r1, r2, r3."
     lab.runtime.post(DeviceDown("ocs1", "cable pulled"))
-    with pytest.raises(ttypes.NotYet) as refusal:
+    with pytest.raises(ttypes.TimedOut) as refusal:
         now(lab.handler.request(CLIENT, wanted(), 0))
-    assert refusal.value.sentence == "Waiting: the optical switch ocs1 is disconnected (cable pulled)."
+    assert refusal.value.message == "Waiting: the optical switch ocs1 is disconnected (cable pulled)."
 
 
 @pytest.mark.parametrize("timeout", [None, -1])
 def test_a_wait_needs_a_time(lab, timeout):
-    with pytest.raises(ttypes.NotYet, match="milliseconds"):
+    with pytest.raises(ttypes.TimedOut, match="milliseconds"):
         lab.handler.awaitEvent(CLIENT, "a", 0, timeout)
 
 
@@ -174,7 +174,7 @@ def test_a_revoked_grant_is_told(lab):
 def test_extend_answers_when_the_change_is_in_force(lab):
     granted(lab)
     hold(lab)
-    future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"], addMs=1000, addBytes=5))
+    future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"], addLeaseMs=1000, addBytes=5))
     lab.settle()
     assert not future.done()
     lab.devices.release()
@@ -191,7 +191,7 @@ def test_extend_without_device_work_answers_at_once(lab):
     status = now(lab.handler.extend(CLIENT, "a", ttypes.Extension(removeReceivers=["r3h1"])))
     assert (status.state, status.receivers) == (STATE.PENDING, ["r2h1"])
     hold(lab)
-    assert now(lab.handler.extend(CLIENT, "first", ttypes.Extension(addMs=1000))).parts[0].grant.leaseMs == 11_000
+    assert now(lab.handler.extend(CLIENT, "first", ttypes.Extension(addLeaseMs=1000))).parts[0].grant.leaseMs == 11_000
     for nothing in (None, ttypes.Extension()):
         with pytest.raises(ttypes.Rejected, match="asks for nothing"):
             now(lab.handler.extend(CLIENT, "a", nothing))
@@ -210,7 +210,7 @@ def test_extend_that_a_device_refuses_is_rejected(lab):
     with pytest.raises(ttypes.Rejected) as refusal:
         now(future)
     assert refusal.value.code == "device_failed"
-    assert "port is broken" in refusal.value.sentence
+    assert "port is broken" in refusal.value.message
     assert now(lab.handler.status(CLIENT, "a")).receivers == ["r2h1", "r3h1"]
 
 
@@ -263,11 +263,11 @@ def test_finish(lab):
 def test_a_rejection_carries_its_code_and_the_largest_width(lab):
     with pytest.raises(ttypes.Rejected) as refusal:
         now(lab.handler.submit(CLIENT, wanted(receivers=["r1h1"])))
-    assert (refusal.value.code, refusal.value.largestPossible) == ("sender_among_receivers", None)
+    assert (refusal.value.code, refusal.value.maxRacks) == ("sender_among_receivers", None)
     with running(make_fabric(5, [2])) as small:
         with pytest.raises(ttypes.Rejected) as refusal:
             now(small.make_handler().submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
-        assert (refusal.value.code, refusal.value.largestPossible) == ("group_too_wide", 3)
+        assert (refusal.value.code, refusal.value.maxRacks) == ("group_too_wide", 3)
     granted(lab)
     with pytest.raises(ttypes.KeyReused):
         now(lab.handler.submit(CLIENT, wanted(size=7)))
@@ -293,10 +293,10 @@ def test_how_a_request_may_be_served_reaches_the_core(lab):
 
 def test_progress_is_told_by_an_extension_of_its_own(lab):
     granted(lab, mayPause=True)
-    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(reachedByte=5)))
+    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(progressBytes=5)))
     assert next(iter(lab.look().requests.values())).parts[0].reached == 5
     with pytest.raises(ttypes.Rejected, match="on its own"):
-        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(reachedByte=6, addMs=1)))
+        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(progressBytes=6, addLeaseMs=1)))
 
 
 def test_explain_says_what_blocks_a_request(lab):
@@ -305,14 +305,14 @@ def test_explain_says_what_blocks_a_request(lab):
     now(lab.handler.submit(CLIENT, wanted("late", ["r2h1", "r4h1"], "r4h2")))
     told = now(lab.handler.explain(CLIENT, "late"))
     told.validate()
-    assert told.key == "late" and told.sentence.startswith("The request late waits for a free optical port of r2. It")
+    assert told.key == "late" and told.message.startswith("The request late waits for a free optical port of r2. It")
     (blocker,) = told.blockers
     assert blocker.startswith("port:r2/50 is held by default/first (reservation 1), whose lease ends in ")
     assert 0 < told.estimatedStartMs <= 10_000
-    assert told.smallestChange == "Leave out the rack r2: `blast extend default/late --remove r2h1`."
+    assert told.suggestion == "Leave out the rack r2: `blast extend default/late --remove r2h1`."
     told = now(lab.handler.explain(CLIENT, "first"))
-    assert told.sentence.startswith("The request first has light") and told.blockers is None
-    assert told.estimatedStartMs is None and told.smallestChange is None
+    assert told.message.startswith("The request first has light") and told.blockers is None
+    assert told.estimatedStartMs is None and told.suggestion is None
 
 
 def test_drain_admits_nothing_new_until_it_is_over(lab):
@@ -333,11 +333,11 @@ def test_the_journal_tells_what_happened(lab):
 
 
 def test_numbers_beyond_the_interface_are_capped():
-    with running(make_fabric(4, [4, 4]), CoreSettings(lease_maximum=math.inf, least_rate=0.0)) as lab:
+    with running(make_fabric(4, [4, 4]), CoreSettings(lease_maximum=math.inf, min_rate=0.0)) as lab:
         lab.handler = lab.make_handler()
-        grant = granted(lab, size=1 << 62, highestBitsPerSecond=1)
+        grant = granted(lab, size=1 << 62, maxBitsPerSecond=1)
         assert grant.estimatedServiceMs == (1 << 63) - 1
-        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=(1 << 63) - 1)))
+        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addLeaseMs=(1 << 63) - 1)))
         assert now(lab.handler.status(CLIENT, "a")).parts[0].leaseLeftMs == (1 << 63) - 1
 
 
@@ -345,16 +345,16 @@ def test_numbers_beyond_the_interface_are_capped():
     ("more", "code", "limit"),
     [
         ({"size": 1 << 62}, "lease_too_long", "24.0 h"),
-        ({"size": 10**9, "highestBitsPerSecond": 1}, "bad_rate", "at least 10 Mbit/s"),
-        ({"size": 1 << 62, "highestBitsPerSecond": 1}, "bad_rate", "at least 10 Mbit/s"),
-        ({"size": 1 << 62, "highestBitsPerSecond": 1, "mayPause": True}, "bad_rate", "at least 10 Mbit/s"),
+        ({"size": 10**9, "maxBitsPerSecond": 1}, "bad_rate", "at least 10 Mbit/s"),
+        ({"size": 1 << 62, "maxBitsPerSecond": 1}, "bad_rate", "at least 10 Mbit/s"),
+        ({"size": 1 << 62, "maxBitsPerSecond": 1, "mayPause": True}, "bad_rate", "at least 10 Mbit/s"),
     ],
 )
 def test_nobody_gets_light_for_years(lab, more, code, limit):
     with pytest.raises(ttypes.Rejected) as refusal:
         granted(lab, **more)
     assert refusal.value.code == code
-    assert limit in refusal.value.sentence
+    assert limit in refusal.value.message
 
 
 # --------------------------------------------------------------------------------------------------- clients
@@ -374,7 +374,7 @@ def test_submitted_and_granted_requests_outlive_their_connection(lab):
     now(lab.handler.submit(CLIENT, wanted()))
     lab.handler.disconnected(CLIENT)
     for key, after in (("a", 0), ("first", 1)):
-        with pytest.raises(ttypes.NotYet):
+        with pytest.raises(ttypes.TimedOut):
             now(lab.handler.awaitEvent(CLIENT, key, after, 100))
 
 
@@ -386,7 +386,7 @@ def test_a_client_that_came_back_before_its_old_connection_was_seen_dead_keeps_w
     lab.settle()
     first.cancel()
     lab.handler.disconnected(old)
-    with pytest.raises(ttypes.NotYet):
+    with pytest.raises(ttypes.TimedOut):
         now(lab.handler.awaitEvent(new, "a", 0, 150))
     now(lab.handler.finish(CLIENT, "first", 0, None))
     assert now(second).receivers == ["r2h1", "r3h1"]
@@ -426,7 +426,7 @@ def test_a_list_leaves_nobody_out_though_earlier_requests_are_forgotten_meanwhil
 
 
 def test_a_page_is_shorter_than_asked_where_it_would_keep_others_waiting(lab):
-    keys = [f"k{number}" for number in range(2 * MOST_ON_A_PAGE + 1)]
+    keys = [f"k{number}" for number in range(2 * MAX_ON_A_PAGE + 1)]
     for key in keys:
         lab.handler.submit(CLIENT, wanted(key, ["r1h2"]))
     lab.settle()
@@ -435,7 +435,7 @@ def test_a_page_is_shorter_than_asked_where_it_would_keep_others_waiting(lab):
         page = now(lab.handler.listRequests(CLIENT, None, 1000, cursor))
         pages.append([request.key for request in page.requests])
         cursor = page.nextCursor
-    assert [len(page) for page in pages] == [MOST_ON_A_PAGE, MOST_ON_A_PAGE, 1]
+    assert [len(page) for page in pages] == [MAX_ON_A_PAGE, MAX_ON_A_PAGE, 1]
     assert [key for page in pages for key in page] == keys
 
 
@@ -478,8 +478,8 @@ def test_operators_are_told_what_is_kept_lit_and_what_is_dark(lab):
             )
         warm = now(kept.handler.fabric(CLIENT)).warm
         warm.validate()
-        assert (warm.trees, warm.lightGiven, warm.foundLit, warm.gaveWay, warm.takenOver) == (1, 3, 1, 1, 0)
-        pieces = {p.ways: (p.opticalSwitch, p.dark, p.lit, p.reserve) for p in warm.pieces}
+        assert (warm.trees, warm.opticalGrants, warm.warmHits, warm.evicted, warm.reclaimed) == (1, 3, 1, 1, 0)
+        pieces = {p.fanOut: (p.opticalSwitch, p.dark, p.lit, p.reserve) for p in warm.resources}
         assert pieces == {None: ("ocs1", 1, 3, 0), 4: ("ocs1", 1, 1, 1)}
     assert now(lab.handler.fabric(CLIENT)).warm is None, "nothing is kept lit"
 
@@ -528,7 +528,7 @@ def test_the_call_is_answered_with_the_report():
 def test_faults_keep_their_words():
     report = FiberReport((FiberFault("output:s1/7", "the output is dead"),), ("port:r1/50: broken",), 4)
     told = convert.fiber_report(report)
-    assert [(fault.element, fault.sentence) for fault in told.faults] == [("output:s1/7", "the output is dead")]
+    assert [(fault.element, fault.message) for fault in told.faults] == [("output:s1/7", "the output is dead")]
     assert (told.skipped, told.probed) == (["port:r1/50: broken"], 4)
 
 

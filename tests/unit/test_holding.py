@@ -145,7 +145,7 @@ def test_it_shows_what_is_lit_and_takes_no_event(held):
     for event in (RequestSubmitted(multicast("b", "r1h1", ["r2h1"])), Tick()):
         with pytest.raises(Rejected, match="It holds") as refusal:
             on(held, lambda turn, event=event: turn.handle(event))
-        assert refusal.value.code == "holding"
+        assert refusal.value.code == "safe_mode"
     held.runtime.post(DeviceDown("ocs1", "gone"))
     assert on(held, lambda turn: turn.core.view.away["ocs1"]).startswith("not looked at")
     assert held.runtime._time_left() is None, "no lease ends"

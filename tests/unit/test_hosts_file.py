@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_client import hosts_file
-from blast_client.hosts_file import MOST_BYTES, HostLists, ListNotWritten, read_hosts
+from blast_client.hosts_file import MAX_BYTES, HostLists, ListNotWritten, read_hosts
 from blast_client.receivers import Receiver, parse_receiver
 from blast_transport.base.errors import WrongInputError
 
@@ -45,7 +45,7 @@ def test_hosts_are_read_line_by_line_without_comments(tmp_path: Path) -> None:
         (b"h2 h3\n", "'h2 h3' is not HOST"),
         (b"node[1-99999999]\n", "more than 10000 hosts"),
         (b"h\xff\n", r"not UTF-8 text \(byte 1\)"),
-        (b"h\n" * (MOST_BYTES // 2 + 1), "no list of hosts"),
+        (b"h\n" * (MAX_BYTES // 2 + 1), "no list of hosts"),
     ],
 )
 def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:

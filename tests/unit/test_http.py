@@ -28,8 +28,8 @@ from blast_controller.ops.http.crowd import (
     Crowd,
     Crowded,
 )
-from blast_controller.ops.http.sessions import MAX_PER_TOKEN, MOST_SESSIONS, Sessions
-from blast_controller.ops.metering import MOST_CODES, Metering
+from blast_controller.ops.http.sessions import MAX_PER_TOKEN, MAX_SESSIONS, Sessions
+from blast_controller.ops.metering import MAX_CODES, Metering
 from blast_controller.ops.metrics import Metrics
 from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import Identity, Role
@@ -143,13 +143,13 @@ def test_tenants_that_were_not_declared_share_a_label(served):
 def test_a_switch_that_invents_error_codes_gets_no_more_labels():
     found = Metrics()
     metering = Metering(found, ["default"])
-    for number in range(10 * MOST_CODES):
+    for number in range(10 * MAX_CODES):
         metering.refused("glimmerglass", f"C{number}")
     metering.refused("glimmerglass", "C0")
     lines = [line for line in generate_latest(found.registry).decode().splitlines() if "tl1_errors_total{" in line]
-    assert len(lines) == MOST_CODES + 1
+    assert len(lines) == MAX_CODES + 1
     assert 'blast_tl1_errors_total{code="C0",dialect="glimmerglass"} 2.0' in lines
-    assert f'blast_tl1_errors_total{{code="other",dialect="glimmerglass"}} {9.0 * MOST_CODES}' in lines
+    assert f'blast_tl1_errors_total{{code="other",dialect="glimmerglass"}} {9.0 * MAX_CODES}' in lines
 
 
 # ------------------------------------------------------------------------------------------------------ health
@@ -355,12 +355,12 @@ def test_a_host_that_asks_too_much_still_hears_health_and_answers_who_is_known(c
 def test_logins_of_one_token_end_no_session_of_another():
     sessions = Sessions(lambda: 0.0)
     operator, _ = sessions.open(b"operator")
-    for number in range(2 * MOST_SESSIONS):
+    for number in range(2 * MAX_SESSIONS):
         newest, _ = sessions.open(b"viewer")
         sessions.open(str(number).encode())
     assert sessions.find(operator) is None, "of as many tokens as there is room for, the oldest goes"
     operator, _ = sessions.open(b"operator")
-    names = [sessions.open(b"viewer")[0] for _ in range(2 * MOST_SESSIONS)]
+    names = [sessions.open(b"viewer")[0] for _ in range(2 * MAX_SESSIONS)]
     assert sessions.find(operator) is not None and sessions.find(names[-1]) is not None
     assert sessions.find(newest) is None
     alone = Sessions(lambda: 0.0)

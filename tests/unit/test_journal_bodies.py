@@ -59,8 +59,8 @@ CONTENTS = st.builds(
     sender=TEXT,
     receivers=NAMES,
     bytes=st.integers(1, 1 << 62),
-    highest_rate=st.none() | NUMBER,
-    patience=st.none() | NUMBER,
+    max_rate=st.none() | NUMBER,
+    pending_timeout=st.none() | NUMBER,
 )
 GRANTS = st.builds(
     Grant,

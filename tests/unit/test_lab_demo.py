@@ -19,7 +19,7 @@ from mininet_topos import command as lab_command
 from mininet_topos.demo import command, iperf, iterations, latency
 from mininet_topos.demo.commits import JournalBeside, renamed, until_granted
 from mininet_topos.demo.floor import together
-from mininet_topos.demo.groups import cold_groups, most_groups, widest_group
+from mininet_topos.demo.groups import cold_groups, max_groups, widest_group
 from mininet_topos.demo.latency_table import latency_table
 from mininet_topos.demo.report import table
 from mininet_topos.demo.results import Latencies, Quantity, Results, Transfer
@@ -59,7 +59,7 @@ def test_every_group_can_be_joined_by_the_splitters_and_none_comes_twice(racks):
 def test_there_are_as_many_groups_as_can_be_counted():
     plan = LabPlan(racks=4, hosts_per_rack=1, splitters={2: 1})
     assert widest_group(plan) == 3
-    groups = {(sender, frozenset(receivers)) for sender, receivers in cold_groups(plan, most_groups(plan))}
+    groups = {(sender, frozenset(receivers)) for sender, receivers in cold_groups(plan, max_groups(plan))}
     racks = ("r1h1", "r2h1", "r3h1", "r4h1")
     pairs = {(s, frozenset((a, b))) for s in racks for a in racks for b in racks if len({s, a, b}) == 3}
     assert groups == pairs

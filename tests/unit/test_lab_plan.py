@@ -29,7 +29,7 @@ def test_paper_testbed_has_four_logical_racks_on_one_datapath():
     assert list(plan.datapaths) == [1]
     assert [rack.name for rack in plan.datapaths[1]] == ["r1", "r2", "r3", "r4"]
     assert [rack.hosts[0].port for rack in plan.rack_plans] == [1, 101, 201, 301]
-    assert [s.ways for s in plan.splitter_plans] == [4, 4]
+    assert [s.fan_out for s in plan.splitter_plans] == [4, 4]
 
 
 def test_hosts_have_fixed_addresses_in_one_subnet():
@@ -49,7 +49,7 @@ def test_configuration_is_what_the_controller_reads():
         "guard_priority": 30000,
         "step_timeout_ms": 2000,
     }
-    assert config["fabric"] == {"light_rate_gbps": 0.1}
+    assert config["fabric"] == {"optical_rate_gbps": 0.1}
     assert config["journal"] == {"in_memory": True}
     switch = {"name": "ocs1", "address": "127.0.0.1:10033", "dialect": "glimmerglass", "inputs": 16, "outputs": 16}
     assert config["optical_switch"] == [switch | {"light_check": "off"}]
@@ -126,7 +126,7 @@ def test_what_is_no_lab_id(text):
 
 
 def test_what_is_asked_of_the_controller_is_in_its_configuration():
-    service = Service(lease_minimum_ms=5, policy="paper", keep_warm_ms=7)
+    service = Service(min_lease_ms=5, policy="paper", keep_warm_ms=7)
     config = tomllib.loads(render(preset("small"), ENDPOINTS, service))
     assert config["policy"] == {"name": "paper"}
-    assert config["controller"]["lease_minimum_ms"] == 5 and config["controller"]["keep_warm_ms"] == 7
+    assert config["controller"]["min_lease_ms"] == 5 and config["controller"]["keep_warm_ms"] == 7

@@ -43,7 +43,7 @@ def test_a_break_darkens_what_lies_behind_it(model, broken, dark):
 
 
 def test_a_splitter_loses_at_least_what_arithmetic_demands():
-    losses = [splitter_loss(ways) for ways in range(2, 65)]
+    losses = [splitter_loss(fan_out) for fan_out in range(2, 65)]
     assert losses == sorted(losses) and losses[3] == splitter_loss(6), "1:5 is cut from 1:6"
     assert splitter_loss(64) > 18
 

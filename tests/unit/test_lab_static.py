@@ -14,7 +14,7 @@ from mininet_topos.controller_config import Endpoints, render
 from mininet_topos.errors import PlanError
 from mininet_topos.names import Names, owner
 from mininet_topos.plan import LabPlan, preset
-from mininet_topos.static_tree import MOST_TREES
+from mininet_topos.static_tree import MAX_TREES
 
 ENDPOINTS = Endpoints("127.0.0.1:9090", "127.0.0.1:6653", "127.0.0.1:10033")
 
@@ -35,7 +35,7 @@ def plans(draw):
     hosts = draw(st.integers(1, 3))
     free = [f"r{rack}h{host}" for rack in range(1, 5) for host in range(1, hosts + 1)]
     trees = []
-    for _ in range(draw(st.integers(0, MOST_TREES))):
+    for _ in range(draw(st.integers(0, MAX_TREES))):
         ends = draw(st.lists(st.sampled_from(["r1", "r2", "r3", "r4", *free]), min_size=3, max_size=6, unique=True))
         free = [host for host in free if host not in ends]
         trees.append(tuple(ends))

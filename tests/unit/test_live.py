@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from starlette.exceptions import HTTPException
 
-from blast_controller.core.model.events import DeviceDown, FinishAsked, ProgressTold
+from blast_controller.core.model.events import DeviceDown, FinishAsked, ProgressReported
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.ops.http.access import HttpAccess
@@ -114,9 +114,9 @@ def test_a_page_is_sent_all_and_then_what_changes(served):
             "staleSeconds": None,
         }
         assert isinstance(vitals.data["history"], list) and vitals.data["counts"] == {"rpc_calls": 3}
-        served.lab.runtime.post(ProgressTold(key_of("a"), 0, 5))
-        changed = rows_until(events, "request/default/a", "reachedByte")
-        assert changed["request/default/a"]["parts"][0]["reachedByte"] == 5
+        served.lab.runtime.post(ProgressReported(key_of("a"), 0, 5))
+        changed = rows_until(events, "request/default/a", "progressBytes")
+        assert changed["request/default/a"]["parts"][0]["progressBytes"] == 5
         served.lab.runtime.post(FinishAsked(key_of("a"), 0))
         rows_until(events, "request/default/a", "'done'")
         served.lab.runtime.post(DeviceDown(SwitchId("ocs1"), "cable pulled"))
@@ -136,7 +136,7 @@ def test_points_come_every_second_and_count_grants(served):
 
 
 def test_a_page_that_reads_slowly_is_told_anew(served, monkeypatch):
-    monkeypatch.setattr(broadcast, "MOST_EVENTS", 2)
+    monkeypatch.setattr(broadcast, "MAX_EVENTS", 2)
     page = served.watchers.broadcast
     with stream_of(served) as events:
         next_of("whole", events)
@@ -166,11 +166,11 @@ def test_a_tenant_sees_its_own_things_only(guarded):
 
 
 def test_so_many_pages_and_no_more(served, monkeypatch):
-    monkeypatch.setattr(broadcast, "MOST_PAGES", 1)
+    monkeypatch.setattr(broadcast, "MAX_PAGES", 1)
     with stream_of(served) as events:
         next_of("whole", events)
         refused = served.client.get("/stream")
-        assert refused.status_code == 503 and "close one" in refused.json()["sentence"]
+        assert refused.status_code == 503 and "close one" in refused.json()["message"]
     eventually(
         lambda: served.client.get("/session") and not served.watchers.broadcast.pages, what="the page to be gone"
     )
@@ -184,7 +184,7 @@ def test_pages_of_one_account_leave_room_for_others(served):
             watchers.open(None, "viewer", is_operator=False)
         with pytest.raises(broadcast.TooManyPages, match="You have 16 pages"):
             watchers.open(None, "viewer", is_operator=False)
-        others = broadcast.MOST_PAGES - broadcast.PAGES_FOR_OPERATORS - broadcast.MAX_PAGES_PER_ACCOUNT
+        others = broadcast.MAX_PAGES - broadcast.PAGES_FOR_OPERATORS - broadcast.MAX_PAGES_PER_ACCOUNT
         for number in range(others):
             watchers.open(None, number, is_operator=False)
         with pytest.raises(broadcast.TooManyPages, match="56 pages"):
@@ -212,7 +212,7 @@ def test_a_page_hears_that_the_controller_is_stopped():
     with live(make_fabric(4, [4])) as served, stream_of(served) as events:
         next_of("whole", events)
         served.side.watchers.broadcast.end("It ends.")
-        assert next_of("goodbye", events).data == {"sentence": "It ends."}
+        assert next_of("goodbye", events).data == {"message": "It ends."}
         assert not list(events)
 
 
@@ -224,7 +224,7 @@ def test_who_is_not_logged_in_is_told_nothing(guarded):
     assert (told["role"], told["login"], told["csrf"]) == (None, True, None)
     for path in ("/stream", "/picture", "/explain?tenant=a&key=b", "/actions/drain/foretold"):
         answer = guarded.client.get(path)
-        assert answer.status_code == 401 and "token" in answer.json()["sentence"], path
+        assert answer.status_code == 401 and "token" in answer.json()["message"], path
 
 
 def test_a_session_stands_for_its_token_until_that_is_taken_away(guarded):
@@ -236,7 +236,7 @@ def test_a_session_stands_for_its_token_until_that_is_taken_away(guarded):
     with stream_of(guarded) as events:
         next_of("whole", events)
         guarded.gate.policy = replace(POLICY, tokens={})
-        assert "log in again" in next_of("goodbye", events).data["sentence"]
+        assert "log in again" in next_of("goodbye", events).data["message"]
     assert guarded.client.get("/session").json()["role"] is None
 
 
@@ -260,7 +260,7 @@ def test_logging_out_ends_the_session(guarded):
 )
 def test_a_login_that_is_none_is_refused_in_a_sentence(guarded, kind, body, status):
     answer = guarded.client.post("/session", content=body, headers={"Content-Type": kind})
-    assert answer.status_code == status and answer.json()["sentence"].endswith(".")
+    assert answer.status_code == status and answer.json()["message"].endswith(".")
 
 
 # ------------------------------------------------------------------------------------------------------- operators
@@ -269,13 +269,13 @@ def test_a_login_that_is_none_is_refused_in_a_sentence(guarded, kind, body, stat
 def act(served: LiveServer, name: str, csrf: str, **given: str) -> str:
     answer = served.client.post(f"/actions/{name}", json=given, headers={"X-Blast-Csrf": csrf})
     assert answer.status_code == 200, answer.text
-    return answer.json()["sentence"]
+    return answer.json()["message"]
 
 
 def foretold(served: LiveServer, name: str, **given: str) -> tuple[str, bool]:
     answer = served.client.get(f"/actions/{name}/foretold", params=given)
     assert answer.status_code == 200, answer.text
-    return " ".join(answer.json()["sentences"]), answer.json()["possible"]
+    return " ".join(answer.json()["messages"]), answer.json()["possible"]
 
 
 def test_an_operator_acts_and_the_journal_says_who_has(guarded):
@@ -334,14 +334,14 @@ def test_what_a_foreign_page_or_another_role_sends_is_refused(guarded, token, he
     csrf = guarded.log_in(token)
     sent = {"X-Blast-Csrf": csrf, **headers}
     answer = guarded.client.post("/actions/drain", json={}, headers=sent)
-    assert answer.status_code == status and words in answer.json()["sentence"]
+    assert answer.status_code == status and words in answer.json()["message"]
     assert not guarded.lab.look().draining
 
 
 def test_without_a_proof_the_page_only_shows(served):
     assert served.client.get("/session").json()["role"] == "viewer"
     answer = served.client.post("/actions/drain", json={})
-    assert answer.status_code == 403 and "only shows" in answer.json()["sentence"]
+    assert answer.status_code == 403 and "only shows" in answer.json()["message"]
     assert served.client.get("/session", headers={"Host": "rebound.example"}).status_code == 421
 
 
@@ -367,7 +367,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(guarded, name, given, status,
     csrf = guarded.log_in("operator-token")
     headers = {"X-Blast-Csrf": csrf, "Content-Type": "application/json"}
     answer = guarded.client.post(f"/actions/{name}", content=json.dumps(given), headers=headers)
-    assert answer.status_code == status and words in answer.json()["sentence"], answer.text
+    assert answer.status_code == status and words in answer.json()["message"], answer.text
 
 
 # --------------------------------------------------------------------------------------------------------- looking
@@ -376,7 +376,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(guarded, name, given, status,
 def test_an_explanation_is_the_cores(served):
     submit(served, "a", wanted=replace(multicast("a", "r1h1", ["r2h1"])))
     answer = served.client.get("/explain", params={"tenant": "default", "key": "a"}).json()
-    assert answer["sentence"].startswith("The request a")
+    assert answer["message"].startswith("The request a")
     assert served.client.get("/explain", params={"tenant": "default", "key": "b"}).status_code == 404
 
 
@@ -407,7 +407,7 @@ def test_the_past_is_shown_as_it_was(tmp_path):
 
 def test_of_a_past_that_is_not_kept_or_damaged_that_is_said(served, tmp_path):
     told = served.client.get("/past").json()
-    assert not told["recording"] and "[recording]" in told["sentence"]
+    assert not told["recording"] and "[recording]" in told["message"]
     assert served.client.get("/past/at?wall=5").status_code == 404
     damaged = tmp_path / "past"
     with live(make_fabric(4, [4]), more=More(recording=damaged)) as other:
@@ -415,7 +415,7 @@ def test_of_a_past_that_is_not_kept_or_damaged_that_is_said(served, tmp_path):
         assert other.client.get("/past/at?wall=5").status_code == 404, "before the oldest moment"
         for wall in ("yesterday", "-5", "nan", "1e12", ""):
             answer = other.client.get("/past/at", params={"wall": wall})
-            assert answer.status_code == 400 and "1970" in answer.json()["sentence"]
+            assert answer.status_code == 400 and "1970" in answer.json()["message"]
     damaged.write_bytes(b"no recording" * 1000)
     looking = LookingBack(damaged, HttpAccess(lambda: OPEN_POLICY))
     with pytest.raises(HTTPException, match="is not a whole recording"):
@@ -425,7 +425,7 @@ def test_of_a_past_that_is_not_kept_or_damaged_that_is_said(served, tmp_path):
 def test_a_tenant_is_not_shown_the_past_of_all(tmp_path):
     with live(make_fabric(4, [4]), POLICY, more=More(recording=tmp_path / "past")) as served:
         served.log_in("user-token")
-        assert "operator" in served.client.get("/past").json()["sentence"]
+        assert "operator" in served.client.get("/past").json()["message"]
         assert served.client.get("/past/at?wall=5").status_code == 403
 
 

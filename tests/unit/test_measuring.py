@@ -24,7 +24,7 @@ from blast_transport.measuring.flows import HERE, LinkFailed, Size, measure_flow
 from blast_transport.measuring.source import Source
 from blast_transport.wire.codec import FRAME
 from blast_transport.wire.measuring import (
-    MOST_BYTES,
+    MAX_BYTES,
     TOKEN_BYTES,
     Measure,
     Measured,
@@ -43,7 +43,7 @@ from tests.support.waiting import eventually
 SECRET = SharedSecret(b"s" * 32)
 SMALL = Size(1 << 20, 2.0)
 TOKEN = b"t" * TOKEN_BYTES
-NO_LIMIT = f"measuring_bytes = {MOST_BYTES}"
+NO_LIMIT = f"max_measurement_bytes = {MAX_BYTES}"
 
 
 @pytest.fixture
@@ -165,8 +165,8 @@ def test_a_neighbor_has_nothing_measured(authority):
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        (LimitsSection(memory_bytes=1, measuring_bytes=0), "takes part in no measurements"),
-        (LimitsSection(memory_bytes=1, measuring_ms=100), "with at most 1073741824 bytes and 0.1 s"),
+        (LimitsSection(memory_bytes=1, max_measurement_bytes=0), "takes part in no measurements"),
+        (LimitsSection(memory_bytes=1, max_measurement_ms=100), "with at most 1073741824 bytes and 0.1 s"),
     ],
 )
 def test_no_more_than_the_configuration_allows(hosts, limits, sentence):
@@ -295,31 +295,34 @@ def test_who_says_nothing_is_given_up(hosts, monkeypatch, as_source):
 def test_a_sink_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(source_module, "drain_seconds", lambda seconds: 0.5)
     with host_process(tmp_path, "h0", limits=NO_LIMIT) as sink, Talk(sink.address) as commander:
-        commander.say(Measure(TOKEN, MOST_BYTES, 10.0))
+        commander.say(Measure(TOKEN, MAX_BYTES, 10.0))
         assert commander.hear() == Waiting()
-        source = Source(Measure(TOKEN, MOST_BYTES, 3.0, 1, (sink.address,)), dial)
+        source = Source(Measure(TOKEN, MAX_BYTES, 3.0, 1, (sink.address,)), dial)
         outcome: list[Sent] = []
         running = threading.Thread(target=lambda: outcome.append(source.run()))
         running.start()
         eventually(lambda: source._bytes, "the data to flow")
         sink.freeze()
         running.join(30)
-    assert outcome[0].failed == (("h0", "takes nothing any more"),) and outcome[0].sent < MOST_BYTES
+    assert outcome[0].failed == (("h0", "takes nothing any more"),) and outcome[0].sent < MAX_BYTES
 
 
 def test_a_source_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(sink_module, "JOIN_SECONDS", 0.5)
-    with host("sink", limits=LimitsSection(memory_bytes=1, measuring_bytes=MOST_BYTES)) as sink, ExitStack() as stack:
+    with (
+        host("sink", limits=LimitsSection(memory_bytes=1, max_measurement_bytes=MAX_BYTES)) as sink,
+        ExitStack() as stack,
+    ):
         source = stack.enter_context(host_process(tmp_path, "source", limits=NO_LIMIT))
         commander, other = (stack.enter_context(Talk(one.address)) for one in (sink, source))
-        commander.say(Measure(TOKEN, MOST_BYTES, 0.5))
+        commander.say(Measure(TOKEN, MAX_BYTES, 0.5))
         assert commander.hear() == Waiting()
-        other.say(Measure(TOKEN, MOST_BYTES, 10.0, 1, (sink.address,)))
+        other.say(Measure(TOKEN, MAX_BYTES, 10.0, 1, (sink.address,)))
         assert other.hear() == Waiting()
         eventually(sink.received, "the data to flow")
         source.freeze()
         answer = commander.hear()
-        assert isinstance(answer, Measured) and 0 < answer.received < MOST_BYTES
+        assert isinstance(answer, Measured) and 0 < answer.received < MAX_BYTES
         sink.at_rest()
 
 

@@ -198,7 +198,7 @@ def test_every_policy_serves_all(policy: str) -> None:
 def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blast has no figures of its own: without the project's allocator there is no light."""
     monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
-    times, method = taken(one, terms=Terms(patience=1.5))
+    times, method = taken(one, terms=Terms(pending_timeout=1.5))
     assert times["m"] == pytest.approx(1.5 + 11 * D / C)
     assert method.fell_back == 1
     with pytest.raises(Stalled):

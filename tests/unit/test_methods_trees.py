@@ -15,7 +15,7 @@ from blast_sim.flow.sites import DeadPath, Sites
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.pipeline import BLOCK, pipeline
-from blast_sim.methods.trees import MOST_PLANNED, planned, trees, worthwhile
+from blast_sim.methods.trees import MAX_PLANNED, planned, trees, worthwhile
 from tests.support.balanced import check, figure_2, make
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
@@ -110,13 +110,13 @@ def test_one_link_for_each_way() -> None:
 
 
 def test_a_large_group_gets_the_chain_too_or_one_tree_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = small_network(MOST_PLANNED + 2, 1, 4.0)
+    network = small_network(MAX_PLANNED + 2, 1, 4.0)
     taken = []
     for phases in (trees, pipeline):
         where = world(network)
         taken += times_of(where, Phased(where, phases), [group(network, range(network.racks), 10**9)]).values()
     assert taken[0] == pytest.approx(taken[1])
-    monkeypatch.setattr("blast_sim.methods.trees.MOST_PLANNED", 2)
+    monkeypatch.setattr("blast_sim.methods.trees.MAX_PLANNED", 2)
     plan = planned(figure_2())
     assert len(plan.trees) == 1
     check(figure_2(), plan)

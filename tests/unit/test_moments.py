@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from blast_controller.core.model.events import ProgressTold
-from blast_controller.core.snapshot.changes import EVERYTHING, MOST_NAMED, NOTHING, Changes, ChangesNoted
+from blast_controller.core.model.events import ProgressReported
+from blast_controller.core.snapshot.changes import EVERYTHING, MAX_NAMED, NOTHING, Changes, ChangesNoted
 from blast_controller.moments.encoder import Encoder, all_rows
 from blast_controller.moments.mailbox import Mailbox
 from blast_controller.moments.moment import Moment
@@ -34,9 +34,9 @@ def test_only_what_differs_is_encoded(world):
     grant = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
     tree = f"tree/{grant.reservation}"
     assert set(encoder.encode(moment(world))) == {REQUEST, tree, "unit/r1", "unit/r2", "unit/r3", "unit/splitter:s1"}
-    world.handle(ProgressTold(key_of("k"), 0, 5))
+    world.handle(ProgressReported(key_of("k"), 0, 5))
     (changed,) = encoder.encode(moment(world)).items()
-    assert changed[0] == REQUEST and json.loads(changed[1])["parts"][0]["reachedByte"] == 5
+    assert changed[0] == REQUEST and json.loads(changed[1])["parts"][0]["progressBytes"] == 5
     assert not encoder.encode(moment(world, NOTHING))
     world.finish("k")
     assert encoder.encode(moment(world))[tree] is None
@@ -74,8 +74,8 @@ def test_a_slow_reader_misses_no_change(world):
 
 def test_what_nobody_takes_does_not_grow():
     noted = ChangesNoted()
-    for number in range(3 * MOST_NAMED):
+    for number in range(3 * MAX_NAMED):
         noted.note([("t", f"{number}")], [], [])
     found = noted.take()
-    assert found.everything and len(found.requests) <= MOST_NAMED
+    assert found.everything and len(found.requests) <= MAX_NAMED
     assert noted.take() == NOTHING

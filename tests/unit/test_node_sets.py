@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client.node_sets import MOST_HOSTS, expanded, folded, split
+from blast_client.node_sets import MAX_HOSTS, expanded, folded, split
 from blast_client.receivers import parse_receivers, written
 from blast_transport.base.extras import how_to_install
 
@@ -63,7 +63,7 @@ def test_sets_stand_beside_other_forms() -> None:
 )
 def test_what_is_too_large_is_refused_before_it_is_expanded(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ClusterShell.NodeSet", None)
-    with pytest.raises(ValueError, match=f"names more than {MOST_HOSTS} hosts"):
+    with pytest.raises(ValueError, match=f"names more than {MAX_HOSTS} hosts"):
         parse_receivers([text])
 
 

@@ -139,7 +139,7 @@ def test_reconcile_of_some_devices_names_the_others(controller, blast):
         "  tor:0000000000000001: away",
     ]
     status, out, _ = blast("reconcile", "--json")
-    assert status == 3 and json.loads(out)["notCompared"] == [{"what": "tor:0000000000000001", "reason": "away"}]
+    assert status == 3 and json.loads(out)["notCompared"] == [{"element": "tor:0000000000000001", "reason": "away"}]
 
 
 def test_reconcile_by_a_controller_that_does_not_say_what_it_compared(controller, blast):

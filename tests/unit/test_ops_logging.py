@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.ops.line_budget import ALL_PARTIES, BURST, MOST_PARTIES, PER_SECOND, TELL_EVERY, LineBudget
+from blast_controller.ops.line_budget import ALL_PARTIES, BURST, MAX_PARTIES, PER_SECOND, TELL_EVERY, LineBudget
 from blast_controller.ops.logging import LINES_OF_TRACEBACK, LONGEST_MESSAGE, LogOutput, fields
 
 log = logging.getLogger("blast.test")
@@ -159,10 +159,10 @@ def test_one_party_s_flood_leaves_the_others_their_lines():
 
 def test_many_parties_together_have_a_bound_too_and_so_has_what_is_remembered():
     budget = LineBudget()
-    written = sum(budget.allows("kind", str(n), 0.0) for n in range(10 * MOST_PARTIES) for _ in range(2))
+    written = sum(budget.allows("kind", str(n), 0.0) for n in range(10 * MAX_PARTIES) for _ in range(2))
     assert written == BURST * ALL_PARTIES
-    assert len(budget._buckets) <= MOST_PARTIES and len(budget._left_out) <= MOST_PARTIES + 1
-    assert sum(count for _, count in budget.told(1e9)) == 20 * MOST_PARTIES - written
+    assert len(budget._buckets) <= MAX_PARTIES and len(budget._left_out) <= MAX_PARTIES + 1
+    assert sum(count for _, count in budget.told(1e9)) == 20 * MAX_PARTIES - written
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.floats(0, 5), st.integers(1, 400)), max_size=30))

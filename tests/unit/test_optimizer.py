@@ -105,7 +105,7 @@ def test_only_trees_that_the_fabric_s_own_rule_builds_are_chosen():
     """A rule by power instead of count: one splitter deep at most."""
 
     def one_deep(leaves, pool):
-        return next(((ways,) for ways in sorted(pool) if pool[ways] > 0 and ways >= leaves), None)
+        return next(((fan_out,) for fan_out in sorted(pool) if pool[fan_out] > 0 and fan_out >= leaves), None)
 
     groups = [group("a", range(6), 6.0), group("b", range(6, 12), 5.0)]
     feasibility = Feasibility([1] * 12, {4: 9, 16: 1}, one_deep)
@@ -200,7 +200,7 @@ def test_crossing_the_border_finds_what_is_tightly_packed():
 
 def test_where_the_walk_s_arrays_would_be_too_large_annealing_takes_over(monkeypatch):
     calls = []
-    for limit in ("MOST_CELLS", "MOST_QUESTIONS", "MOST_MISSING"):
+    for limit in ("MAX_CELLS", "MAX_QUESTIONS", "MAX_MISSING"):
         monkeypatch.setattr(optimizer, limit, 0)
     monkeypatch.setattr(optimizer, "annealed", lambda *given: calls.append(1) or annealed(*given))
     monkeypatch.setattr(optimizer, "oscillated", None)

@@ -44,6 +44,6 @@ def test_claims_follow_the_price_table():
         "power of a 320-port switch",
         "power of an amplifier",
     }
-    few = claims_of(parse_prices(PLAIN.replace("ways = 4", "ways = 5")))
+    few = claims_of(parse_prices(PLAIN.replace("fan_out = 4", "fan_out = 5")))
     assert few["120 racks, 40 1:4 splitters, 320 ports (no price)"] == "no bill"
     assert few["an amplifier: roughly $1,000"] == "price table: none; bought: 0"

@@ -155,7 +155,7 @@ def test_what_a_slow_store_has_not_taken_goes_on_from_memory(tmp_path: Path, mon
 
 @pytest.mark.usefixtures("every_store_is_slow")
 def test_a_full_memory_takes_no_more_until_the_store_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_pump, "_MOST_WAITING", 4 * BLOCK)
+    monkeypatch.setattr(file_pump, "_MAX_WAITING", 4 * BLOCK)
     content = content_of(8 * BLOCK)
     store = file_store(tmp_path / "out", "f", len(content))
     intake = FileIntake(store, 0, nobody)

@@ -65,10 +65,10 @@ def test_what_is_said_is_heard(message: Message) -> None:
 
 
 def test_golden_bytes() -> None:
-    assert encode(Get(258)) == bytes.fromhex("08000000 2100 0700 0201000000000000".replace(" ", ""))
-    assert encode(Data(64064)) == bytes.fromhex("40fa0000 2400 0700".replace(" ", ""))
-    assert encode(End(1, True)) == bytes.fromhex("09000000 2500 0700 0100000000000000 01".replace(" ", ""))
-    assert encode(Report({2: "ab"})) == bytes.fromhex("05000000 2700 0700 0200 02 6162".replace(" ", ""))
+    assert encode(Get(258)) == bytes.fromhex("08000000 2100 0800 0201000000000000".replace(" ", ""))
+    assert encode(Data(64064)) == bytes.fromhex("40fa0000 2400 0800".replace(" ", ""))
+    assert encode(End(1, True)) == bytes.fromhex("09000000 2500 0800 0100000000000000 01".replace(" ", ""))
+    assert encode(Report({2: "ab"})) == bytes.fromhex("05000000 2700 0800 0200 02 6162".replace(" ", ""))
 
 
 def test_data_goes_by_beside_the_decoder() -> None:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.transports.pipeline.protocol.pace import (
-    LEAST_SHARE,
     MAX_BACKLOG,
     MIN_LINK_SHARE,
+    MIN_SHARE,
     Pace,
     Sight,
     Verdict,
@@ -41,10 +41,10 @@ def verdict(
 @given(st.integers(1000, 10**9), st.floats(0.01, 0.95))
 def test_by_comparison_half_of_what_comes_is_the_least(come: int, share: float) -> None:
     found = seen(Pace(0.0, SECONDS), come, come * share)
-    if share < LEAST_SHARE * 0.98:
+    if share < MIN_SHARE * 0.98:
         assert found is not None
         assert found.startswith("excluded: ")
-    if share > LEAST_SHARE * 1.02:
+    if share > MIN_SHARE * 1.02:
         assert found is None
 
 

@@ -28,7 +28,7 @@ def document(**changes):
     base = {
         "racks": 8,
         "ports_per_rack": 1,
-        "splitters": [{"ways": 4, "count": 2}],
+        "splitters": [{"fan_out": 4, "count": 2}],
         "requests": [
             {"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900},
             {"id": "b", "sender": 3, "receivers": [4], "weight": 100},
@@ -54,8 +54,8 @@ def test_an_instance_as_it_was_written():
     assert instance.ports == (1, 2, 1, 1, 1, 1, 1, 0)
     assert dict(instance.pool) == {4: 2}
     assert instance.requests[0] == Request("a", 0, (1, 2, 3), 900.0)
-    assert (instance.most_splitters, instance.directional, instance.loop_leaf) == (3, True, False)
-    assert parsed(document(max_splitters_per_tree=None)).most_splitters is None
+    assert (instance.max_splitters_per_tree, instance.directional, instance.loop_leaf) == (3, True, False)
+    assert parsed(document(max_splitters_per_tree=None)).max_splitters_per_tree is None
 
 
 WRONG = {
@@ -75,9 +75,9 @@ WRONG = {
     ),
     "ids repeated": (document(requests=document()["requests"] * 2), "request 'a': this id is there twice"),
     "no splitters": (document(splitters=[]), "request 'a' needs a splitter, but splitters lists none"),
-    "ways twice": (document(splitters=[{"ways": 4, "count": 1}] * 2), "entry 2 of splitters: 1:4 is there twice"),
-    "one way": (document(splitters=[{"ways": 1, "count": 1}]), "entry 1 of splitters: ways must be .* from 2"),
-    "count missing": (document(splitters=[{"ways": 4}]), "entry 1 of splitters has no 'count'"),
+    "ways twice": (document(splitters=[{"fan_out": 4, "count": 1}] * 2), "entry 2 of splitters: 1:4 is there twice"),
+    "one way": (document(splitters=[{"fan_out": 1, "count": 1}]), "entry 1 of splitters: ways must be .* from 2"),
+    "count missing": (document(splitters=[{"fan_out": 4}]), "entry 1 of splitters has no 'count'"),
     "no racks": (document(racks=0), "racks must be a whole number from 1"),
     "ports too few": (document(ports_per_rack=[1, 1]), "ports_per_rack has 2 entries for 8 racks"),
     "requests missing": (document(requests=...), "the instance has no 'requests'"),
@@ -139,21 +139,23 @@ def ports_suffice(instance: Instance, chosen) -> bool:
 
 def splitters_suffice(instance: Instance, chosen) -> bool:
     leaves = [len(request.receivers) + (instance.loop_leaf and len(request.receivers) > 1) for request in chosen]
-    pieces = [ways for ways, count in instance.pool.items() for _ in range(count)]
+    pieces = [fan_out for fan_out, count in instance.pool.items() for _ in range(count)]
 
     def dealt(number: int, left: tuple[int, ...]) -> bool:
         if number == len(leaves):
             return True
-        limit = len(left) if instance.most_splitters is None else min(len(left), instance.most_splitters)
+        limit = (
+            len(left) if instance.max_splitters_per_tree is None else min(len(left), instance.max_splitters_per_tree)
+        )
         tried = set()
         for size in range(limit + 1):
             for taken in itertools.combinations(left, size):
-                if taken in tried or 1 + sum(ways - 1 for ways in taken) < leaves[number]:
+                if taken in tried or 1 + sum(fan_out - 1 for fan_out in taken) < leaves[number]:
                     continue
                 tried.add(taken)
                 rest = list(left)
-                for ways in taken:
-                    rest.remove(ways)
+                for fan_out in taken:
+                    rest.remove(fan_out)
                 if dealt(number + 1, tuple(rest)):
                     return True
         return False
@@ -186,10 +188,10 @@ def check(instance: Instance, method: Method) -> float:
     served = [by_name[name] for name, _ in found.selected]
     assert sorted([r.name for r in served] + [r.name for r in found.refused]) == sorted(by_name)
     assert ports_suffice(instance, served)
-    assert Counter(ways for _, pieces in found.selected for ways in pieces) <= Counter(instance.pool)
+    assert Counter(fan_out for _, pieces in found.selected for fan_out in pieces) <= Counter(instance.pool)
     for name, pieces in found.selected:
-        assert 1 + sum(ways - 1 for ways in pieces) >= instance.leaves(by_name[name])
-        assert instance.most_splitters is None or len(pieces) <= instance.most_splitters
+        assert 1 + sum(fan_out - 1 for fan_out in pieces) >= instance.leaves(by_name[name])
+        assert instance.max_splitters_per_tree is None or len(pieces) <= instance.max_splitters_per_tree
     assert found.allocation.value == pytest.approx(sum(request.weight for request in served))
     assert found.allocation.bound is not None
     assert found.allocation.bound >= found.allocation.value
@@ -277,7 +279,7 @@ def test_reasons_name_what_is_missing():
     assert reasons(Instance((1,) * 3, {4: 1}, (pair, second, back), directional=True)) == {
         "second": "rack 0 (sending) has no port left"
     }
-    limited = Instance((1,) * 8, {4: 9}, (big,), most_splitters=1)
+    limited = Instance((1,) * 8, {4: 9}, (big,), max_splitters_per_tree=1)
     assert "the largest 1 splitters make one of 4" in reasons(limited)["big"]
 
 

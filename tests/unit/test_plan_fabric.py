@@ -35,11 +35,11 @@ ports = 40
 price = 300
 watts = 8
 [[splitter]]
-ways = 4
+fan_out = 4
 price = 4
 watts = 0
 [[splitter]]
-ways = 8
+fan_out = 8
 price = 6
 watts = 0
 """
@@ -50,7 +50,7 @@ CHEAP = parse_prices(PLAIN)
 
 
 def test_the_example_has_the_papers_prices():
-    assert {ways: offer.item.price for ways, offer in EXAMPLE.splitters.items()} == {4: 40, 16: 80, 64: 250}
+    assert {fan_out: offer.item.price for fan_out, offer in EXAMPLE.splitters.items()} == {4: 40, 16: 80, 64: 250}
     (switch,) = [offer for offer in EXAMPLE.switches if offer.ports == 320]
     assert (switch.item.price, switch.item.watts) == (85_000, 50)
 
@@ -62,8 +62,8 @@ def test_the_example_has_the_papers_prices():
         ("price = 10", "price = -1", "rack_port: price must be a number from 0"),
         ("price = 10", "price = true", "rack_port: price must be a number"),
         ("ports = 20", "ports = 0", "optical_switch number 1: ports must be"),
-        ("ways = 4", "ways = 1", "splitter number 1: ways must be a whole number from 2"),
-        ("ways = 4", "ways = 8", "1:8 splitters twice"),
+        ("fan_out = 4", "fan_out = 1", "splitter number 1: ways must be a whole number from 2"),
+        ("fan_out = 4", "fan_out = 8", "1:8 splitters twice"),
         ("[rack_port]", "[rackport]", "unknown key 'rackport': did you mean 'rack_port'"),
         ("[rack_port]", "[light]\nbudget_db = 9\npass_loss_db = 1\n[rack_port]", "splitter number 1 has no 'loss_db'"),
         ("[rack_port]", "[[[", "not TOML"),
@@ -180,8 +180,8 @@ def test_proposals_stay_within_the_largest_switch():
     assert dict(found[-1].hardware.pool) == {4: 2}
 
 
-def program(instance: Instance, sizes: list[Size], most_ports: int = 1000) -> PoolProgram:
-    return PoolProgram([options(instance.groups(), instance.feasibility())], sizes, most_ports)
+def program(instance: Instance, sizes: list[Size], max_ports: int = 1000) -> PoolProgram:
+    return PoolProgram([options(instance.groups(), instance.feasibility())], sizes, max_ports)
 
 
 def test_the_program_buys_only_for_whom_the_ports_let_in():
@@ -212,7 +212,9 @@ def test_the_program_rounds_to_what_the_switch_has_ports_for():
 def test_a_tree_that_would_be_dark_is_not_counted():
     samples = worlds((tuple(range(12)), 1.0))
     light = "[light]\nbudget_db = {}\npass_loss_db = 1.5\n"
-    losses = PLAIN.replace("ways = 4", "ways = 4\nloss_db = 7").replace("ways = 8", "ways = 8\nloss_db = 10")
+    losses = PLAIN.replace("fan_out = 4", "fan_out = 4\nloss_db = 7").replace(
+        "fan_out = 8", "fan_out = 8\nloss_db = 10"
+    )
     # Eleven leaves are two levels of either size: three passes of 1.5 dB, and 7 + 7 dB at best.
     for budget, served in (("18.4", 0.0), ("18.6", 1.0)):
         best = candidates(Question(samples, parse_prices(light.format(budget) + losses)), 1)[-1]
@@ -226,7 +228,7 @@ def test_the_papers_limit_on_splitters_in_a_tree():
     for prices, needed in ((CHEAP, 2), (replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}), 4)):
         question = Question(samples, prices)
         for limit, served in ((None, 1.0), (needed, 1.0), (needed - 1, 0.0)):
-            best = candidates(replace(question, most_splitters=limit), 1)[-1]
+            best = candidates(replace(question, max_splitters_per_tree=limit), 1)[-1]
             assert best.served == pytest.approx(served)
 
 
@@ -283,7 +285,7 @@ def files(folder, groups, prices):
         for n, (racks, weight) in enumerate(groups)
     ]
     racks = 1 + max(max(of) for of, _ in groups)
-    pool = [{"ways": 4, "count": 1}]
+    pool = [{"fan_out": 4, "count": 1}]
     instance = {"racks": racks, "ports_per_rack": 1, "splitters": pool, "requests": requests}
     (folder / "requests.json").write_text(json.dumps(instance))
     (folder / "prices.toml").write_text(prices)
@@ -315,7 +317,7 @@ def test_a_plan_for_a_file_with_prices_of_ones_own(blast, tmp_path):
     assert err == "blast: request '1' has rack 5, but --racks says 5\n"
     status, out, _ = blast(*options, "--ports", "1,2,7")
     assert (status, "Not tried: 7 ports per rack" in out, "Not tried: 2" in out) == (0, True, False)
-    status, _, err = blast(*options, "--most-price", 5)
+    status, _, err = blast(*options, "--max-price", 5)
     assert (status, err.count("\n")) == (2, 1)
 
 

@@ -42,7 +42,7 @@ def test_the_example_has_the_papers_amplifier():
     [
         ("gain_db = 20.0", "gain = 20.0", "amplifier has an unknown key 'gain': did you mean 'gain_db'"),
         ("gain_db = 20.0", "gain_db = -1", "amplifier: gain_db must be a number from 0"),
-        ("most_output_db = 17.0", "", "amplifier has no 'most_output_db'"),
+        ("max_output_db = 17.0", "", "amplifier has no 'max_output_db'"),
         ("[light]\nbudget_db = 28.0", "", None),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_wrong_amplifier_is_one_sentence(old, new, sentence):
 
 
 def test_an_amplifier_without_a_light_budget_or_without_splitters_behind_it_is_none():
-    amplifier = "[amplifier]\nprice = 1\nwatts = 1\ngain_db = 1\nmost_output_db = 1\n"
+    amplifier = "[amplifier]\nprice = 1\nwatts = 1\ngain_db = 1\nmax_output_db = 1\n"
     with pytest.raises(WrongInput, match=r"\[amplifier\] and no \[light\]"):
         parse_prices(amplifier + PLAIN)
     fabric = Hardware(15, 1, {4: 1, 16: 2}, amplified=16)
@@ -66,7 +66,7 @@ LOSS = {2: 4.0, 3: 6.0}
 
 
 def table_of(budget: float, gain: float, output: float = 100.0) -> Prices:
-    splitters = {ways: SplitterOffer(Item(ways, 0.0), loss) for ways, loss in LOSS.items()}
+    splitters = {fan_out: SplitterOffer(Item(fan_out, 0.0), loss) for fan_out, loss in LOSS.items()}
     amplifier = AmplifierOffer(Item(10.0, 1.0), gain, output)
     return Prices(Item(1, 1), (SwitchOffer(99, Item(1, 1)),), splitters, LightBudget(budget, 1.0), amplifier)
 
@@ -74,9 +74,9 @@ def table_of(budget: float, gain: float, output: float = 100.0) -> Prices:
 def below(light: float, pool: Mapping[int, int], budget: float) -> Iterator[tuple[int, tuple[int, ...]]]:
     """By hand: every (leaves, splitters) of a slot with so much light, before it passes the switch."""
     yield int(light - 1.0 >= -budget), ()
-    for ways, loss in LOSS.items():
-        if pool.get(ways, 0):
-            yield from under(light - 1.0 - loss, ways, {**pool, ways: pool[ways] - 1}, budget, (ways,))
+    for fan_out, loss in LOSS.items():
+        if pool.get(fan_out, 0):
+            yield from under(light - 1.0 - loss, fan_out, {**pool, fan_out: pool[fan_out] - 1}, budget, (fan_out,))
 
 
 def under(light, slots, pool, budget, taken) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -93,7 +93,7 @@ def under(light, slots, pool, budget, taken) -> Iterator[tuple[int, tuple[int, .
 def amplified_by_hand(prices: Prices, pool: Mapping[int, int], first: int, leaves: int) -> float:
     """The least price of a tree that begins with an amplified splitter, every later one taken for passive."""
     budget = prices.light.budget_db
-    light = min(prices.amplifier.gain_db - 1.0, prices.amplifier.most_output_db) - LOSS[first]
+    light = min(prices.amplifier.gain_db - 1.0, prices.amplifier.max_output_db) - LOSS[first]
     rest = {**pool, first: pool[first] - 1}
     found = under(light, first, rest, budget, (first,))
     return min((price_of(first, pieces) for reached, pieces in found if reached >= leaves), default=math.inf)
@@ -104,7 +104,7 @@ def passive_by_hand(pool: Mapping[int, int], budget: float, leaves: int) -> bool
 
 
 def price_of(first: int | None, pieces) -> float:
-    return sum(ways + 10.0 * (ways == first) for ways in pieces)
+    return sum(fan_out + 10.0 * (fan_out == first) for fan_out in pieces)
 
 
 @settings(max_examples=60, deadline=None)
@@ -120,7 +120,7 @@ def price_of(first: int | None, pieces) -> float:
 def test_trees_behind_an_amplifier_are_those_that_exist(budget, gain, output, first, of_first, of_other, leaves):
     prices = table_of(budget, gain, output)
     pool = {first: of_first, 5 - first: of_other if first == 3 else 0}
-    offer = Offer({ways: price_of(first, [ways]) for ways in LOSS}, 3, 1.0)
+    offer = Offer({fan_out: price_of(first, [fan_out]) for fan_out in LOSS}, 3, 1.0)
     chosen = tree_choice(prices, offer, first)(leaves, pool)
     assume(not passive_by_hand(pool, budget, leaves))
     expected = amplified_by_hand(prices, pool, first, leaves)
@@ -129,11 +129,13 @@ def test_trees_behind_an_amplifier_are_those_that_exist(budget, gain, output, fi
 
 def test_a_thousand_ways_need_an_amplifier_and_have_light_with_one():
     """Section II-B: "trees of up to 1000-way multicasts are realizable" by cascading and amplifying."""
-    offer = Offer({ways: one.item.price for ways, one in EXAMPLE.splitters.items()}, 100, EXAMPLE.light.pass_loss_db)
+    offer = Offer(
+        {fan_out: one.item.price for fan_out, one in EXAMPLE.splitters.items()}, 100, EXAMPLE.light.pass_loss_db
+    )
     plenty = dict.fromkeys(EXAMPLE.splitters, 100)
     assert tree_choice(EXAMPLE, offer)(1000, plenty) is None
     tree = tree_choice(EXAMPLE, offer, 64)(1000, plenty)
-    assert 1 + sum(ways - 1 for ways in tree) >= 1000
+    assert 1 + sum(fan_out - 1 for fan_out in tree) >= 1000
     # By hand: from 17 dB above a transceiver on, a 1:64 and a 1:16 splitter and two passes lose 38.4 dB.
     assert Counter(tree) == {64: 1, 16: 64}
     assert -EXAMPLE.light.budget_db <= 17.0 - 21.5 - 13.9 - 2 * 1.5

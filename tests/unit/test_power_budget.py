@@ -29,9 +29,11 @@ PLC = {2: 4.3, 4: 7.4, 8: 10.7, 16: 13.9, 32: 17.2, 64: 21.5}
 OCS = Passive("switch:ocs1", Loss(0.5, 1.5, 1.5), 20.0)
 
 
-def splitter(ways, name=None, price=0.0, amplifier=None):
-    ideal = 10 * math.log10(ways) + 0.1
-    return Piece(name or f"splitter:1x{ways}", ways, Loss(ideal, PLC[ways] - 0.5, PLC[ways]), amplifier, price)
+def splitter(fan_out, name=None, price=0.0, amplifier=None):
+    ideal = 10 * math.log10(fan_out) + 0.1
+    return Piece(
+        name or f"splitter:1x{fan_out}", fan_out, Loss(ideal, PLC[fan_out] - 0.5, PLC[fan_out]), amplifier, price
+    )
 
 
 def port(name, kind="ER", **fibers):
@@ -57,8 +59,8 @@ def port(name, kind="ER", **fibers):
 )
 def test_the_margins_are_those_of_the_data_sheets(levels, margins):
     path = [OCS]
-    for ways in levels:
-        path += [*splitter(ways).elements, OCS]
+    for fan_out in levels:
+        path += [*splitter(fan_out).elements, OCS]
     for kind, margin in margins.items():
         sender, receiver = (port(name, kind, to_switch=CONNECTORS, from_switch=CONNECTORS) for name in ("a", "b"))
         certificate = certify(sender, path, receiver)
@@ -66,9 +68,9 @@ def test_the_margins_are_those_of_the_data_sheets(levels, margins):
         assert certificate.receiver == "b"
 
 
-@pytest.mark.parametrize(("kind", "ways", "too_bright"), [("ZR", 4, True), ("ZR", 16, False), ("ER", 4, False)])
-def test_too_much_light_is_a_fault_too(kind, ways, too_bright):
-    certificate = certify(port("a", kind), [OCS, *splitter(ways).elements, OCS], port("b", kind))
+@pytest.mark.parametrize(("kind", "fan_out", "too_bright"), [("ZR", 4, True), ("ZR", 16, False), ("ER", 4, False)])
+def test_too_much_light_is_a_fault_too(kind, fan_out, too_bright):
+    certificate = certify(port("a", kind), [OCS, *splitter(fan_out).elements, OCS], port("b", kind))
     assert (certificate.overload_margin < 0) == too_bright
     if too_bright:
         assert certificate.binding == "a" and "too strong" in certificate.sentence
@@ -140,7 +142,7 @@ def test_trees_of_up_to_1000_ways_are_realizable_with_amplifiers():
     assert len(set(tree.shape.leaves)) == 1000
     assert all(c.sensitivity_margin >= 0 and c.overload_margin >= 0 for c in tree.certificates)
 
-    passive = [Piece(p.name, p.ways, p.loss) for p in (root, *leaves)]
+    passive = [Piece(p.name, p.fan_out, p.loss) for p in (root, *leaves)]
     refusal = fit_tree(ends, passive, OCS)
     assert isinstance(refusal, Refusal) and refusal.binding is not None
     assert refusal.binding.sensitivity_margin == pytest.approx(-4.7 - 13.9 - 21.5 - 4.5 + 15.8)
@@ -200,6 +202,6 @@ def test_beyond_its_table_the_catalog_still_finds_the_cheapest():
 def test_a_pool_too_large_for_a_table_has_a_smaller_one():
     supply = {splitter(4, price=1).kind: 333, splitter(16, price=2).kind: 67, splitter(64, price=3).kind: 16}
     catalog = Catalog(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, 0.0)), 1000)
-    assert 50 < catalog.most_leaves < 1000
+    assert 50 < catalog.max_leaves < 1000
     bright = Catalog(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, -6.0)), 1000)
-    assert bright.most_leaves == 0 and bright.choose(1, {4: 1, 16: 1}) == (4,)
+    assert bright.max_leaves == 0 and bright.choose(1, {4: 1, 16: 1}) == (4,)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.links.racks import MOST_PER_LEADER, groups
+from blast_transport.links.racks import MAX_PER_LEADER, groups
 from blast_transport.wire.codec import FRAME, VERSION, encode
 from blast_transport.wire.messages import Alive
 from blast_transport.wire.relaying import (
-    MOST_MEMBERS,
+    MAX_MEMBERS,
     Enveloped,
     GroupCredit,
     Member,
@@ -73,7 +73,7 @@ def test_too_many_members_cannot_be_said():
     with pytest.raises(LocalProtocolError):
         encode_relay(Taken(1 << 16, 0))
     with pytest.raises(RemoteProtocolError):
-        Relay((("h", "a", 1),) * (MOST_MEMBERS + 1)).check()
+        Relay((("h", "a", 1),) * (MAX_MEMBERS + 1)).check()
 
 
 def test_few_receivers_are_each_reached_directly():
@@ -92,6 +92,6 @@ def test_everybody_is_in_one_group_of_one_rack_that_is_not_too_large(count, rack
     found = groups(names, where, 0)
     assert sorted(name for group in found for name in group) == sorted(names)
     assert all(len({where.get(name) for name in group}) == 1 for group in found)
-    assert max(map(len, found)) <= MOST_PER_LEADER
-    smallest = {rack: -(-sum(where.get(n) == rack for n in names) // MOST_PER_LEADER) for rack in map(where.get, names)}
+    assert max(map(len, found)) <= MAX_PER_LEADER
+    smallest = {rack: -(-sum(where.get(n) == rack for n in names) // MAX_PER_LEADER) for rack in map(where.get, names)}
     assert len(found) == sum(smallest.values())

@@ -19,7 +19,7 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import Blast, BlastOperator
-from blast_api.ttypes import Denied, Event, EventKind, MulticastRequest, NotYet, Rejected
+from blast_api.ttypes import Denied, Event, EventKind, MulticastRequest, Rejected, TimedOut
 from blast_controller.rpc.connections.connection import Connection, settle, settle_with_error
 from blast_controller.rpc.connections.dispatch import answer, deferred_reply
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
@@ -206,8 +206,8 @@ def test_deferred_replies_leave_in_the_order_they_are_settled(parking):
             body = wire.receive()
             assert wire.header(body)[2] == sequence
             assert wire.result("awaitEvent", body).reason == key
-        assert settle_with_error(handler.waits["b"], NotYet("later"))
-        with pytest.raises(NotYet, match="later"):
+        assert settle_with_error(handler.waits["b"], TimedOut("later"))
+        with pytest.raises(TimedOut, match="later"):
             wire.result("awaitEvent", wire.receive())
 
 

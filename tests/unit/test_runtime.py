@@ -8,7 +8,7 @@ import time
 import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import NotYet, UnknownRequest
+from blast_controller.core.model.errors import TimedOut, UnknownRequest
 from blast_controller.core.model.events import RequestSubmitted, WithdrawAsked
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
@@ -21,7 +21,7 @@ from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
 from tests.support.waiting import eventually
 
-ANYTHING = Wait(lambda e: True, lambda e: e, lambda: NotYet("Too late."))
+ANYTHING = Wait(lambda e: True, lambda e: e, lambda: TimedOut("Too late."))
 WANTED = multicast("a", "r1h1", ["r2h1", "r3h1"])
 
 
@@ -32,7 +32,7 @@ def lab():
 
 
 def grant_of(turn):
-    wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: NotYet("Too late."))
+    wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: TimedOut("Too late."))
     return turn.wait(key_of("a"), PATIENCE, wait)
 
 
@@ -65,14 +65,14 @@ def test_a_wait_that_is_too_long_is_sent_away(lab):
     lab.runtime.post(RequestSubmitted(WANTED))
     started = time.monotonic()
     future = lab.runtime.call(lambda turn: turn.wait(key_of("a"), 0.05, ANYTHING))
-    with pytest.raises(NotYet, match="Too late"):
+    with pytest.raises(TimedOut, match="Too late"):
         future.result(PATIENCE)
     assert time.monotonic() - started >= 0.05
 
 
 def test_deadlines_of_the_core_are_kept_without_any_event(lab):
     lab.devices.held = []
-    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], patience=0.05)))
+    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], pending_timeout=0.05)))
     eventually(lambda: lab.look().request(key_of("a")).state is PartState.EXPIRED, "the end of its patience")
 
 
@@ -88,7 +88,7 @@ def test_deadlines_are_kept_although_work_never_ends():
             for _ in range(2):
                 lab.runtime.call(again)
             future = lab.runtime.call(lambda turn: turn.wait(key_of("x"), 0.02, ANYTHING))
-            with pytest.raises(NotYet):
+            with pytest.raises(TimedOut):
                 future.result(PATIENCE)
         finally:
             stop.set()
@@ -96,7 +96,7 @@ def test_deadlines_are_kept_although_work_never_ends():
 
 @pytest.mark.parametrize("patience", [1e4, 1e10, 9.2e15])
 def test_patience_may_be_longer_than_a_thread_can_sleep(lab, patience):
-    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], patience=patience)))
+    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], pending_timeout=patience)))
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 
 

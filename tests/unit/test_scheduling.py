@@ -34,7 +34,7 @@ def lit(virtual: Clock) -> set[object]:
 def test_the_paper_serves_most_volume_per_rack_first() -> None:
     assert order("paper", job("small", [0, 1, 2], 1), job("large", [0, 1, 2], 5)) == ["large", "small"]
     assert POLICIES["paper"].quantum(job("a", [0, 1], 9)) is None
-    assert POLICIES["paper"].patience(job("a", [0, 1], 9)) == math.inf
+    assert POLICIES["paper"].max_wait(job("a", [0, 1], 9)) == math.inf
 
 
 def test_shortest_first_counts_the_racks_and_the_weight() -> None:

@@ -102,7 +102,7 @@ def test_why_nothing_was_sent_by_light_is_said(
     file = tmp_path / "data"
     file.write_bytes(b"data")
     to = "h2=127.0.0.1:9,h3=127.0.0.1:9"
-    assert main(["send", str(file), "--to", to, "--via", "optical", "--light-address", "127.0.0.1"]) == 1
+    assert main(["send", str(file), "--to", to, "--via", "optical", "--optical-address", "127.0.0.1"]) == 1
     told = capsys.readouterr()
     assert "blast: h2 does not have it: the interface is down\n" in told.err
     assert "blast: h3 does not have it: the interface is down\n" in told.err

@@ -43,7 +43,7 @@ def script(capsys):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["st"], {"status", "stand-down"}),
+        (["st"], {"status", "step-down"}),
         (["status", "--al"], {"--all"}),
         (["status", "--all", "--lim"], {"--limit"}),
     ],

@@ -14,7 +14,7 @@ from blast_sim.trees.network_file import parse_network
 from mininet_topos import command
 from mininet_topos.errors import PlanError
 from mininet_topos.sites import presets
-from mininet_topos.sites.plan import LEAST_BPS, MOST_BPS, SharedLink, SitesPlan, as_network_file, from_network
+from mininet_topos.sites.plan import MAX_BPS, MIN_BPS, SharedLink, SitesPlan, as_network_file, from_network
 from mininet_topos.sites.shaping import WIRE, Peer, access_link, changed, shared_link
 
 
@@ -54,9 +54,9 @@ def test_what_cannot_be_is_refused_in_a_sentence(plan, word):
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")).filter(lambda pair: pair[0] != pair[1]),
-        st.floats(LEAST_BPS, MOST_BPS),
+        st.floats(MIN_BPS, MAX_BPS),
     ),
-    st.dictionaries(st.sampled_from("abcd"), st.floats(LEAST_BPS, MOST_BPS)),
+    st.dictionaries(st.sampled_from("abcd"), st.floats(MIN_BPS, MAX_BPS)),
 )
 def test_a_plan_comes_back_from_its_file(rates, out):
     paths = {**rates, ("a", "b"): 1e6, ("a", "c"): 2e6, ("a", "d"): 3e6}

@@ -165,7 +165,7 @@ def test_missing_comparison_fails_and_times_do_not() -> None:
     from soak_bed.transfers import Received
 
     windows = [Window(BASELINE, 0, 10), Window(SOAK, 10, 20)]
-    calls = [Call("ping", 1, 0.001), Call("ping", 11, 5.0), Call("ping", 12, 0.0, "NotYet"), Call(SEND, 13, 500.0)]
+    calls = [Call("ping", 1, 0.001), Call("ping", 11, 5.0), Call("ping", 12, 0.0, "TimedOut"), Call(SEND, 13, 500.0)]
     reached = Reached(roster(50, 5), slices(1), calls, windows, received=[Received(intact=3)])
     assert reached.failures == ["journal, rules and cross-connects were not compared"]
     reached.compared = True

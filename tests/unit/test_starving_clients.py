@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.deadlines import MOST_AT_ONCE
+from blast_controller.core.deadlines import MAX_AT_ONCE
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.requests import EventKind
@@ -27,7 +27,7 @@ from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import LARGEST_BATCH
-from blast_controller.runtime.waiting import MOST_ANSWERED, Places
+from blast_controller.runtime.waiting import MAX_ANSWERED, Places
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
 
@@ -166,8 +166,8 @@ def test_who_leaves_costs_one_decision_whatever_it_waited_for(lab, clock):
         if lab.look().pending_count == 0:
             break
     assert lab.look().pending_count == 0
-    assert turns.most("ends") <= MOST_AT_ONCE
-    assert turns.most("events") <= MOST_AT_ONCE
+    assert turns.most("ends") <= MAX_AT_ONCE
+    assert turns.most("events") <= MAX_AT_ONCE
     assert turns.most("decisions") <= 2
 
 
@@ -187,29 +187,29 @@ def test_waits_that_end_in_one_millisecond_end_in_bounded_turns(lab, clock):
     clock.now += 5.0
     lab.runtime.call(ask_again)
     until_all_done(lab, futures)
-    assert all(isinstance(future.exception(PATIENCE), ttypes.NotYet) for future in futures)
-    assert turns.most("reasons") <= MOST_ANSWERED
+    assert all(isinstance(future.exception(PATIENCE), ttypes.TimedOut) for future in futures)
+    assert turns.most("reasons") <= MAX_ANSWERED
     assert turns.total("reasons") == MANY
-    assert len(ended_before) > MANY / MOST_ANSWERED, "others are answered between two turns"
+    assert len(ended_before) > MANY / MAX_ANSWERED, "others are answered between two turns"
     assert waiting_places(lab) == 0
 
 
 def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock):
-    futures = ask(lab, CLIENT, MANY, patienceMs=5000)
+    futures = ask(lab, CLIENT, MANY, pendingTimeoutMs=5000)
     turns = Turns(lab)
     clock.now += 5.0
     lab.settle()
     until_all_done(lab, futures)
     assert all(isinstance(future.exception(PATIENCE), ttypes.Ended) for future in futures)
-    assert turns.most("ends") <= MOST_AT_ONCE
-    assert turns.most("events") <= MOST_AT_ONCE
+    assert turns.most("ends") <= MAX_AT_ONCE
+    assert turns.most("events") <= MAX_AT_ONCE
     assert turns.most("decisions") <= 2
     assert turns.total("ends") == MANY
 
 
 def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeypatch):
     """Each turn begins with what is due, which here takes longer than any turn may."""
-    ask(lab, CLIENT, 20 * MOST_AT_ONCE, patienceMs=5000)
+    ask(lab, CLIENT, 20 * MAX_AT_ONCE, pendingTimeoutMs=5000)
     end, ends = Endings.end, []
 
     def end_slowly(*arguments):
@@ -221,7 +221,7 @@ def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeyp
 
     def ask_again(account, turn):
         seen[account].append(len(ends))
-        if len(ends) < 20 * MOST_AT_ONCE:
+        if len(ends) < 20 * MAX_AT_ONCE:
             lab.runtime.call_for(account, Future(), partial(ask_again, account))
         elif all(told[-1] == len(ends) for told in seen.values()):
             over.set_result(None)
@@ -231,7 +231,7 @@ def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeyp
         lab.runtime.call_for(account, Future(), partial(ask_again, account))
     over.result(PATIENCE)
     for told in seen.values():
-        assert max(later - earlier for earlier, later in pairwise([0, *told])) <= 2 * MOST_AT_ONCE
+        assert max(later - earlier for earlier, later in pairwise([0, *told])) <= 2 * MAX_AT_ONCE
 
 
 def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
@@ -244,7 +244,7 @@ def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
     now(lab.handler.finish(OTHER, "first", 0, None))
     until_all_done(lab, viewers)
     assert before == 0
-    assert max(Counter(answered).values()) <= MOST_ANSWERED
+    assert max(Counter(answered).values()) <= MAX_ANSWERED
     assert {now(viewer).kind for viewer in viewers} == {ttypes.EventKind.ENDED}
 
 
@@ -293,7 +293,7 @@ def test_a_viewer_cannot_take_every_place_of_those_who_wait(lab):
 def test_an_account_has_its_share_and_another_has_its_own(lab):
     places(lab, in_all=100, of_one=8)
     first = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(6)]
-    assert "6 calls of yours" in refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).sentence
+    assert "6 calls of yours" in refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).message
     again = Connection(3, "192.0.2.1:6")
     assert refusal(lambda: lab.handler.awaitEvent(again, "first", 1, 3600_000)).code == "too_many_waiting"
     lab.handler.awaitEvent(OTHER, "first", 1, 3600_000)
@@ -359,7 +359,7 @@ def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
             now(lab.handler.withdraw(CLIENT, "k"))
         case "timed out, then ended":
             later(lab, clock, 5.0)
-            assert isinstance(future.exception(PATIENCE), ttypes.NotYet)
+            assert isinstance(future.exception(PATIENCE), ttypes.TimedOut)
             now(lab.handler.withdraw(CLIENT, "k"))
         case "cancelled":
             future.cancel()
@@ -401,7 +401,7 @@ def test_extending_a_pending_request_again_and_again_fills_neither_memory_nor_jo
 
     def extend(times):
         for _ in range(times):
-            now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addMs=1)))
+            now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addLeaseMs=1)))
         sizes.append(sum(len(row.body or "") for *_, row in lab.store._entries))
 
     extend(400)
@@ -417,7 +417,7 @@ def test_extending_a_pending_request_again_and_again_fills_neither_memory_nor_jo
 def test_who_asks_for_dropped_events_gets_the_oldest_kept_and_sees_the_gap(lab):
     now(lab.handler.submit(CLIENT, wanted("k")))
     for _ in range(100):
-        now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addMs=1)))
+        now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addLeaseMs=1)))
     assert now(lab.handler.status(CLIENT, "k")).latestSequence == 100
     sequence, seen = 0, []
     while sequence < 100:
@@ -444,14 +444,14 @@ def test_who_waits_for_an_event_far_ahead_hears_of_the_end(lab):
 def test_extending_a_lease_again_and_again_takes_one_timer(lab):
     before = len(lab.look()._timers._heap)
     for _ in range(300):
-        now(lab.handler.extend(OTHER, "first", ttypes.Extension(addMs=1)))
+        now(lab.handler.extend(OTHER, "first", ttypes.Extension(addLeaseMs=1)))
     assert len(lab.look()._timers._heap) <= before + 1
 
 
 def test_what_is_over_leaves_no_timer_but_that_of_its_memory(lab):
     before = len(lab.look()._timers._heap)
     for number in range(300):
-        now(lab.handler.submit(CLIENT, wanted(f"k{number}", patienceMs=10**15)))
+        now(lab.handler.submit(CLIENT, wanted(f"k{number}", pendingTimeoutMs=10**15)))
         now(lab.handler.withdraw(CLIENT, f"k{number}"))
     assert len(lab.look()._timers._heap) <= 2 * (before + 300) + 20
 
@@ -463,22 +463,22 @@ def test_an_account_that_calls_too_often_is_refused_and_another_is_not(lab):
     handler = handler_of(lab, Gate(OPEN_POLICY, ROLES, Rate(per_second=1e-6, burst=5)))
     for number in range(3):
         now(handler.submit(CLIENT, wanted(f"k{number}")))
-    now(handler.extend(CLIENT, "k0", ttypes.Extension(addMs=1)))
+    now(handler.extend(CLIENT, "k0", ttypes.Extension(addLeaseMs=1)))
     handler.request(CLIENT, wanted("k3"), 3600_000)
     for call in (
         lambda: handler.submit(CLIENT, wanted("k4")),
         lambda: handler.request(CLIENT, wanted("k4"), 3600_000),
-        lambda: handler.extend(CLIENT, "k0", ttypes.Extension(addMs=1)),
+        lambda: handler.extend(CLIENT, "k0", ttypes.Extension(addLeaseMs=1)),
     ):
         refused = refusal(call)
         assert refused.code == "too_many_calls"
-        assert "ask again in" in refused.sentence
+        assert "ask again in" in refused.message
     now(handler.withdraw(CLIENT, "k0"))
     now(handler.submit(OTHER, wanted("k5")))
 
 
 def test_a_tenant_of_which_nothing_is_said_has_a_limit_too(clock):
-    with running(make_fabric(3, [4]), CoreSettings(most_pending=10)) as lab:
+    with running(make_fabric(3, [4]), CoreSettings(max_pending_per_tenant=10)) as lab:
         handler = handler_of(lab)
         now(handler.submit(OTHER, wanted("first")))
         for number in range(10):

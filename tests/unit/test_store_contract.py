@@ -160,7 +160,7 @@ def test_history_is_trimmed_by_age_but_for_the_latest(make):
 
 
 def test_history_is_trimmed_by_size_also_of_what_an_earlier_run_wrote(make):
-    store = make(Retention(most_bytes=10_000))
+    store = make(Retention(max_bytes=10_000))
     store.open()
     for number in range(100):
         store.commit([request(f"r{number}", "x" * 1000)], at=0.0)

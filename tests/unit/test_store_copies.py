@@ -11,7 +11,7 @@ from blast_controller.store.contents import AlreadyThere, NotACopy, from_lines, 
 from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, StoreFault
 from blast_controller.store.etcd import copying
 from blast_controller.store.etcd.copying import contents_of_etcd, copy_into_etcd
-from blast_controller.store.etcd.errors import DamagedInEtcd, NotLeader, StoreAway
+from blast_controller.store.etcd.errors import DamagedInEtcd, NotLeader, StoreUnavailableError
 from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import put
@@ -132,7 +132,7 @@ def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
 
 
 def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, controllers, monkeypatch):
-    monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(copying, "MAX_BYTES", 5_000)
     monkeypatch.setattr(copying, "MANY", 10)
     lines = lines_of_file(sqlite.path)
     dead_after = 1
@@ -144,7 +144,7 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
         try:
             copy_into_etcd(controllers.leadership(connection), from_lines(lines))
             is_over = True
-        except StoreAway:
+        except StoreUnavailableError:
             with pytest.raises(DamagedInEtcd, match="a copy into it was not finished: make that again"):
                 controllers.store().open()
     assert dead_after > 5
@@ -152,10 +152,10 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
 
 
 def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, monkeypatch):
-    monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(copying, "MAX_BYTES", 5_000)
     connection = controllers.connection(kind=Mortal)
     connection.left = 6
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailableError):
         copy_into_etcd(controllers.leadership(connection), from_lines(lines_of_file(sqlite.path)))
     small = ['["blast-journal",1,9,1]', '["entry",1,1.0,1,"meta","epoch","opened",{"epoch":1}]', '["end",1]']
     copy_into_etcd(controllers.leadership(), from_lines(small))

@@ -69,7 +69,7 @@ def test_readiness_watchdog_and_reload_are_those_of_the_process(unit):
 
 def test_the_agent_has_time_to_stop_and_the_folder_of_its_example():
     service, example = service_of(AGENT), load(EXAMPLE)
-    assert float(service["TimeoutStopSec"]) > 2 * example.agent.stop_ms / 1000
+    assert float(service["TimeoutStopSec"]) > 2 * example.agent.stop_timeout_ms / 1000
     (folder,) = example.folder
     assert str(folder.path) in [f"/var/lib/{name}" for name in service["StateDirectory"].split()]
 

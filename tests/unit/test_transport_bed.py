@@ -132,7 +132,7 @@ def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
         return machine - copies - sum(file.stat().st_size for file in tmp_path.iterdir())
 
     monkeypatch.setattr(contents, "memory", free)
-    for name, value in (("_LEAST_FREE", 8 << 20), ("_MOST_FREE", 12 << 20), ("_STEP", 2 << 20)):
+    for name, value in (("_MIN_FREE", 8 << 20), ("_MAX_FREE", 12 << 20), ("_STEP", 2 << 20)):
         monkeypatch.setattr(contents, name, value)
     with contents.WarmMemory(tmp_path) as warm:
         for _ in range(2):

@@ -83,7 +83,7 @@ def test_what_is_no_file_is_written_by_nobody_else(data: Data) -> None:
 def test_no_more_is_claimed_than_may_come(tmp_path: Path) -> None:
     """Of a stream nobody knows the size, so that it is refused as it comes."""
     stream = Data(b"", Layout(None, 10, 4))
-    store = file_store(stream, tmp_path, FileRules(most_bytes=100))
+    store = file_store(stream, tmp_path, FileRules(max_bytes=100))
     try:
         assert store.claim(0, 2) == [(0, 2)]
         with pytest.raises(StoreError, match="more bytes came than the 100"):

@@ -42,15 +42,15 @@ def test_whole_and_byte_by_byte_are_the_same() -> None:
 
 
 def test_golden_frames() -> None:
-    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0700" + "01000000" + "0200000000000000"
+    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0800" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
-        "14000000" + "0700" + "0700" + "01000000" + "0200000000000000" + "0300000000000000"
+        "14000000" + "0700" + "0800" + "01000000" + "0200000000000000" + "0300000000000000"
     )
-    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0700" + "01000000" + "".join(
+    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0800" + "01000000" + "".join(
         f"0{number}" + "00" * 7 for number in (4, 3, 2)
     )
     assert encode(Repair(1, ((2, b"abcd"), (9, b"e")))).hex() == (
-        "23000000" + "0800" + "0700" + "01000000" + "0200"
+        "23000000" + "0800" + "0800" + "01000000" + "0200"
         "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
     assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
@@ -99,12 +99,12 @@ PHASE_FIELDS: dict[str, object] = {"session": 1, "number": 1, "transport": OPTIC
         frame(1, b"[]"),
         frame(1, b"\xff"),
         frame(1, b"[" * 100_000),
-        frame(2, b'{"session": 1, "highest_rate": NaN}'),
-        frame(2, b'{"session": 1, "highest_rate": 1e999}'),
-        frame(2, b'{"session": 1, "highest_rate": 1' + b"0" * 400 + b"}"),
-        said(2, session=1, highest_rate=True),
-        said(2, session=1, highest_rate=1e-300),
-        said(2, session=1, highest_rate=0),
+        frame(2, b'{"session": 1, "max_rate": NaN}'),
+        frame(2, b'{"session": 1, "max_rate": 1e999}'),
+        frame(2, b'{"session": 1, "max_rate": 1' + b"0" * 400 + b"}"),
+        said(2, session=1, max_rate=True),
+        said(2, session=1, max_rate=1e-300),
+        said(2, session=1, max_rate=0),
         said(2, session=-1),
         said(2, session=1 << 32),
         said(2, session=1, held=[[0]]),

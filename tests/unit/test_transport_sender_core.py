@@ -282,7 +282,7 @@ def test_who_has_caught_up_takes_part_in_the_next_phase(position: int, taken_bac
 def test_some_are_not_taken_back(why: str) -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
-    core.receive("b", Ready(7, highest_rate=1e6 if why == "limited" else 0.0), 0.1)
+    core.receive("b", Ready(7, max_rate=1e6 if why == "limited" else 0.0), 0.1)
     for _ in range(5 if why == "often" else 1):
         core.peers["b"].demoted = ""
         core.demote("b", "slow")
@@ -295,7 +295,7 @@ def test_some_are_not_taken_back(why: str) -> None:
 def test_sender_takes_lowest_rate_and_demotes_receivers_far_below() -> None:
     core = invited("a", "b", "c")
     for name, rate in (("a", 0.0), ("b", 9e6), ("c", 1e3)):
-        core.receive(name, Ready(7, highest_rate=rate), 0.1)
+        core.receive(name, Ready(7, max_rate=rate), 0.1)
     assert core.rate_of(10e6) == 9e6 and core.peers["c"].demoted
 
 

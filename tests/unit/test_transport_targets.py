@@ -96,7 +96,7 @@ def test_a_file_gets_the_rights_that_the_host_says_whatever_the_umask_is(
 
 
 def test_a_stream_ends_where_the_host_takes_no_more(tmp_path: Path) -> None:
-    target = FileTarget(open_directory(tmp_path), tmp_path, "file.bin", None, "id", FileRules(most_bytes=100))
+    target = FileTarget(open_directory(tmp_path), tmp_path, "file.bin", None, "id", FileRules(max_bytes=100))
     target.write(0, CONTENT[:60])
     target.write(60, CONTENT[60:100])
     with pytest.raises(StoreError, match="more bytes came than the 100 that this agent takes"):
@@ -109,7 +109,7 @@ def test_a_stream_ends_where_the_host_takes_no_more(tmp_path: Path) -> None:
 
 def test_what_is_announced_too_large_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="101 bytes are more than the 100 that this agent takes"):
-        FileTarget(open_directory(tmp_path), tmp_path, "file.bin", 101, "id", FileRules(most_bytes=100))
+        FileTarget(open_directory(tmp_path), tmp_path, "file.bin", 101, "id", FileRules(max_bytes=100))
     assert names(tmp_path) == []
 
 
@@ -305,7 +305,7 @@ class Run:
     folder: Path
     name: str = "test"
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": os.environ["PATH"]})
-    tells_errors: bool = False
+    report_errors: bool = False
 
 
 Command = Callable[..., CommandTarget]
@@ -350,7 +350,7 @@ SAYS = "import sys; sys.stderr.write('one\\n\\x1b[2Jtwo\\n\\n'); sys.stdout.writ
 
 def test_only_where_it_may_be_told_a_failure_has_the_last_words(tmp_path: Path, capfd) -> None:
     for tells, end in ((True, r"\(exit status 3\): \?\[2Jtwo$"), (False, r"\(exit status 3\)$")):
-        target = CommandTarget(Run(python(SAYS), tmp_path, tells_errors=tells))
+        target = CommandTarget(Run(python(SAYS), tmp_path, report_errors=tells))
         with pytest.raises(StoreError, match=end):
             target.commit(0, fsync=False)
         target.discard(resumable=False)
@@ -359,7 +359,7 @@ def test_only_where_it_may_be_told_a_failure_has_the_last_words(tmp_path: Path, 
 
 
 def test_a_command_that_ends_too_early_says_why(tmp_path: Path) -> None:
-    target = CommandTarget(Run(("sh", "-c", "echo no room >&2; exit 4"), tmp_path, tells_errors=True))
+    target = CommandTarget(Run(("sh", "-c", "echo no room >&2; exit 4"), tmp_path, report_errors=True))
     with pytest.raises(StoreError, match=r"takes no more data \(exit status 4\): no room"):
         for offset in range(100):
             target.write(offset << 16, bytes(1 << 16))
@@ -368,7 +368,7 @@ def test_a_command_that_ends_too_early_says_why(tmp_path: Path) -> None:
 
 def test_what_floods_its_standard_error_is_not_kept(tmp_path: Path) -> None:
     flood = "import sys; sys.stderr.write('x' * (1 << 20) + '\\n' + 'y' * 5000); sys.exit(1)"
-    target = CommandTarget(Run(python(flood), tmp_path, tells_errors=True))
+    target = CommandTarget(Run(python(flood), tmp_path, report_errors=True))
     with pytest.raises(StoreError) as caught:
         target.commit(0, fsync=False)
     assert str(caught.value).endswith("y" * 200) and len(str(caught.value)) < 300

@@ -23,8 +23,8 @@ _IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 _CHECKSUMS, _TCP_PACKETS = 0x01, 0x02
 """TUN_F_CSUM and TUN_F_TSO4: frames may lack their checksum and segmentation."""
 _LARGEST = (1 << 16) + 64
-_MOST_AT_ONCE = 64
-_MOST_BYTES = 64 << 20
+_MAX_AT_ONCE = 64
+_MAX_BYTES = 64 << 20
 """Delayed at once; further frames are lost, as in a router."""
 
 
@@ -43,7 +43,7 @@ def relay(tap: int, seconds: float) -> None:
     while True:
         select.select([tap], [], [], max(0.0, way[0][0] - time.monotonic()) if way else None)
         for frame in _waiting(tap):
-            if on_the_way < _MOST_BYTES:
+            if on_the_way < _MAX_BYTES:
                 way.append((time.monotonic() + seconds, frame))
                 on_the_way += len(frame)
         now = time.monotonic()
@@ -56,7 +56,7 @@ def relay(tap: int, seconds: float) -> None:
 def _waiting(tap: int) -> list[bytes]:
     frames: list[bytes] = []
     # New frames must not delay those that are due.
-    while len(frames) < _MOST_AT_ONCE:
+    while len(frames) < _MAX_AT_ONCE:
         try:
             frames.append(os.read(tap, _LARGEST))
         except BlockingIOError:

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LARGEST = 1 << 16, MOST_DATAGRAMS = 64 };
+enum { LARGEST = 1 << 16, MAX_DATAGRAMS = 64 };
 
 static ssize_t (*real_recvmsg)(int, struct msghdr *, int);
 static ssize_t (*real_recvfrom)(int, void *, size_t, int, struct sockaddr *, socklen_t *);
@@ -83,7 +83,7 @@ static size_t keep_some(struct msghdr *message, size_t got)
     static _Thread_local char row[LARGEST];
     uint64_t lost = 0;
     size_t kept = 0, datagrams = (got + datagram - 1) / datagram;
-    if (got > LARGEST || datagrams > MOST_DATAGRAMS)
+    if (got > LARGEST || datagrams > MAX_DATAGRAMS)
         return got;
     for (size_t n = 0; n < datagrams; n++)
         lost |= (uint64_t)is_lost() << n;

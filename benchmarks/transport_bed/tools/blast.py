@@ -83,7 +83,7 @@ class Blast(Tool):
         return ["--transport", self.transport]
 
     def _options(self, run: Run, host: int) -> list[str]:
-        interface = run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
+        interface = run.bed.optical_address(host) if run.bed.plan.light else run.bed.packet_address(host)
         return ["--interface-address", interface, "--secret-file", str(secret_file(run)), "--engine", self.engine]
 
 

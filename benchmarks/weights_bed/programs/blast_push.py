@@ -17,9 +17,9 @@ from blast_transport.credentials.material import SharedSecret, read_secret
 
 def main() -> None:
     """Push until standard input ends."""
-    source, to, secret_file, light_address, controller = sys.argv[1:]
+    source, to, secret_file, optical_address, controller = sys.argv[1:]
     secret = SharedSecret(read_secret(Path(secret_file)))
-    light = RoundSettings(controller=controller, sender="h0", light_address=light_address, credentials=secret)
+    light = RoundSettings(controller=controller, sender="h0", optical_address=optical_address, credentials=secret)
     settings = RoundSettings(controller=None, credentials=secret) if controller == "none" else light
     models = {what: layers(source, what) for what in ("small", "weights")}
     say("ready")

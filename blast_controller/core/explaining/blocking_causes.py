@@ -99,7 +99,7 @@ class BlockingCauses:
 
     def _splitters(self, prospect: Prospect, offer: Offer) -> BlockingCause:
         splitters = [s for s in self._fabric.splitters.values() if s.switch == offer.switch]
-        lines = self._lines((s.element, f"{s.element} (1:{s.ways})") for s in splitters)
+        lines = self._lines((s.element, f"{s.element} (1:{s.fan_out})") for s in splitters)
         text = f"for free splitters that make {prospect.leaves(len(prospect.others))} leaves on {offer.switch}"
         return BlockingCause(text, tuple(lines) or (f"{offer.switch} has too few splitters",))
 

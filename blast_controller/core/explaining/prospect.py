@@ -32,7 +32,7 @@ class TreeSizes:
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
         """Whether these splitters of a switch, `most` of them at most, join so many racks to the sender's."""
-        limits = [number for number in (self._orders.settings.most_splitters, most) if number is not None]
+        limits = [number for number in (self._orders.settings.max_splitters_per_tree, most) if number is not None]
         choose = self._budget.choose(switch, min(limits, default=None))
         return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
 
@@ -56,7 +56,7 @@ class Offer:
 
     def pool(self, at: float) -> Counter[int]:
         """The splitters that are free at a moment, by their ways."""
-        return Counter(ways for moment, ways in self.splitters if moment <= at)
+        return Counter(fan_out for moment, fan_out in self.splitters if moment <= at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Prospect:
     @property
     def sizes_in_use(self) -> list[int]:
         """How many ways the splitters of the fabric have."""
-        return sorted({splitter.ways for splitter in self._fabric.splitters.values()})
+        return sorted({splitter.fan_out for splitter in self._fabric.splitters.values()})
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
         """Whether these splitters of a switch, and what the tenant may hold then, reach so many other racks."""
@@ -151,7 +151,7 @@ class Prospect:
         ends = {self.root: self._fabric.root_end(self.root)} | {r: self._fabric.leaf_end(r) for r in self.others}
         moments = {rack: self._port_moment(end, switch) for rack, end in ends.items()}
         found = [self.availability.usable_part(s) for s in self._fabric.splitters.values() if s.switch == switch]
-        return Offer(switch, moments, tuple((self.availability.splitter(s), s.ways) for s in found if s.ways > 1))
+        return Offer(switch, moments, tuple((self.availability.splitter(s), s.fan_out) for s in found if s.fan_out > 1))
 
     def _port_moment(self, end: str, switch: SwitchId) -> float:
         ports = self._fabric.racks[rack_of(end)].optical_ports

@@ -17,16 +17,16 @@ from blast_controller.core.model.fabric import StaticTree
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Racks to leave out with their receivers, and, where that alone would do, the ways of one more free splitter."""
+    """Racks to leave out with their receivers, or the fan-out of one more free splitter that alone would do."""
 
     racks: tuple[str, ...]
     receivers: tuple[str, ...]
-    ways: int | None
+    fan_out: int | None
 
     @property
     def helps(self) -> bool:
         """Whether there is anything that would help."""
-        return bool(self.racks) or self.ways is not None
+        return bool(self.racks) or self.fan_out is not None
 
 
 def smallest_change(prospect: Prospect, light: bool) -> Change:
@@ -34,7 +34,7 @@ def smallest_change(prospect: Prospect, light: bool) -> Change:
 
     `light` is False if no light tree can be provisioned now, however small: only the sender's own rack can be served.
     """
-    kept = _most_racks(prospect, light)
+    kept = _max_racks(prospect, light)
     left_out = tuple(rack for rack in prospect.hosts_of if rack not in kept) if kept else ()
     receivers = tuple(host for rack in left_out for host in prospect.hosts_of[rack])
     return Change(left_out, receivers, _one_more_splitter(prospect) if light else None)
@@ -43,7 +43,7 @@ def smallest_change(prospect: Prospect, light: bool) -> Change:
 # --------------------------------------------------------------------------------------------- fewer receivers
 
 
-def _most_racks(prospect: Prospect, light: bool) -> frozenset[str]:
+def _max_racks(prospect: Prospect, light: bool) -> frozenset[str]:
     """The most racks with receivers that could be served now, and of those choices the one with the most receivers."""
     if prospect.is_absent(prospect.root) or not prospect.has_address:
         return frozenset()
@@ -83,7 +83,7 @@ def _receivers(prospect: Prospect, racks: Sequence[str]) -> int:
 
 
 def _one_more_splitter(prospect: Prospect) -> int | None:
-    """The ways of the smallest splitter that would be enough, of the sizes in use if one of them is."""
+    """The fan_out of the smallest splitter that would be enough, of the sizes in use if one of them is."""
     if prospect.absent or not prospect.has_address:
         return None
     racks = len(prospect.others)
@@ -91,5 +91,5 @@ def _one_more_splitter(prospect: Prospect) -> int | None:
     if not racks or any(prospect.fits(racks, switch, pool, prospect.now) for switch, pool in pools):
         return None
     sizes = (*prospect.sizes_in_use, prospect.leaves(racks))
-    more = ((ways, switch, pool + Counter([ways])) for ways in sizes for switch, pool in pools)
-    return next((ways for ways, switch, pool in more if prospect.fits(racks, switch, pool, prospect.now)), None)
+    more = ((fan_out, switch, pool + Counter([fan_out])) for fan_out in sizes for switch, pool in pools)
+    return next((fan_out for fan_out, switch, pool in more if prospect.fits(racks, switch, pool, prospect.now)), None)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 
-MOST_SHIFTS = 8
+MAX_SHIFTS = 8
 """How many ways of joining the ports are tried before all of them are called dark."""
 
 Pair = tuple[OpticalPort, OpticalPort]
@@ -112,7 +112,7 @@ class _Surveyor:
     def find_light(self) -> _Trial:
         """Find one circuit that light passes; whether there is one."""
         ports = self.map.ports
-        for shift in range(1, min(len(ports), MOST_SHIFTS) + 1):
+        for shift in range(1, min(len(ports), MAX_SHIFTS) + 1):
             ring = [(p.input, ports[(n + shift) % len(ports)].output) for n, p in enumerate(ports)]
             if (yield from self._lit(ring[:1])):
                 return True
@@ -240,7 +240,7 @@ class _Surveyor:
     def _keep_references(self) -> None:
         """Give back ports that are right, but for as many as what is left can use at once."""
         dark = 2 * len(self.map.ports) - len(self.map.sources) - len(self.map.sinks)
-        needed = sum(splitter.ways for splitter in self.map.splitters) + (dark if self.map.splitters else 0)
+        needed = sum(splitter.fan_out for splitter in self.map.splitters) + (dark if self.map.splitters else 0)
         right = [port for port in self.map.ports if self.map.right(port)]
         self._finish(port.element for port in right[needed:])
 
@@ -251,10 +251,10 @@ class _Surveyor:
         """Return the first splitter outputs, as many as there are switch outputs and feeding inputs for them."""
         chunk: list[tuple[Splitter, int]] = []
         fed: set[str] = set()
-        most_fed = len(self._known_inputs)
+        max_fed = len(self._known_inputs)
         for splitter, output in outputs[: len(self._known_outputs)]:
             fed.add(splitter.name)
-            if len(fed) > most_fed:
+            if len(fed) > max_fed:
                 break
             chunk.append((splitter, output))
         return chunk

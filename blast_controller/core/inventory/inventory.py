@@ -59,9 +59,9 @@ class Inventory:
     """`capacity`, `available`, `idle`, `dark` and `offered` are stocks; `unsettled` are, by switch, the kinds of which
     what is idle or dark has changed since somebody has taken that off."""
 
-    def __init__(self, fabric: Fabric, most_splitters: int | None) -> None:
+    def __init__(self, fabric: Fabric, max_splitters_per_tree: int | None) -> None:
         self.fabric = fabric
-        self._most_splitters = most_splitters
+        self._max_splitters_of = max_splitters_per_tree
         self._custody = Custody()
         self._conditions = Conditions(fabric)
         self._ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
@@ -260,7 +260,7 @@ class Inventory:
         if isinstance(piece, OpticalPort):
             return piece
         left = self._conditions.usable_outputs(piece)
-        return left if left.ways > 1 else None
+        return left if left.fan_out > 1 else None
 
     def _present(self, piece: Piece) -> bool:
         return self.away.keys().isdisjoint(self._devices_of(piece))
@@ -282,11 +282,11 @@ class Inventory:
 
     def available_now(self, allowance: Mapping[str, int] | None = None) -> Residual:
         """What can be had now; `allowance` limits the splitters of some tenants."""
-        return self.available.residual(self.fabric.switches, self._most_splitters, allowance)
+        return self.available.residual(self.fabric.switches, self._max_splitters_of, allowance)
 
     def available_to_one(self, allowance: Mapping[str, int] | None = None) -> Residual:
         """What could be had if nobody held anything and no device were away; `allowance` as in `available_now`."""
-        return self.capacity.residual(self.fabric.switches, self._most_splitters, allowance)
+        return self.capacity.residual(self.fabric.switches, self._max_splitters_of, allowance)
 
     def available_splitters(self, switch: SwitchId) -> list[Splitter]:
         """Those on `switch` that can be had now, in the fabric's order; those that somebody keeps lit come last."""
@@ -296,10 +296,10 @@ class Inventory:
         """Those on `switch` that can be used, whoever has them, in the fabric's order."""
         return sorted(self.capacity.splitters(switch), key=self._in_order)
 
-    def choose_splitters(self, switch: SwitchId, ways: Sequence[int]) -> list[Splitter]:
+    def choose_splitters(self, switch: SwitchId, fan_out: Sequence[int]) -> list[Splitter]:
         """The first of these sizes on `switch` that can be had now. Raises LookupError when there are not as many."""
-        first = {size: iter(self._first(switch, size, ways.count(size))) for size in set(ways)}
-        return [next(first[size]) for size in ways]
+        first = {size: iter(self._first(switch, size, fan_out.count(size))) for size in set(fan_out)}
+        return [next(first[size]) for size in fan_out]
 
     def _first(self, switch: SwitchId, size: int, count: int) -> list[Splitter]:
         found = self.available.first_splitters(switch, size, count)

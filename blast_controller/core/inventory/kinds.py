@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     """Pieces of one switch that do for each other: splitters of so many `ways`, or ports for an `end` of trees."""
 
     switch: SwitchId
-    ways: int
+    fan_out: int
     end: str
 
 
@@ -22,4 +22,4 @@ def kind_of(piece: Piece) -> Kind:
     """The kind of a piece."""
     if isinstance(piece, OpticalPort):
         return Kind(piece.switch, 0, piece.end)
-    return Kind(piece.switch, piece.ways, "")
+    return Kind(piece.switch, piece.fan_out, "")

@@ -34,9 +34,9 @@ class Stock:
         else:
             place = self._places[piece.name] = self.place(piece)
             sizes = self._splitters.setdefault(piece.switch, {})
-            if piece.ways not in sizes:
-                sizes[piece.ways] = Shelf()
-            sizes[piece.ways].put(place, piece)
+            if piece.fan_out not in sizes:
+                sizes[piece.fan_out] = Shelf()
+            sizes[piece.fan_out].put(place, piece)
 
     def remove(self, piece: Piece, kind: Kind) -> None:
         """A piece that had come is gone."""
@@ -48,28 +48,31 @@ class Stock:
                 del ends[kind.end]
         else:
             sizes = self._splitters[piece.switch]
-            sizes[piece.ways].take(self._places.pop(piece.name))
-            if not sizes[piece.ways]:
-                del sizes[piece.ways]
+            sizes[piece.fan_out].take(self._places.pop(piece.name))
+            if not sizes[piece.fan_out]:
+                del sizes[piece.fan_out]
 
     def sizes(self, switch: SwitchId) -> dict[int, int]:
         """How many splitters of each size there are on `switch`."""
-        return {ways: len(found) for ways, found in self._splitters.get(switch, {}).items()}
+        return {fan_out: len(found) for fan_out, found in self._splitters.get(switch, {}).items()}
 
     def splitters(self, switch: SwitchId) -> list[Splitter]:
         """The splitters on `switch`."""
         return [splitter for found in self._splitters.get(switch, {}).values() for splitter in found]
 
-    def first_splitters(self, switch: SwitchId, ways: int, count: int) -> list[Splitter]:
+    def first_splitters(self, switch: SwitchId, fan_out: int, count: int) -> list[Splitter]:
         """Those of one size that come first, in order; fewer if there are not as many."""
-        shelf = self._splitters.get(switch, {}).get(ways)
+        shelf = self._splitters.get(switch, {}).get(fan_out)
         return [] if shelf is None else shelf.first(count)
 
     def residual(
-        self, switches: Iterable[SwitchId], most_splitters: int | None, allowance: Mapping[str, int] | None = None
+        self,
+        switches: Iterable[SwitchId],
+        max_splitters_per_tree: int | None,
+        allowance: Mapping[str, int] | None = None,
     ) -> Residual:
         """What is there as the matching sees it; `allowance` limits the splitters of some tenants."""
         names = tuple(switches)
         ports: dict[str, Mapping[str, int]] = {switch: self._ports.get(switch, {}) for switch in names}
         sizes: dict[str, Mapping[int, int]] = {switch: self.sizes(switch) for switch in names}
-        return Residual(ports, sizes, most_splitters, allowance)
+        return Residual(ports, sizes, max_splitters_per_tree, allowance)

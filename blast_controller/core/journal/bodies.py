@@ -66,15 +66,9 @@ def load_request(body: Body, now: float) -> Request:
     parts = [_load_part(part) for part in body["parts"]]
     request = Request(_load_content(body["content"]), _load_content(body["current"]), now, parts)
     request.attached = bool(body["attached"])
-    # Earlier releases kept the events in here, all of them.
-    request.told = body["told"] if "told" in body else len(body["events"])
+    request.told = body["told"]
     request.ended_at = now if request.state.final else None
     return request
-
-
-def events_within(body: Body) -> list[RequestEvent]:
-    """The events that an earlier release wrote into the body of a request."""
-    return [load_event(event) for event in body.get("events", ())]
 
 
 def _load_content(body: Body) -> MulticastRequest:

@@ -34,7 +34,7 @@ class AdmissionControl:
         settings = self._orders.settings
         if self._orders.draining:
             raise Rejected("draining", "The controller is being drained and admits nothing new; try again later.")
-        if len(self._table.requests) >= settings.most_requests:
+        if len(self._table.requests) >= settings.max_requests:
             raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
         most = settings.pending_limit(request.tenant)
         if self._table.pending_of(request.tenant) >= most:
@@ -56,7 +56,7 @@ class AdmissionControl:
             return
         settings = self._orders.settings
         group = group_of(request, request.receivers, self._fabric, settings.loop_leaf)
-        check_feasible(group, self._fabric, self._inventory, settings.loop_leaf, settings.most_splitters)
+        check_feasible(group, self._fabric, self._inventory, settings.loop_leaf, settings.max_splitters_per_tree)
         most = settings.limits(request.tenant).max_splitters
         if group is not None and most is not None:
             check_share(group, self._inventory, most)

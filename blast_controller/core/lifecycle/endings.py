@@ -12,7 +12,7 @@ from blast_controller.core.rollout.outcomes import Gone, LightLost, Spoilt
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
-MOST_FORGOTTEN = 32
+MAX_FORGOTTEN = 32
 """Requests forgotten at once where the operator has lowered how many may be known."""
 
 
@@ -54,7 +54,7 @@ class Endings:
     def _forget_surplus(self) -> None:
         """Keep to the number of ended requests that may be known; what still has hardware is known in any case."""
         with_hardware = {reservation.request for reservation in self._reservations.live.values()}
-        for _ in range(min(len(self._table.ended) - self._orders.settings.most_ended, MOST_FORGOTTEN)):
+        for _ in range(min(len(self._table.ended) - self._orders.settings.max_ended, MAX_FORGOTTEN)):
             oldest = (key for key in self._table.ended.oldest_of_fullest() if key not in with_hardware)
             if (key := next(oldest, None)) is None:
                 return

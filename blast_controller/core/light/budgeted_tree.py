@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from algorithms.cascade import MOST_LEAVES, Budget, Catalog
+from algorithms.cascade import MAX_LEAVES, Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
 from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
 from algorithms.splitter_tree import Output, Shape
@@ -51,7 +51,7 @@ def fit(
 
 def piece_of(optics: Optics, splitter: Splitter) -> Piece:
     """A splitter with the outputs that it has now; the loss stays that of the whole one."""
-    return replace(optics.splitters[splitter.element], ways=splitter.ways)
+    return replace(optics.splitters[splitter.element], fan_out=splitter.fan_out)
 
 
 def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -> LightTree:
@@ -92,7 +92,7 @@ def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
 
 
 def catalog(
-    optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], most_leaves: int = MOST_LEAVES
+    optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], max_leaves: int = MAX_LEAVES
 ) -> Catalog:
     """The trees of one switch (that of `ports`) between ordinary ports: its `choose` is what `Feasibility` asks.
 
@@ -104,14 +104,14 @@ def catalog(
     windows = sorted(port.needed for port in known)
     middle = len(known) // 2
     budget = Budget(launches[(len(known) - 1) // 2], optics.passes[ports[0].switch], windows[middle])
-    return Catalog(_kinds(optics, splitters), budget, most_leaves)
+    return Catalog(_kinds(optics, splitters), budget, max_leaves)
 
 
 def _kinds(optics: Optics, splitters: Iterable[Splitter]) -> dict[Piece, int]:
     alike: defaultdict[tuple[int, Amplifier | None], list[Piece]] = defaultdict(list)
     for splitter in splitters:
         piece = piece_of(optics, splitter)
-        alike[piece.ways, piece.kind.amplifier].append(piece)
+        alike[piece.fan_out, piece.kind.amplifier].append(piece)
     # The matching counts splitters by their ways only: of one size, the sort that there is most of is what it gets.
-    most = {same[0].ways: same for same in sorted(alike.values(), key=len)}
+    most = {same[0].fan_out: same for same in sorted(alike.values(), key=len)}
     return {worst_of(same): len(same) for same in most.values()}

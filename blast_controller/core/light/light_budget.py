@@ -61,7 +61,7 @@ class LightBudget:
 
     def knows(self, switch: SwitchId, sizes: Mapping[int, int]) -> bool:
         """Whether the catalog reckons with so many splitters of these sizes."""
-        return not self.covers(switch) or all(self._sizes[switch][ways] >= count for ways, count in sizes.items())
+        return not self.covers(switch) or all(self._sizes[switch][fan_out] >= count for fan_out, count in sizes.items())
 
     def learn(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
         """Reckon with splitters that have lost outputs, too: their size may not have been there before."""
@@ -69,7 +69,7 @@ class LightBudget:
         self._compute(switch, [*whole, *(splitter for splitter in splitters if splitter not in whole)])
 
     def _compute(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
-        self._sizes[switch] = Counter(splitter.ways for splitter in splitters)
+        self._sizes[switch] = Counter(splitter.fan_out for splitter in splitters)
         ports = self._ports[switch]
         best = _at_their_best(self._optics, ports, splitters)
         of_best = (catalog(best, ports, splitters),) if best != self._optics else ()
@@ -86,8 +86,8 @@ class LightBudget:
         return next((pieces for pieces in found if pieces is not None), None)
 
     def _out_of(self, trees: Catalog, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
-        if leaves > trees.most_leaves:
-            pieces = self._solved(trees, leaves, tuple(sorted((ways, n) for ways, n in pool.items() if n > 0)))
+        if leaves > trees.max_leaves:
+            pieces = self._solved(trees, leaves, tuple(sorted((fan_out, n) for fan_out, n in pool.items() if n > 0)))
             return pieces if pieces is None or most is None or len(pieces) <= most else None
         pieces = trees.choose(leaves, pool)
         if pieces is None or most is None or len(pieces) <= most:
@@ -104,7 +104,7 @@ class LightBudget:
 
         It has at most `most` splitters. The refusal says which receiver and element bind.
         """
-        first = self._shape(ends, [splitter.ways for splitter in matched])
+        first = self._shape(ends, [splitter.fan_out for splitter in matched])
         found = self._fit(ends, tuple(splitters), first)
         if isinstance(found, BudgetedTree) and most is not None and len(found.tree.splitters) > most:
             return Refusal(f"a tree with light enough takes {len(found.tree.splitters)} splitters, but may have {most}")
@@ -113,15 +113,15 @@ class LightBudget:
     def _find_fit(self, ends: TreeEnds, splitters: tuple[Splitter, ...], first: Shape | None) -> BudgetedTree | Refusal:
         return fit(self._optics, ends, splitters, first)
 
-    def _shape(self, ends: TreeEnds, ways: Sequence[int]) -> Shape | None:
+    def _shape(self, ends: TreeEnds, fan_out: Sequence[int]) -> Shape | None:
         """How to hang splitters of these sizes, as far as light between ordinary ports goes."""
         leaves = len(ends.receivers) + (1 if ends.loop_leaf else 0)
         for trees in self._catalogs[ends.root.switch]:
-            entry = trees.cheapest(leaves, Counter(ways)) if leaves <= trees.most_leaves and ways else None
+            entry = trees.cheapest(leaves, Counter(fan_out)) if leaves <= trees.max_leaves and fan_out else None
             if entry is not None:
                 return trees.tree(entry)
         try:
-            return shallowest(leaves, ways)
+            return shallowest(leaves, fan_out)
         except ValueError:
             return None
 
@@ -186,16 +186,16 @@ def _at_their_best(optics: Optics, ports: Sequence[OpticalPort], splitters: Sequ
     known = [optics.ports[port.element] for port in ports]
     sorts: defaultdict[int, list[Piece]] = defaultdict(list)
     for splitter in splitters:
-        sorts[splitter.ways].append(piece_of(optics, splitter))
+        sorts[splitter.fan_out].append(piece_of(optics, splitter))
     kinds = [{piece.kind for piece in alike} for alike in sorts.values()]
     if len({(port.entering, port.needed) for port in known}) <= 1 and all(len(alike) == 1 for alike in kinds):
         return optics
     launch = max(port.entering.worst for port in known)
     ideal = Transceiver("", Light(launch, launch, launch), min(port.needed.least for port in known), NO_OVERLOAD)
-    best = {ways: _best_of(alike) for ways, alike in sorts.items()}
+    best = {fan_out: _best_of(alike) for fan_out, alike in sorts.items()}
     return Optics(
         {port.element: ideal for port in ports},
-        {splitter.element: best[splitter.ways] for splitter in splitters},
+        {splitter.element: best[splitter.fan_out] for splitter in splitters},
         {switch: Passive(passed.name, exactly(passed.loss.worst)) for switch, passed in optics.passes.items()},
     )
 
@@ -205,7 +205,7 @@ def _best_of(pieces: Sequence[Piece]) -> Piece:
     amplifiers = [piece.amplifier for piece in pieces if piece.amplifier is not None]
     amplifier = None
     if amplifiers:
-        gain, output = max(a.gain[0] for a in amplifiers), max(a.most_output for a in amplifiers)
+        gain, output = max(a.gain[0] for a in amplifiers), max(a.max_output for a in amplifiers)
         amplifier = Amplifier("", (gain, gain, gain), output)
     loss = exactly(min(piece.loss.worst for piece in pieces))
-    return Piece("", pieces[0].ways, loss, amplifier, min(piece.price for piece in pieces))
+    return Piece("", pieces[0].fan_out, loss, amplifier, min(piece.price for piece in pieces))

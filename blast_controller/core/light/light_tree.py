@@ -103,8 +103,8 @@ def build(
         (receiver,) = receivers
         return LightTree(root, (), (Leaf(receiver, root.input), Leaf(root, receiver.input)))
     ports = [*receivers, root] if loop_leaf else list(receivers)
-    by_size = sorted(splitters, key=lambda s: s.ways, reverse=True)
-    shape = shallowest(len(ports), [s.ways for s in by_size])
+    by_size = sorted(splitters, key=lambda s: s.fan_out, reverse=True)
+    shape = shallowest(len(ports), [s.fan_out for s in by_size])
 
     def feed(output: Output | None) -> int:
         return root.input if output is None else by_size[output[0]].outputs[output[1]]
@@ -117,7 +117,7 @@ def grow(
     tree: LightTree, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], bad_outputs: Collection[int] = ()
 ) -> LightTree | None:
     """Return the tree with leaves for `ports` on free outputs and new `splitters`; None if outputs are lacking."""
-    for splitter in sorted(splitters, key=lambda s: s.ways, reverse=True):
+    for splitter in sorted(splitters, key=lambda s: s.fan_out, reverse=True):
         outputs = good_outputs(tree, bad_outputs)
         if not outputs:
             return None

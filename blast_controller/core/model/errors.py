@@ -65,7 +65,7 @@ class NotLeader(RequestError):
         self.address = address
 
 
-class NotYet(RequestError):
+class TimedOut(RequestError):
     """Nothing happened within the time that the caller gave."""
 
     def __init__(self, sentence: str) -> None:

@@ -151,7 +151,7 @@ class ExtensionAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressTold:
+class ProgressReported:
     """A sender says that the first `reached` bytes of a part have been sent and need not be sent again."""
 
     request: RequestKey
@@ -224,7 +224,7 @@ class VerifyAsked:
     """
 
     nonce: bytes
-    patience: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class SettingsChanged:
     settings: CoreSettings
 
 
-ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressTold | FinishAsked | WithdrawAsked | ClientsVanished
+ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressReported | FinishAsked | WithdrawAsked | ClientsVanished
 OperatorEvent = (
     ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged | OperatorActed
 )

@@ -10,17 +10,17 @@ from blast_controller.core.model.wording import duration, speed
 
 LEASE_MARGIN = 0.1
 """Seconds that a lease of a part that may be paused is longer than what is to be sent in it takes."""
-LEAST_SHARE_OF_LINE = 1e-3
+MIN_SHARE_OF_LINE = 1e-3
 
 
 def rate_of(request: MulticastRequest, fabric: Fabric) -> float:
     """Bit/s at which a request's data is sent."""
-    return min(fabric.light_rate, request.highest_rate or fabric.light_rate)
+    return min(fabric.light_rate, request.max_rate or fabric.light_rate)
 
 
 def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSettings) -> None:
     """Raise Rejected for what is too slow, or would need light for longer than a lease lasts."""
-    least = least_rate(fabric, settings)
+    least = min_rate(fabric, settings)
     rate = rate_of(request, fabric)
     if rate < least:
         raise Rejected("bad_rate", f"The highest rate must be at least {speed(least)} here, not {speed(rate)}.")
@@ -56,9 +56,9 @@ def service_of(request: MulticastRequest, part: Part, fabric: Fabric) -> float:
     return max(0, request.bytes - part.reached) * 8 / rate_of(request, fabric)
 
 
-def least_rate(fabric: Fabric, settings: CoreSettings) -> float:
+def min_rate(fabric: Fabric, settings: CoreSettings) -> float:
     """Bit/s below which nobody is granted light."""
-    return fabric.light_rate * LEAST_SHARE_OF_LINE if settings.least_rate is None else settings.least_rate
+    return fabric.light_rate * MIN_SHARE_OF_LINE if settings.min_rate is None else settings.min_rate
 
 
 def _unlimited(request: MulticastRequest, part: Part, fabric: Fabric, settings: CoreSettings) -> float:

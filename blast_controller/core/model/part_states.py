@@ -38,7 +38,7 @@ class PartEvent(Enum):
     FAILURE = "failure"
     GIVEN_UP = "given up"
     WITHDRAWN = "withdrawn"
-    PATIENCE_OVER = "patience over"
+    PENDING_TIMEOUT_OVER = "patience over"
     FINISHED = "finished"
     LEASE_END = "lease end"
     LIGHT_LOST = "light lost"
@@ -51,12 +51,12 @@ TRANSITIONS: dict[tuple[PartState, PartEvent], PartState] = {
     (_S.PENDING, _E.GIVEN_UP): _S.FAILED,
     (_S.PENDING, _E.PICKED): _S.CONFIGURING,
     (_S.PENDING, _E.WITHDRAWN): _S.WITHDRAWN,
-    (_S.PENDING, _E.PATIENCE_OVER): _S.EXPIRED,
+    (_S.PENDING, _E.PENDING_TIMEOUT_OVER): _S.EXPIRED,
     (_S.CONFIGURING, _E.CONFIRMED): _S.ACTIVE,
     (_S.CONFIGURING, _E.FAILURE): _S.PENDING,
     (_S.CONFIGURING, _E.GIVEN_UP): _S.FAILED,
     (_S.CONFIGURING, _E.WITHDRAWN): _S.WITHDRAWN,
-    (_S.CONFIGURING, _E.PATIENCE_OVER): _S.EXPIRED,
+    (_S.CONFIGURING, _E.PENDING_TIMEOUT_OVER): _S.EXPIRED,
     (_S.ACTIVE, _E.FINISHED): _S.DONE,
     (_S.ACTIVE, _E.WITHDRAWN): _S.WITHDRAWN,
     (_S.ACTIVE, _E.LEASE_END): _S.EXPIRED,

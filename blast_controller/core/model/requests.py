@@ -24,8 +24,8 @@ class MulticastRequest:
     sender: str
     receivers: tuple[str, ...]
     bytes: int
-    highest_rate: float | None = None
-    patience: float | None = None
+    max_rate: float | None = None
+    pending_timeout: float | None = None
     deadline: float | None = None
     priority: int = 0
     may_split: bool = False

@@ -27,33 +27,33 @@ UNLIMITED = TenantLimits()
 
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
-    """`most_splitters` is the paper's k (None: no limit); a lease is the estimated service time times
+    """`max_splitters_per_tree` is the paper's k (None: no limit); a lease is the estimated service time times
     `lease_factor`, at least `lease_minimum` and, extensions included, at most `lease_maximum`; nobody asks for light at
-    less than `least_rate` bit/s (None: a thousandth of the line's); `reconcile_every` is how often devices are read
+    less than `min_rate` bit/s (None: a thousandth of the line's); `reconcile_every` is how often devices are read
     again (None: never); a grant waits `link_wait` for the ports of its leaves, and a link may be lost for
     `flap_tolerance`;
     a fiber is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
     `keep_warm` if nobody needs a piece of it (0: is taken down at once), and of each kind of pieces that no transfer
     uses the share `warm_reserve` is kept dark (0: none is); `optimize` is how long the optimizer may think about a
-    decision (0: it is not asked); of a request the latest `most_events` events are kept, and of ended requests
-    `most_ended` are known; a tenant of which nothing else is said may have `most_pending` parts that wait."""
+    decision (0: it is not asked); of a request the latest `max_events` events are kept, and of ended requests
+    `max_ended` are known; a tenant of which nothing else is said may have `max_pending_per_tenant` parts that wait."""
 
     group_network: IPv4Network = field(default_factory=lambda: IPv4Network("239.77.0.0/16"))
     group_port: int = 5001
     policy: str = DEFAULT
-    most_splitters: int | None = None
+    max_splitters_per_tree: int | None = None
     loop_leaf: bool = False
     lease_factor: float = 2.0
     lease_minimum: float = 10.0
     lease_maximum: float = 86_400.0
-    least_rate: float | None = None
+    min_rate: float | None = None
     failures_allowed: int = 3
     orphan_grace: float = 2.0
     remember_ended: float = 3600.0
     retry_after: float = 1.0
-    most_requests: int = 100_000
-    most_ended: int = 20_000
-    most_events: int = 64
+    max_requests: int = 100_000
+    max_ended: int = 20_000
+    max_events: int = 64
     reconcile_every: float | None = None
     link_wait: float = 5.0
     flap_tolerance: float = 1.0
@@ -61,7 +61,7 @@ class CoreSettings:
     keep_warm: float = 0.0
     warm_reserve: float = 0.0
     optimize: float = 0.0
-    most_pending: int = 4096
+    max_pending_per_tenant: int = 4096
     tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
 
     def limits(self, tenant: str) -> TenantLimits:
@@ -71,7 +71,7 @@ class CoreSettings:
     def pending_limit(self, tenant: str) -> int:
         """How many parts of this tenant may wait."""
         own = self.limits(tenant).max_pending
-        return self.most_pending if own is None else own
+        return self.max_pending_per_tenant if own is None else own
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ class LeaseEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class PatienceEnd:
+class PendingTimeoutExpired:
     """A client may have waited long enough."""
 
     request: RequestKey
@@ -102,7 +102,7 @@ class OptimizerLate:
 
 Deadline = (
     LeaseEnd
-    | PatienceEnd
+    | PendingTimeoutExpired
     | GraceEnd
     | MemoryEnd
     | Retry

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 """How many names stand in one sentence."""
 
 
 def listed(names: Iterable[str]) -> str:
     """Names with commas between; of very many the first ones."""
     every = list(names)
-    more = len(every) - MOST_NAMED
-    return ", ".join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(every) - MAX_NAMED
+    return ", ".join(every[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def are(things: Sized) -> str:

@@ -84,4 +84,4 @@ class TreeFinder:
 
 def _pieces(reservation: Reservation) -> tuple[str, tuple[int, ...]]:
     tree = reservation.layout.tree
-    return (tree.switch, tuple(sorted(h.splitter.ways for h in tree.splitters))) if tree is not None else ("", ())
+    return (tree.switch, tuple(sorted(h.splitter.fan_out for h in tree.splitters))) if tree is not None else ("", ())

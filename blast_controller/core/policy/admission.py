@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from algorithms.b_matching.residual import Group
-from algorithms.splitter_tree import most_leaves
+from algorithms.splitter_tree import max_leaves
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.static_tree import covers
 from blast_controller.core.model.errors import Rejected
@@ -27,10 +27,10 @@ def check_request(request: MulticastRequest, fabric: Fabric) -> None:
     _check_host(request.sender, fabric)
     check_receivers(request.sender, request.receivers, fabric)
     check_size(request.bytes)
-    if request.highest_rate is not None and not request.highest_rate > 0:
-        raise Rejected("bad_rate", f"The highest rate must be positive, not {request.highest_rate:g} bit/s.")
-    if request.patience is not None and not request.patience >= 0:
-        raise Rejected("bad_time", "The patience must not be negative.")
+    if request.max_rate is not None and not request.max_rate > 0:
+        raise Rejected("bad_rate", f"The highest rate must be positive, not {request.max_rate:g} bit/s.")
+    if request.pending_timeout is not None and not request.pending_timeout >= 0:
+        raise Rejected("bad_time", "The pending timeout must not be negative.")
     if request.deadline is not None and not request.deadline >= 0:
         raise Rejected("bad_time", "The deadline must not be negative.")
 
@@ -88,12 +88,12 @@ def served_statically(request: MulticastRequest, fabric: Fabric, inventory: Inve
 
 
 def check_feasible(
-    group: Group | None, fabric: Fabric, inventory: Inventory, loop_leaf: bool, most_splitters: int | None
+    group: Group | None, fabric: Fabric, inventory: Inventory, loop_leaf: bool, max_splitters_per_tree: int | None
 ) -> None:
     """Raise Rejected unless the group could be served if nobody else held anything."""
     if group is None or inventory.available_to_one().fit(group):
         return
-    largest = _largest_group(fabric, inventory, loop_leaf, most_splitters)
+    largest = _largest_group(fabric, inventory, loop_leaf, max_splitters_per_tree)
     if len(group.racks) > largest:
         raise Rejected(
             "group_too_wide",
@@ -109,13 +109,13 @@ def check_feasible(
     )
 
 
-def check_share(group: Group, inventory: Inventory, most_splitters: int) -> None:
+def check_share(group: Group, inventory: Inventory, max_splitters_per_tree: int) -> None:
     """Raise Rejected unless the group could be served with no more splitters than its tenant may hold."""
-    if inventory.available_to_one({group.tenant: most_splitters}).fit(group) is None:
+    if inventory.available_to_one({group.tenant: max_splitters_per_tree}).fit(group) is None:
         raise Rejected(
             "too_many_splitters",
             f"The group needs more splitters than one tenant gets: the tenant {group.tenant} may hold "
-            f"{most_splitters} at a time.",
+            f"{max_splitters_per_tree} at a time.",
         )
 
 
@@ -124,10 +124,10 @@ def _check_host(host: str, fabric: Fabric) -> None:
         raise Rejected("unknown_host", f"The fabric has no host {host!r}; `blast fabric show` lists them.")
 
 
-def _largest_group(fabric: Fabric, inventory: Inventory, loop_leaf: bool, most_splitters: int | None) -> int:
+def _largest_group(fabric: Fabric, inventory: Inventory, loop_leaf: bool, max_splitters_per_tree: int | None) -> int:
     def on(switch: SwitchId) -> int:
         racks = {p.rack for p in fabric.ports_on(switch) if inventory.unusable(p.element) is None}
-        leaves = most_leaves(inventory.capacity.sizes(switch), most_splitters)
+        leaves = max_leaves(inventory.capacity.sizes(switch), max_splitters_per_tree)
         joined = 1 + (leaves - 1 if loop_leaf and leaves > 1 else leaves)
         return min(joined, len(racks))
 

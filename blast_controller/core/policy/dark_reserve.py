@@ -20,7 +20,7 @@ class DarkReserve:
     """Idle pieces of a switch: splitters of so many ways, or (0) the ports of all racks; `reserve` are to be dark."""
 
     switch: SwitchId
-    ways: int
+    fan_out: int
     dark: int
     lit: int
     reserve: int
@@ -30,6 +30,6 @@ def dark_reserves(inventory: Inventory, share: float) -> list[DarkReserve]:
     """All of it, for people: the ports of one rack are not told from those of another."""
     sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for kind, idle in (+inventory.idle.counts).items():
-        found, dark = sums[kind.switch, kind.ways], inventory.dark.counts[kind]
+        found, dark = sums[kind.switch, kind.fan_out], inventory.dark.counts[kind]
         found[:] = (found[0] + dark, found[1] + idle - dark, found[2] + reserve_of(idle, share))
-    return [DarkReserve(switch, ways, *found) for (switch, ways), found in sorted(sums.items())]
+    return [DarkReserve(switch, fan_out, *found) for (switch, fan_out), found in sorted(sums.items())]

@@ -98,12 +98,12 @@ class Dispatcher:
         self._inventory.offer_anew()
         self._limits: dict[str, int] = {}
         self._told: dict[PartName, Job] = {}
-        sizes = range(2, max((s.ways for s in self._fabric.splitters.values()), default=1) + 1)
+        sizes = range(2, max((s.fan_out for s in self._fabric.splitters.values()), default=1) + 1)
         nothing: dict[str, Feasibility] = {
             switch: Feasibility(
                 [0] * (2 * len(self._racks)),
                 dict.fromkeys(sizes, 0),
-                self._light.budget.choose(switch, self._orders.settings.most_splitters),
+                self._light.budget.choose(switch, self._orders.settings.max_splitters_per_tree),
             )
             for switch in self._fabric.switches
         }
@@ -158,7 +158,7 @@ class Dispatcher:
         """
         found = list(views)
         changes = self._inventory.take_offer_changes()
-        self._learn_sizes({kind.switch for kind in changes if kind.ways})
+        self._learn_sizes({kind.switch for kind in changes if kind.fan_out})
         self._scheduler.gather()
         self._lose(changes)
         for view in found:
@@ -198,7 +198,7 @@ class Dispatcher:
                 self._scheduler.regain(kind.switch, *self._hardware(kind), now)
 
     def _hardware(self, kind: Kind) -> tuple[int, Pieces]:
-        return (0, (kind.ways,)) if kind.ways else (1 << self._vertex(kind.end), ())
+        return (0, (kind.fan_out,)) if kind.fan_out else (1 << self._vertex(kind.end), ())
 
     def _vertex(self, end: str) -> int:
         """The policy's number of an end, see `group`."""
@@ -264,8 +264,8 @@ class Dispatcher:
         ports = [piece for piece in pieces if isinstance(piece, OpticalPort)]
         if not ports:
             return None
-        ways = sorted(piece.ways for piece in pieces if not isinstance(piece, OpticalPort))
-        return bits(self._vertex(port.end) for port in ports), ports[0].switch, tuple(ways)
+        fan_out = sorted(piece.fan_out for piece in pieces if not isinstance(piece, OpticalPort))
+        return bits(self._vertex(port.end) for port in ports), ports[0].switch, tuple(fan_out)
 
     # -------------------------------------------------------------------------------------- parts as jobs
 

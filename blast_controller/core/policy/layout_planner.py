@@ -94,7 +94,7 @@ class LayoutPlanner:
         Raises Rejected when that cannot be had.
         """
         if self.absent_datapaths(request, request.receivers):
-            raise Rejected("device_away", f"{self.absent_datapaths(request, request.receivers)[0]}.")
+            raise Rejected("device_disconnected", f"{self.absent_datapaths(request, request.receivers)[0]}.")
         _, racks = self._racks_of(request, request.receivers)
         old = layout.tree
         if isinstance(old, StaticLight):

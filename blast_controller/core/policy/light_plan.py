@@ -86,7 +86,7 @@ class LightPlan:
         self._planned[name] = planned
         self._taken |= planned.tree.elements
         self.refused.pop(name, None)
-        return Placement(tuple(sorted(hung.splitter.ways for hung in planned.tree.splitters)))
+        return Placement(tuple(sorted(hung.splitter.fan_out for hung in planned.tree.splitters)))
 
     def has_kept(self, name: PartName) -> bool:
         """Whether nothing of what a lease that is over holds was planned for others."""
@@ -104,8 +104,8 @@ class LightPlan:
         if tree is None or tree.switch != terms.switch or not self._taken.isdisjoint(tree.elements):
             return None
         racks = {leaf.port.rack for leaf in tree.leaves} - {tree.root.rack}
-        ways = sorted(hung.splitter.ways for hung in tree.splitters)
-        same = tree.root.rack == ends[0] and racks == set(ends[1]) and ways == sorted(terms.pieces)
+        fan_out = sorted(hung.splitter.fan_out for hung in tree.splitters)
+        same = tree.root.rack == ends[0] and racks == set(ends[1]) and fan_out == sorted(terms.pieces)
         return Planned(tree, kept=True) if same else None
 
     def _anew(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:

@@ -28,7 +28,7 @@ from blast_controller.core.rollout.outbox import Outbox
 PATIENCE = 2.0
 """Budgets that a decision is postponed for at most."""
 
-LEAST_SHARE = 0.25
+MIN_SHARE = 0.25
 """Share of the budget below which a second question is not worth asking."""
 
 ANSWERS_BY = 0.8
@@ -111,7 +111,7 @@ class Optimizing:
             self._until = now + PATIENCE * self.budget
             self.timers.add(self._until, OptimizerLate())
         seconds = min(self.budget, ANSWERS_BY * (self._until - now))
-        if seconds < LEAST_SHARE * self.budget:
+        if seconds < MIN_SHARE * self.budget:
             return False
         self.revision += 1
         self._phase, self._question = _Phase.WAITING, contention

@@ -12,10 +12,10 @@ from blast_controller.core.inventory.kinds import Kind
 Group = tuple[str, str, frozenset[str]]
 """(tenant, sender, receivers)"""
 
-MOST_GROUPS = 1024
+MAX_GROUPS = 1024
 """Groups that are remembered; of more the one that was not heard of for longest is forgotten."""
 
-MOST_TRUST = 2
+MAX_TRUST = 2
 """So that a job that was disturbed once keeps its light the next time, and one that was twice does not."""
 
 
@@ -53,7 +53,7 @@ class ReturningGroups:
             visits.away = now - visits.left
             peace = found or self._needs(visits.kinds) == visits.needs
             trust = visits.trust + (1 if peace else -1)
-            visits.trust = min(max(trust, 0), MOST_TRUST) if visits.away <= within else 0
+            visits.trust = min(max(trust, 0), MAX_TRUST) if visits.away <= within else 0
             visits.left = None
         self._hear(group, now)
 
@@ -74,7 +74,7 @@ class ReturningGroups:
 
     def _hear(self, group: Group, now: float) -> None:
         self._visits.move_to_end(group)
-        if len(self._visits) > MOST_GROUPS:
+        if len(self._visits) > MAX_GROUPS:
             self._visits.popitem(last=False)
         if group != self._latest:
             self._latest, self._other_at = group, self._latest_at

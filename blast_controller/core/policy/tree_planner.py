@@ -55,10 +55,10 @@ class TreePlanner:
         switch = SwitchId(choice.switch)
         if switch in self._inventory.away:
             raise Rejected(
-                "device_away", f"The optical switch {switch} is disconnected ({self._inventory.away[switch]})."
+                "device_disconnected", f"The optical switch {switch} is disconnected ({self._inventory.away[switch]})."
             )
         ends = self._ends(self._free, switch, root, racks)
-        taken = self._inventory.choose_splitters(switch, choice.ways)
+        taken = self._inventory.choose_splitters(switch, choice.fan_out)
         return build(ends.root, ends.receivers, taken, ends.loop_leaf)
 
     def placed(
@@ -70,8 +70,8 @@ class TreePlanner:
         """
         switch = SwitchId(choice.switch)
         splitters = stock.splitters(switch)
-        taken = _taken(splitters, choice.ways)
-        limits = [number for number in (most, self._orders.settings.most_splitters) if number is not None]
+        taken = _taken(splitters, choice.fan_out)
+        limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
         hung = self._ends(stock, switch, *ends)
         return self._tree(hung, taken, splitters if others else taken, min(limits, default=None))
 
@@ -106,7 +106,7 @@ class TreePlanner:
         except Rejected:
             return None
         splitters = stock.splitters(switch)
-        limits = [number for number in (most, self._orders.settings.most_splitters) if number is not None]
+        limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
         limit = min(limits, default=None)
         pieces = self._pieces(ends, splitters, limit)
         if pieces is None and not self._budget.covers(switch):
@@ -115,7 +115,7 @@ class TreePlanner:
 
     def _pieces(self, ends: TreeEnds, splitters: Sequence[Splitter], most: int | None) -> Pieces | None:
         leaves = leaves_of(len(ends.receivers), ends.loop_leaf)
-        pool = Counter(splitter.ways for splitter in splitters)
+        pool = Counter(splitter.fan_out for splitter in splitters)
         return () if leaves <= 1 else self._budget.choose(ends.root.switch, most)(leaves, pool)
 
     def _tree(
@@ -154,14 +154,14 @@ class TreePlanner:
         """The tree with leaves for more racks, without moving what is lit. Raises Rejected."""
         if tree.switch in self._inventory.away:
             reason = self._inventory.away[tree.switch]
-            raise Rejected("device_away", f"The optical switch {tree.switch} is disconnected ({reason}).")
+            raise Rejected("device_disconnected", f"The optical switch {tree.switch} is disconnected ({reason}).")
         ports = [self._receiver(self._free, rack, tree.switch) for rack in racks]
         if self._budget.covers(tree.switch):
             ports = self._budget.neediest_first(ports)
         bad = self._inventory.bad_outputs(hung.splitter for hung in tree.splitters)
         short: list[Certificate] = []
-        for ways in self._additions(tree, len(ports), bad):
-            taken = self._inventory.choose_splitters(tree.switch, ways)
+        for fan_out in self._additions(tree, len(ports), bad):
+            taken = self._inventory.choose_splitters(tree.switch, fan_out)
             found = self._with_light(partial(grow, tree, ports, taken), {port.element for port in ports}, bad)
             if isinstance(found, LightTree):
                 return found
@@ -179,14 +179,14 @@ class TreePlanner:
 
     def _additions(self, tree: LightTree, leaves: int, bad: Collection[int]) -> Iterator[Pieces]:
         """Splitters to try, those first that do by their number."""
-        most = self._orders.settings.most_splitters
+        most = self._orders.settings.max_splitters_per_tree
         allowed = None if most is None else most - len(tree.splitters)
         free = self._inventory.available.sizes(tree.switch)
         counted = choose_splitters(leaves, free, allowed, len(good_outputs(tree, bad)))
         if counted is not None:
             yield counted
         if self._budget.covers(tree.switch) and (allowed is None or allowed > 0):
-            yield from ((ways,) for ways in sorted(free) if (ways,) != counted)
+            yield from ((fan_out,) for fan_out in sorted(free) if (fan_out,) != counted)
 
     def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
         """Return the tree with the leaves at these switch outputs moved to other outputs; None if none fit."""
@@ -214,8 +214,8 @@ class TreePlanner:
 
 def _taken(splitters: Sequence[Splitter], pieces: Pieces) -> list[Splitter]:
     """The first splitters of these sizes."""
-    left = {ways: iter([s for s in splitters if s.ways == ways]) for ways in set(pieces)}
-    found = [splitter for ways in pieces for splitter in [next(left[ways], None)] if splitter is not None]
+    left = {fan_out: iter([s for s in splitters if s.fan_out == fan_out]) for fan_out in set(pieces)}
+    found = [splitter for fan_out in pieces for splitter in [next(left[fan_out], None)] if splitter is not None]
     if len(found) < len(pieces):
         raise LookupError(f"there are no splitters of sizes {sorted(pieces)} at once")
     return found

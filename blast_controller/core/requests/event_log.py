@@ -38,12 +38,6 @@ class EventLog:
         request.events.append(event)
         self._trim(request)
 
-    def adopt_unwritten(self, request: Request, events: list[RequestEvent]) -> None:
-        """Take over events that the journal has not by rows of their own: an earlier release wrote them elsewhere."""
-        for event in events[-self._most :]:
-            request.events.append(event)
-            self._new[request.current.id, event.sequence] = event
-
     def forget(self, request: Request) -> None:
         """A request is no longer known."""
         for event in request.events:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from algorithms.scheduling.job import MOST_PARTS, PartName
-from blast_controller.core.journal.bodies import events_within
+from algorithms.scheduling.job import MAX_PARTS, PartName
 from blast_controller.core.model import part_states
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestEnded, UnknownRequest
 from blast_controller.core.model.part_states import PartEvent, PartState
-from blast_controller.core.model.records import Body
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.model.settings import StandingOrders
-from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Timers
+from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, PendingTimeoutExpired, Timers
 from blast_controller.core.requests.ended_requests import EndedRequests
 from blast_controller.core.requests.event_log import EventLog
 from blast_controller.core.rollout.outbox import Outbox
@@ -34,7 +32,7 @@ class RequestTable:
         self.requests: dict[RequestKey, Request] = {}
         self.pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
         self.touched: dict[RequestKey, str] = {}
-        self.log = EventLog(orders.settings.most_events)
+        self.log = EventLog(orders.settings.max_events)
         self.ended = EndedRequests()
         self._forgotten: list[Request] = []
         self._arrivals = 0
@@ -65,7 +63,7 @@ class RequestTable:
 
     def add(self, content: MulticastRequest, attached: bool, now: float) -> Request:
         """Take a new request that was admitted; it waits as one part."""
-        whole = Part(0, content.receivers, slots=MOST_PARTS if content.may_split else 1)
+        whole = Part(0, content.receivers, slots=MAX_PARTS if content.may_split else 1)
         request = Request(content, content, now, [whole], attached=attached)
         self._enter(request, now)
         self.touched[content.id] = "submitted"
@@ -89,12 +87,6 @@ class RequestTable:
             # Whoever waited for it waited on a connection to the earlier run.
             self.vanish(request, now)
 
-    def adopt_events_within(self, request: Request, body: Body) -> None:
-        """Give the events that an earlier release wrote into a request's body rows of their own."""
-        if events := events_within(body):
-            self.log.adopt_unwritten(request, events)
-            self.touch(request, "events apart")
-
     def _enter(self, request: Request, now: float) -> None:
         self._arrivals += 1
         request.arrival = self._arrivals
@@ -102,8 +94,8 @@ class RequestTable:
         for part in request.parts:
             if part.state is PartState.PENDING:
                 self._wait(request, part)
-        if request.current.patience is not None and not request.state.final:
-            self._timers.keep(now + request.current.patience, PatienceEnd(request.current.id))
+        if request.current.pending_timeout is not None and not request.state.final:
+            self._timers.keep(now + request.current.pending_timeout, PendingTimeoutExpired(request.current.id))
 
     def touch(self, request: Request, note: str) -> None:
         """Something about a request has changed that must be on disk and that the policy must hear of."""
@@ -171,7 +163,7 @@ class RequestTable:
         request.ended_at = now
         name = request.current.id
         self.ended.add(name)
-        self._timers.drop(PatienceEnd(name))
+        self._timers.drop(PendingTimeoutExpired(name))
         self._timers.drop(GraceEnd(name))
         for part in request.parts:
             self._timers.drop(LeaseEnd(name, part.index))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blast_controller.core.model.requests import RequestKey
 
-MOST_NAMED = 10_000
+MAX_NAMED = 10_000
 """Of one kind; beyond it everything counts as changed, so that what nobody takes does not grow."""
 
 
@@ -52,7 +52,7 @@ class ChangesNoted:
         self._requests.update(requests)
         self._trees.update(trees)
         self._units.update(units)
-        if max(len(self._requests), len(self._trees), len(self._units)) > MOST_NAMED:
+        if max(len(self._requests), len(self._trees), len(self._units)) > MAX_NAMED:
             self.note_everything()
 
     def note_away(self) -> None:

@@ -38,7 +38,7 @@ class Reserves:
             old_dark, old_lit, old_reserve = self._of.get(kind, (0, 0, 0))
             lit, reserve = idle - dark, reserve_of(idle, share)
             self._of[kind] = dark, lit, reserve
-            place = kind.switch, kind.ways
+            place = kind.switch, kind.fan_out
             places.add(place)
             sums = self._sums[place]
             sums[0] += dark - old_dark

@@ -21,7 +21,7 @@ from blast_controller.serving.places import host_of
 
 REST = 0.25
 """Seconds before a wrong token is refused."""
-MOST_RESTING = 32
+MAX_RESTING = 32
 """Of those at a time; others are refused at once, and told to come later."""
 CSRF_HEADER = "X-Blast-Csrf"
 
@@ -57,7 +57,7 @@ class HttpAccess:
 
     def __init__(self, policy: Callable[[], AccessPolicy]) -> None:
         self._policy = policy
-        self._resting = asyncio.Semaphore(MOST_RESTING)
+        self._resting = asyncio.Semaphore(MAX_RESTING)
         self.sessions = Sessions()
 
     def knows(self, scope: Scope) -> bool:

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 log = logging.getLogger(__name__)
 
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-MOST_BYTES = 16_384
+MAX_BYTES = 16_384
 SECONDS_TO_SEND = 10.0
 
 Page = Callable[[Request], Awaitable[Response]]
@@ -47,8 +47,8 @@ async def sent(request: Request) -> dict[str, Any]:
         async with asyncio.timeout(SECONDS_TO_SEND):
             async for piece in request.stream():
                 body += piece
-                if len(body) > MOST_BYTES:
-                    raise HTTPException(413, f"At most {MOST_BYTES} bytes are taken.")
+                if len(body) > MAX_BYTES:
+                    raise HTTPException(413, f"At most {MAX_BYTES} bytes are taken.")
     except TimeoutError:
         raise HTTPException(408, "What was to be sent did not come in time.") from None
     try:
@@ -78,4 +78,4 @@ async def failed(request: Request, error: Exception) -> Response:
     """Our fault: told in a sentence, and to the log with all that is known."""
     log.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     sentence = "The controller could not answer this, which is its own fault: its log says more."
-    return JSONResponse({"sentence": sentence}, 500, HEADERS)
+    return JSONResponse({"message": sentence}, 500, HEADERS)

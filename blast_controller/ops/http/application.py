@@ -75,7 +75,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = {**(error.headers or {}), **HEADERS}
     if wants_json(request):
-        return JSONResponse({"sentence": error.detail}, error.status_code, headers)
+        return JSONResponse({"message": error.detail}, error.status_code, headers)
     return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)
 
 

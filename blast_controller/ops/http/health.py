@@ -27,9 +27,9 @@ class Readiness:
 class Health:
     """Looks at a runtime. `leads` says why another controller decides; None: this one does."""
 
-    def __init__(self, runtime: Runtime, stands_by: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(self, runtime: Runtime, is_standby: Callable[[], str | None] = lambda: None) -> None:
         self._runtime = runtime
-        self._stands_by = stands_by
+        self._stands_by = is_standby
         self._lock = threading.Lock()
         self._sign: Future[None] | None = None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 COOKIE = "blast_session"
-MOST_SESSIONS, MAX_PER_TOKEN = 256, 16
+MAX_SESSIONS, MAX_PER_TOKEN = 256, 16
 """Of all, and of one token; the one that was used longest ago gives way."""
 IDLE_SECONDS = 12 * 3600.0
 
@@ -47,7 +47,7 @@ class Sessions:
         of_token = Counter(session.digest for session in self._sessions.values())
         crowded = digest
         if of_token[digest] < MAX_PER_TOKEN:
-            if len(self._sessions) < MOST_SESSIONS:
+            if len(self._sessions) < MAX_SESSIONS:
                 return
             crowded = max(of_token, key=of_token.__getitem__)
         del self._sessions[next(name for name, session in self._sessions.items() if session.digest == crowded)]

@@ -63,7 +63,7 @@ def _report(report: ttypes.ReconcileReport) -> list[str]:
         sentences.append("What they hold is what they should: nothing to repair.")
     if report.foreign:
         sentences.append(f"Not made by Blast, and left alone: {listed(report.foreign)}.")
-    left = [f"{one.what} ({one.reason})" for one in report.notCompared or ()]
+    left = [f"{one.element} ({one.reason})" for one in report.notCompared or ()]
     if left:
         sentences.append(f"Not compared: {listed(left)}.")
     return sentences

@@ -20,9 +20,9 @@ GATHERED = 0.05
 LINGER = 60.0
 """Seconds for which everything is kept encoded after the last page was closed: one that is loaded again is whole at
 once."""
-MOST_EVENTS = 128
+MAX_EVENTS = 128
 """That wait for one slow page; what comes then is left out, and all is told anew."""
-MOST_PAGES, MAX_PAGES_PER_ACCOUNT, PAGES_FOR_OPERATORS = 64, 16, 8
+MAX_PAGES, MAX_PAGES_PER_ACCOUNT, PAGES_FOR_OPERATORS = 64, 16, 8
 """Open pages of all, of one account, and those of all that only operators may open."""
 
 Audience = str | None
@@ -45,7 +45,7 @@ class Listener:
 
     def put(self, event: bytes) -> None:
         """Something to be sent, behind the rest."""
-        if len(self._events) >= MOST_EVENTS:
+        if len(self._events) >= MAX_EVENTS:
             self._events.clear()
             self.needs_whole = True
         self._events.append(event)
@@ -99,7 +99,7 @@ class Broadcast(Observer):
 
     def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> Listener:
         """A page is opened. Raises TooManyPages."""
-        limit = MOST_PAGES if is_operator else MOST_PAGES - PAGES_FOR_OPERATORS
+        limit = MAX_PAGES if is_operator else MAX_PAGES - PAGES_FOR_OPERATORS
         if len(self._listeners) >= limit:
             raise TooManyPages(f"{limit} pages are open already: close one.")
         if sum(listener.account == account for listener in self._listeners) >= MAX_PAGES_PER_ACCOUNT:
@@ -143,7 +143,7 @@ class Broadcast(Observer):
 
     def _say_goodbye(self, sentence: str) -> None:
         for listener in self._listeners:
-            listener.end(event_of("goodbye", {"sentence": sentence}))
+            listener.end(event_of("goodbye", {"message": sentence}))
 
     def _tell_soon(self) -> None:
         assert self._loop is not None

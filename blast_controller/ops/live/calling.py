@@ -52,4 +52,4 @@ def sentence_of(error: Exception) -> str:
         case ttypes.NotLeader(address=address):
             return f"This controller stands by: {address or 'another controller'} decides. Open its page."
         case _:
-            return str(getattr(error, "sentence", error))
+            return str(getattr(error, "message", error))

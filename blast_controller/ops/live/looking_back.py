@@ -23,7 +23,7 @@ Answer = dict[str, object]
 
 BUCKETS = 300
 """Of the time bar."""
-MOST_READING = 4
+MAX_READING = 4
 """Readings at a time: each takes some megabytes."""
 NOT_RECORDING = "Nothing is recorded: name a file in [recording], and after a new start the past can be shown."
 LIMITED = "The past is shown to whoever sees the things of all tenants: log in as an operator."
@@ -35,7 +35,7 @@ class LookingBack:
     def __init__(self, path: Path | None, access: HttpAccess) -> None:
         self._path = path
         self._access = access
-        self._places = asyncio.Semaphore(MOST_READING)
+        self._places = asyncio.Semaphore(MAX_READING)
         self._lock = threading.Lock()
         self._reader: Reader | None = None
 
@@ -98,7 +98,7 @@ class LookingBack:
 
 def _nothing(sentence: str) -> Answer:
     nothing: Answer = {"recording": False, "oldest": 0, "newest": 0, "gaps": [], "activity": []}
-    return {**nothing, "sentence": sentence}
+    return {**nothing, "message": sentence}
 
 
 def _overview(reader: Reader) -> Answer:
@@ -106,7 +106,7 @@ def _overview(reader: Reader) -> Answer:
     oldest, newest = span.oldest.wall, span.newest.wall
     return {
         "recording": True,
-        "sentence": None,
+        "message": None,
         "oldest": oldest,
         "newest": newest,
         "gaps": [[gap.after, gap.until] for gap in span.gaps],
@@ -124,7 +124,7 @@ def _changes(reader: Reader, begin: float, end: float) -> Answer:
     before, after = reader.at(begin), reader.at(end)
     found = differences(before.rows, after.rows)
     return {
-        "changes": [{"wall": after.wall, "name": one.name, "sentence": one.sentence} for one in found.found],
+        "changes": [{"wall": after.wall, "name": one.name, "message": one.sentence} for one in found.found],
         "more": found.left_off,
     }
 

@@ -23,7 +23,7 @@ from blast_controller.ops.live.signs import Signs
 from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, PageFile
 from blast_controller.rpc.clients.identity import Role
 
-MOST_EXPLANATIONS = 8
+MAX_EXPLANATIONS = 8
 """At a time: each takes a look of the thread that decides."""
 
 
@@ -83,7 +83,7 @@ class _Routes:
     def __init__(self, page: LivePage, access: HttpAccess) -> None:
         self._page = page
         self._access = access
-        self._explaining = asyncio.Semaphore(MOST_EXPLANATIONS)
+        self._explaining = asyncio.Semaphore(MAX_EXPLANATIONS)
 
     # ------------------------------------------------------------------------------------------------- sessions
 
@@ -168,7 +168,7 @@ class _Routes:
                     yield event_of("vitals", page.signs.whole(audience))
                 events = await listener.get()
                 if not self._access.is_still(request, visitor):
-                    yield event_of("goodbye", {"sentence": "Your login is over: log in again."})
+                    yield event_of("goodbye", {"message": "Your login is over: log in again."})
                     return
                 if not listener.needs_whole or listener.ended:
                     yield b"".join(events)
@@ -185,7 +185,7 @@ class _Routes:
             raise HTTPException(503, "Many explanations are asked for: ask again in a second.", {"Retry-After": "1"})
         async with self._explaining:
             found = await called(self._page.actions.call, visitor, request, "explain", f"{tenant}/{key}")
-        return JSONResponse({"sentence": found.sentence, "smallestChange": found.smallestChange})
+        return JSONResponse({"message": found.message, "suggestion": found.suggestion})
 
     # ------------------------------------------------------------------------------------------------ operators
 
@@ -194,10 +194,10 @@ class _Routes:
         visitor = await self._access.visitor(request, Role.OPERATOR)
         given = dict(request.query_params)
         foretold = await self._page.actions.foretell(visitor, request, given)
-        return JSONResponse({"sentences": foretold.sentences, "possible": foretold.possible})
+        return JSONResponse({"messages": foretold.sentences, "possible": foretold.possible})
 
     async def act(self, request: Request) -> Response:
         """Do it."""
         visitor = await self._access.acting(request)
         sentence = await self._page.actions.do(visitor, request, await sent(request))
-        return JSONResponse({"sentence": sentence})
+        return JSONResponse({"message": sentence})

@@ -18,7 +18,7 @@ def picture(layout: Layout) -> Value:
         "hostsShown": layout.hosts_shown,
         "switches": [{"name": name, **_box(box)} for name, box in layout.switches.items()],
         "splitters": [
-            {"name": splitter.name, "ways": splitter.ways, "opticalSwitch": splitter.opticalSwitch, **_box(box)}
+            {"name": splitter.name, "fanOut": splitter.fanOut, "opticalSwitch": splitter.opticalSwitch, **_box(box)}
             for splitter, box in layout.splitters
         ],
         "racks": [{"name": rack.name, **_box(box)} for rack, box in layout.racks],

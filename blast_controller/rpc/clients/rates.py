@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-MOST_ACCOUNTS = 10_000
+MAX_ACCOUNTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class CallRates:
         if spent + 1 > self.rate.burst:
             return (spent + 1 - self.rate.burst) / self.rate.per_second
         self._spent[account] = (spent + 1, now)
-        if len(self._spent) > MOST_ACCOUNTS:
+        if len(self._spent) > MAX_ACCOUNTS:
             self._forget_full(now)
         return 0.0
 
@@ -41,7 +41,7 @@ class CallRates:
     def _forget_full(self, now: float) -> None:
         """Of more accounts than that, too, each gets its rate: only the oldest debts are let off."""
         kept = {name: entry for name, entry in self._spent.items() if self._missing(name, now) > 0}
-        oldest = sorted(kept, key=lambda name: kept[name][1])[: max(0, len(kept) - MOST_ACCOUNTS // 2)]
+        oldest = sorted(kept, key=lambda name: kept[name][1])[: max(0, len(kept) - MAX_ACCOUNTS // 2)]
         for name in oldest:
             del kept[name]
         self._spent = kept

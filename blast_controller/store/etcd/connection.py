@@ -19,7 +19,7 @@ import grpc
 
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.access import Access, contents
-from blast_controller.store.etcd.errors import CredentialsRefused, StoreAway
+from blast_controller.store.etcd.errors import CredentialsRefused, StoreUnavailableError
 from blast_controller.store.etcd.methods import AUTHENTICATE, Method
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.refusals import as_reason, is_surely_not_done, login_is_over, meaning
@@ -72,7 +72,7 @@ class Connection:
     def call(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
         """One request, one answer, within `seconds` (by default the patience of the access).
 
-        Raises StoreAway when the time is over, and what the answer means otherwise.
+        Raises StoreUnavailableError when the time is over, and what the answer means otherwise.
         """
 
         def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
@@ -102,7 +102,7 @@ class Connection:
         try:
             return Stream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))
         except (grpc.RpcError, ValueError) as error:
-            raise StoreAway(str(self), self._judge(error)[0]) from error
+            raise StoreUnavailableError(str(self), self._judge(error)[0]) from error
 
     def close(self) -> None:
         """Give up all calls and close all connections. Closing twice is allowed."""
@@ -126,11 +126,11 @@ class Connection:
                 refusals += isinstance(fault, CredentialsRefused)
                 if fault is not None and refusals in {0, len(self._channels)}:
                     # It says nothing of an earlier try that had no answer.
-                    raise (StoreAway(str(self), reason) if may_be_done else fault) from error
+                    raise (StoreUnavailableError(str(self), reason) if may_be_done else fault) from error
                 may_be_done = may_be_done or not is_surely_not_done(reason)
                 self._leave(tried)
             self._closed.wait(min(PAUSE, left))
-        raise StoreAway(str(self), reason, may_be_done)
+        raise StoreUnavailableError(str(self), reason, may_be_done)
 
     def _judge(self, error: Exception) -> tuple[str, StoreFault | None]:
         """Why there is no answer, and the fault where another try would not change that."""

@@ -12,7 +12,7 @@ from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed
 from blast_controller.store.etcd.history import checked_head, whole
 from blast_controller.store.etcd.keys import Keys, number_of
 from blast_controller.store.etcd.leadership import Leadership
-from blast_controller.store.etcd.ledger import MOST_BYTES
+from blast_controller.store.etcd.ledger import MAX_BYTES
 from blast_controller.store.etcd.loading import CHANGED_STATE, check_empty, pages
 from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -28,7 +28,7 @@ MANY = 1000
 def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
     """A journal as it is now, also while a controller writes on. Raises DamagedInEtcd, NewerInEtcd, StoreFault.
 
-    RevisionGone is raised while its rows are read where that takes longer than etcd remembers.
+    RevisionCompactedError is raised while its rows are read where that takes longer than etcd remembers.
     """
     answer = connection.call(TXN, api.TxnRequest(success=[look(get(keys.head)), look(get(keys.epoch))]))
     heads, epochs = (list(one.response_range.kvs) for one in answer.responses)
@@ -69,7 +69,7 @@ class _Copy:
     def make(self, contents: Contents, epoch: int) -> None:
         keys = self._keys
         self._begin()
-        for group in grouped(self._operations(contents), MOST_BYTES):
+        for group in grouped(self._operations(contents), MAX_BYTES):
             self._write(nested(group))
         state, batches = self._state.total, self._batches
         head = Head(contents.sequence, self._size, contents.epoch, change=1, state=state, batches=batches)

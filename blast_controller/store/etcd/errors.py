@@ -7,7 +7,7 @@ from pathlib import Path
 from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Unreachable
 
 
-class StoreAway(Unreachable):
+class StoreUnavailableError(Unreachable):
     """No member of etcd has answered in time.
 
     Whether what was to be written is written is open until a later commit succeeds or the store is opened again, unless
@@ -63,8 +63,9 @@ class NotLeader(StoreFault):
 class Deposed(NotLeader, Dispossessed):
     """This controller led, and does no longer: etcd has refused what it would have written.
 
-    Nothing of that is written, but for what a StoreAway had left open before; or, if not `is_known`, the other has led
-    for so long that it can no longer be told. Only opening the store again, which campaigns anew, goes on.
+    Nothing of that is written, but for what a StoreUnavailableError had left open before; or, if not `is_known`, the
+    other has led for so long that it can no longer be told. Only opening the store again, which campaigns anew, goes
+    on.
     """
 
     def __init__(self, address: str | None, is_known: bool = True) -> None:
@@ -104,14 +105,14 @@ class RequestRefused(StoreFault):
         )
 
 
-class LeaseGone(StoreFault):
+class LeaseLostError(StoreFault):
     """The lease has run out, or was revoked by somebody else. Whoever asked takes a new one."""
 
     def __init__(self) -> None:
         super().__init__("the lease of the controller has run out: this controller does not lead")
 
 
-class RevisionGone(StoreFault):
+class RevisionCompactedError(StoreFault):
     """The revision that was to be read is compacted away. Whoever read begins anew."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from blast_controller.store.etcd.connection import PAUSE, Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, LeaseGone, NotLeader, StoreAway
+from blast_controller.store.etcd.errors import DamagedInEtcd, LeaseLostError, NotLeader, StoreUnavailableError
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.lease import Lease
 from blast_controller.store.etcd.methods import TXN
@@ -81,7 +81,7 @@ class Leadership:
                         break
                     continue
                 self._wait(seen, left)
-            except StoreAway as fault:
+            except StoreUnavailableError as fault:
                 if self._watching.given_up or (left is not None and left <= 0):
                     self._drop()
                     raise
@@ -151,7 +151,7 @@ class Leadership:
         )
         try:
             answer = self.connection.call(TXN, begin)
-        except LeaseGone:
+        except LeaseLostError:
             self._drop()
             return False
         if answer.succeeded:

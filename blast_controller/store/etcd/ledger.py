@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreAway
+from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Term
@@ -42,7 +42,7 @@ from blast_controller.store.rows import Row
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Of the operations of one transaction: etcd takes 1.5 MiB by default."""
 
 
@@ -73,8 +73,8 @@ class _Attempt:
 class Ledger:
     """The journal as the leader of `term` writes it, from `head` on; it was last written at `revision` (0: never).
 
-    One thread at a time. All methods raise StoreFault: Deposed once somebody else leads or led, StoreAway where it
-    is open what has become of a change.
+    One thread at a time. All methods raise StoreFault: Deposed once somebody else leads or led, StoreUnavailableError
+    where it is open what has become of a change.
     """
 
     def __init__(self, connection: Connection, keys: Keys, term: Term, head: Head, revision: int) -> None:
@@ -123,7 +123,7 @@ class Ledger:
     # ----------------------------------------------------------------------------------------------- one change
 
     def _attempt(self, change: Change) -> _Attempt:
-        groups = list(grouped(change.operations, MOST_BYTES))
+        groups = list(grouped(change.operations, MAX_BYTES))
         is_small = len(groups) <= 1
         head = replace(change.head, change=self.head.change + 1, staged=0 if is_small else len(groups))
         parts = [] if is_small else [api.TxnRequest(success=nested(group)).SerializeToString() for group in groups]
@@ -140,7 +140,7 @@ class Ledger:
     def _decide(self, attempt: _Attempt) -> None:
         try:
             answer = self._connection.call(TXN, attempt.decides)
-        except StoreAway as fault:
+        except StoreUnavailableError as fault:
             if fault.may_be_done:
                 self._in_doubt = attempt
             raise

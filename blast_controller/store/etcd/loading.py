@@ -20,7 +20,7 @@ from blast_controller.store.etcd.values import Head, to_thing
 
 PAGE = 500
 """Keys read at a time."""
-MOST_ANSWER_BYTES = 16 << 20
+MAX_ANSWER_BYTES = 16 << 20
 """Above this the next pages are smaller: a thing may have a megabyte."""
 
 
@@ -110,7 +110,7 @@ def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAG
         first = answer.kvs[-1].key + b"\0"
         revision = revision or answer.header.revision
         size = answer.ByteSize()
-        page = max(1, page // 2) if size > MOST_ANSWER_BYTES else page
+        page = max(1, page // 2) if size > MAX_ANSWER_BYTES else page
 
 
 CHANGED_STATE = "rows of its state are changed, missing, or of another time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import LeaseGone
+from blast_controller.store.etcd.errors import LeaseLostError
 from blast_controller.store.etcd.history import whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.lease import Lease
@@ -38,7 +38,7 @@ class Presence:
         key = self._keys.candidate(self._address)
         try:
             self._connection.call(TXN, api.TxnRequest(success=[put(key, str(reached).encode(), self._lease.number)]))
-        except LeaseGone:
+        except LeaseLostError:
             self._lease = None
             raise
         self._told = reached

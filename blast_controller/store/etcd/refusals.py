@@ -7,16 +7,16 @@ from collections.abc import Callable
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.errors import (
     CredentialsRefused,
-    LeaseGone,
+    LeaseLostError,
     RequestRefused,
-    RevisionGone,
+    RevisionCompactedError,
     SpaceUsedUp,
 )
 
 _MEANING: tuple[tuple[str, Callable[[str, str], StoreFault]], ...] = (
     ("database space exceeded", lambda endpoints, _: SpaceUsedUp(endpoints)),
-    ("requested lease not found", lambda *_: LeaseGone()),
-    ("revision has been compacted", lambda *_: RevisionGone()),
+    ("requested lease not found", lambda *_: LeaseLostError()),
+    ("revision has been compacted", lambda *_: RevisionCompactedError()),
     ("request is too large", RequestRefused),
     ("too many operations", RequestRefused),
     ("duplicate key given", RequestRefused),

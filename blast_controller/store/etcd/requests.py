@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from blast_controller.store.etcd.keys import Span
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
-MOST_IN_A_LIST = 60
+MAX_IN_A_LIST = 60
 """etcd takes 128 operations in one list (--max-txn-ops), from which it takes off what the list around it has."""
-MOST_OPERATIONS = MOST_IN_A_LIST * MOST_IN_A_LIST
+MAX_OPERATIONS = MAX_IN_A_LIST * MAX_IN_A_LIST
 """Of one transaction, as lists in a list."""
 
 
@@ -49,20 +49,20 @@ def changed_at(key: bytes, revision: int) -> api.Compare:
 
 
 def nested(operations: Sequence[api.RequestOp]) -> list[api.RequestOp]:
-    """At most MOST_OPERATIONS operations as one list that etcd takes; all become part of one transaction."""
-    if len(operations) <= MOST_IN_A_LIST:
+    """At most MAX_OPERATIONS operations as one list that etcd takes; all become part of one transaction."""
+    if len(operations) <= MAX_IN_A_LIST:
         return list(operations)
-    lists = (operations[begin : begin + MOST_IN_A_LIST] for begin in range(0, len(operations), MOST_IN_A_LIST))
+    lists = (operations[begin : begin + MAX_IN_A_LIST] for begin in range(0, len(operations), MAX_IN_A_LIST))
     return [api.RequestOp(request_txn=api.TxnRequest(success=some)) for some in lists]
 
 
-def grouped(operations: Iterable[api.RequestOp], most_bytes: int) -> Iterator[list[api.RequestOp]]:
-    """Operations in groups that each fit into a transaction of about `most_bytes`; one that is larger stands alone."""
+def grouped(operations: Iterable[api.RequestOp], max_bytes: int) -> Iterator[list[api.RequestOp]]:
+    """Operations in groups that each fit into a transaction of about `max_bytes`; one that is larger stands alone."""
     group: list[api.RequestOp] = []
     size = 0
     for operation in operations:
         its_size = operation.ByteSize()
-        if group and (size + its_size > most_bytes or len(group) == MOST_OPERATIONS):
+        if group and (size + its_size > max_bytes or len(group) == MAX_OPERATIONS):
             yield group
             group, size = [], 0
         group.append(operation)

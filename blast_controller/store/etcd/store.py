@@ -81,8 +81,8 @@ class EtcdStore:
     def open(self) -> Loaded:
         """Lead, and read what is there; a first start makes it.
 
-        Raises NotLeader where another leads for longer than is waited, StoreAway, CredentialsRefused, SpaceUsedUp,
-        DamagedInEtcd, NewerInEtcd.
+        Raises NotLeader where another leads for longer than is waited, StoreUnavailableError, CredentialsRefused,
+        SpaceUsedUp, DamagedInEtcd, NewerInEtcd.
         """
         if self._opened is not None:
             raise Locked(Path(self._leadership.keys.prefix), os.getpid())
@@ -133,9 +133,9 @@ class EtcdStore:
     def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records or none, known by most of etcd's members.
 
-        Raises DoubleHeld and Unstorable (ours), Deposed, StoreAway, SpaceUsedUp. After StoreAway whether they are
-        written is open, and decided before the next commit; one that begins with the same records goes on where they
-        end.
+        Raises DoubleHeld and Unstorable (ours), Deposed, StoreUnavailableError, SpaceUsedUp. After
+        StoreUnavailableError whether they are written is open, and decided before the next commit; one that begins with
+        the same records goes on where they end.
         """
         rows = [to_row(record) for record in records]
         if not rows:

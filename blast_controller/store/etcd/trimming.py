@@ -9,7 +9,7 @@ from itertools import chain
 
 from blast_controller.store.contents import Written
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import CredentialsRefused, RevisionGone
+from blast_controller.store.etcd.errors import CredentialsRefused, RevisionCompactedError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.ledger import Change
@@ -81,7 +81,7 @@ class Forgetting:
             _, old = self._seen.popleft()
             try:
                 self._connection.call(COMPACT, api.CompactionRequest(revision=old))
-            except RevisionGone:
+            except RevisionCompactedError:
                 log.debug("somebody else has compacted etcd further")
             except CredentialsRefused as fault:
                 # Later releases let only administrators.

@@ -10,10 +10,10 @@ use crate::block_map::{Run, append};
 use crate::books::Shape;
 use crate::fault::Fault;
 use crate::file_store::FileStore;
-use crate::masks::{MOST_SEGMENTS, bits, runs_of};
+use crate::masks::{MAX_SEGMENTS, bits, runs_of};
 
 /// Buffers of blocks that were finished, for the next ones.
-const MOST_SPARE: usize = 64;
+const MAX_SPARE: usize = 64;
 
 /// Segments that follow one another, with their payload in one piece.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub struct Assembly {
     size: usize,
     /// Blocks before this one are full ones, and are taken at any time.
     last: u64,
-    most_open: usize,
+    max_open: usize,
     open: BTreeMap<u64, Open>,
     spare: Vec<Vec<u8>>,
     duplicates: u64,
@@ -68,16 +68,16 @@ pub struct Assembly {
 
 impl Assembly {
     /// Of blocks of `count` segments of `size` bytes, of which so many may be open.
-    pub fn new(store: &FileStore, count: u64, size: usize, most_open: usize) -> Result<Self, Fault> {
+    pub fn new(store: &FileStore, count: u64, size: usize, max_open: usize) -> Result<Self, Fault> {
         let whole = count.checked_mul(size as u64);
-        if !(1..=MOST_SEGMENTS).contains(&count) || size == 0 || whole != Some(store.block_size()) {
+        if !(1..=MAX_SEGMENTS).contains(&count) || size == 0 || whole != Some(store.block_size()) {
             let block = store.block_size();
             return Err(Fault::Program(format!("{count} segments of {size} bytes in a block of {block}")));
         }
         let shape = *store.books()?.shape();
         let last = shape.size.map_or(0, |_| shape.blocks().saturating_sub(1));
         let (open, spare) = (BTreeMap::new(), Vec::new());
-        Ok(Assembly { count, size, last, most_open, open, spare, duplicates: 0, refused: 0 })
+        Ok(Assembly { count, size, last, max_open, open, spare, duplicates: 0, refused: 0 })
     }
 
     /// Segments in a block.
@@ -108,7 +108,7 @@ impl Assembly {
     /// Nothing of this block is here, and if all of its segments came one by one, all would be taken, as full ones.
     pub fn has_room_for(&self, store: &FileStore, block: u64) -> Result<bool, Fault> {
         let full = block < self.last || length_of(store.books()?.shape(), block) == store.block_size();
-        Ok(full && self.open.len() < self.most_open && !self.is_open(block))
+        Ok(full && self.open.len() < self.max_open && !self.is_open(block))
     }
 
     /// Take segments as they came, in one piece of work; how many were new.
@@ -243,7 +243,7 @@ impl Assembly {
             self.duplicates += count;
             return Ok(0);
         }
-        if !self.is_open(block) && self.open.len() >= self.most_open && !self.make_room(block) {
+        if !self.is_open(block) && self.open.len() >= self.max_open && !self.make_room(block) {
             self.refused += count;
             return Ok(0);
         }
@@ -310,7 +310,7 @@ impl Assembly {
         };
         let part = entry.remove();
         store.put_all(block, &[&part.buffer[..part.length]])?;
-        if self.spare.len() < MOST_SPARE {
+        if self.spare.len() < MAX_SPARE {
             self.spare.push(part.buffer);
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::block_map::{BlockMap, Run, append};
 use crate::digests::{Digest, DigestTable};
 
 /// More blocks no transfer has (`blast_transport/blocks/layout.py`).
-pub const MOST_BLOCKS: u64 = 1 << 27;
+pub const MAX_BLOCKS: u64 = 1 << 27;
 
 /// How the data is cut. `size` is in bytes, `None` while a stream has not ended; of one, blocks that lie more than
 /// `ahead` before what is held and told are not taken, for they could lie anywhere.
@@ -19,7 +19,7 @@ pub struct Shape {
 
 impl Shape {
     pub fn blocks(&self) -> u64 {
-        self.size.map_or(MOST_BLOCKS, |size| size.div_ceil(self.block_size).min(MOST_BLOCKS))
+        self.size.map_or(MAX_BLOCKS, |size| size.div_ceil(self.block_size).min(MAX_BLOCKS))
     }
 }
 
@@ -170,7 +170,7 @@ impl Books {
     /// What came as this block is not what was sent; it has to be asked for again.
     pub fn refuse(&mut self, block: u64) {
         self.corrupt += 1;
-        if block < MOST_BLOCKS {
+        if block < MAX_BLOCKS {
             self.wrong.insert(block);
         }
     }

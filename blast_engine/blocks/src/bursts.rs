@@ -19,7 +19,7 @@ use crate::reading::read_whole;
 /// What a datagram has on the wire beside its payload: Ethernet, IP, UDP, and our header.
 const WIRE_HEADERS: u64 = 14 + 20 + 8 + HEADER_BYTES as u64;
 /// What one super-packet holds; and a receiver takes as many datagrams at once as a block has.
-const MOST_BYTES: usize = 65_507;
+const MAX_BYTES: usize = 65_507;
 /// Seconds, as of `blast_transport/transports/optical/sender.py`: to wait for less costs more than it saves.
 const SHORTEST_WAIT: f64 = 0.00025;
 
@@ -90,20 +90,20 @@ pub struct Bursts {
     /// Which one is in there, and how many bytes of it.
     loaded: Option<(u64, usize)>,
     again: Burst,
-    most_again: usize,
+    max_again: usize,
 }
 
 impl Bursts {
     pub fn new(session: u32, cut: Cut, offload: bool) -> Self {
         let datagram = HEADER_BYTES + cut.segment_size;
-        let most_again = (MOST_BYTES / datagram).clamp(1, cut.block_segments);
+        let max_again = (MAX_BYTES / datagram).clamp(1, cut.block_segments);
         Bursts {
             cut,
             offload,
             block: Burst::new(session, cut.block_segments, cut.segment_size),
             loaded: None,
-            again: Burst::new(session, most_again, cut.segment_size),
-            most_again: most_again * cut.segment_size,
+            again: Burst::new(session, max_again, cut.segment_size),
+            max_again: max_again * cut.segment_size,
         }
     }
 
@@ -164,7 +164,7 @@ impl Bursts {
             let length = self.cut.length(block);
             let (mut begin, end) = ((first as usize * size).min(length), (stop as usize * size).min(length));
             while begin < end && sent.refused.is_none() {
-                let part = (end - begin).min(self.most_again - filled);
+                let part = (end - begin).min(self.max_again - filled);
                 let room = &mut self.again.payload()[filled..filled + part];
                 read_whole(ends.file, room, self.cut.offset(block) + begin as u64)?;
                 let segment = block * self.cut.block_segments as u64 + (begin / size) as u64;
@@ -172,7 +172,7 @@ impl Bursts {
                 filled += part;
                 begin += part;
                 // None but the last of a super-packet may be a short one.
-                if filled == self.most_again || filled % size != 0 {
+                if filled == self.max_again || filled % size != 0 {
                     sent.burst(ends.light, &mut self.offload, &self.again, (0, filled));
                     filled = 0;
                 }

@@ -21,12 +21,12 @@ const EBADF: i32 = 9;
 /// What happens before so many bytes are written at an offset: for tests of slow, stuck and broken disks.
 pub type Before = Box<dyn Fn(u64, usize) -> Result<(), Fault> + Send + Sync>;
 
-/// `most_bytes` is what the host takes of a file.
+/// `max_bytes` is what the host takes of a file.
 pub struct FileStore {
     books: Mutex<Books>,
     files: Mutex<Option<Files>>,
     block_size: u64,
-    most_bytes: Option<u64>,
+    max_bytes: Option<u64>,
     before: OnceLock<Before>,
 }
 
@@ -37,12 +37,12 @@ struct Files {
 
 impl FileStore {
     /// Both files are its own from now on, until it is closed.
-    pub fn new(data: File, records: File, shape: Shape, most_bytes: Option<u64>) -> Self {
+    pub fn new(data: File, records: File, shape: Shape, max_bytes: Option<u64>) -> Self {
         FileStore {
             books: Mutex::new(Books::new(shape)),
             files: Mutex::new(Some(Files { data, records: Records::new(records) })),
             block_size: shape.block_size,
-            most_bytes,
+            max_bytes,
             before: OnceLock::new(),
         }
     }
@@ -184,7 +184,7 @@ impl FileStore {
 
     fn check_end(&self, end: u64) -> Result<(), Fault> {
         // A stream announces no size, and a sender may lie about one.
-        if self.most_bytes.is_some_and(|most| end > most) { Err(Fault::TooManyBytes(end)) } else { Ok(()) }
+        if self.max_bytes.is_some_and(|most| end > most) { Err(Fault::TooManyBytes(end)) } else { Ok(()) }
     }
 }
 

@@ -11,7 +11,7 @@ pub const HEAD_BYTES: usize = 8;
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 const DATA: u16 = 36;
-const VERSION: u16 = 7;
+const VERSION: u16 = 8;
 const LARGEST_CHUNK: u64 = 16 << 20;
 
 /// How much data this frame announces; `None` if it is another, or one that nobody may send.

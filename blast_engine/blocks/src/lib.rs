@@ -24,7 +24,7 @@ mod records;
 
 pub use assembly::{Assembly, Piece};
 pub use block_map::{BlockMap, Run};
-pub use books::{Books, MOST_BLOCKS, Shape};
+pub use books::{Books, MAX_BLOCKS, Shape};
 pub use bursts::{Bursts, Cut, Ends, Sent, Spot, Turn};
 pub use datagram::{Expected, HEADER_BYTES, LARGEST_SEGMENT};
 pub use digests::{DIGEST_BYTES, Digest, DigestTable, cut, digest, digests_of_file};
@@ -33,6 +33,6 @@ pub use file_store::{Before, FileStore};
 pub use frames::{CHUNK_BYTES, announcing};
 pub use intake::{Place, Taken};
 pub use light::{Came, Light, READS_FOR, Stay};
-pub use masks::MOST_SEGMENTS;
+pub use masks::MAX_SEGMENTS;
 pub use outlet::{Given, Span, give_to};
 pub use pace::{Pace, Schedule};

@@ -14,7 +14,7 @@ use crate::datagram::{Expected, HEADER_BYTES, LARGEST_SEGMENT};
 use crate::fault::Fault;
 use crate::file_store::FileStore;
 use crate::intake::lost;
-use crate::masks::MOST_SEGMENTS;
+use crate::masks::MAX_SEGMENTS;
 
 /// Blocks that are read before any is looked at: as much as stays in a processor's cache.
 const ROWS: usize = 8;
@@ -23,7 +23,7 @@ const BLOCKS_PER_READ: usize = 64;
 /// The value of `Stay::reads_for` in a receiver: its sender must hear of a slow store before it gives the receiver up.
 pub const READS_FOR: Duration = Duration::from_millis(50);
 
-/// `_LEAST_SECONDS` of `base/moderation.py`.
+/// `_MIN_SECONDS` of `base/moderation.py`.
 const SHORTEST_PAUSE: f64 = 0.0002;
 
 /// For how long one call may read on, by the clock that `monotonic` reads.
@@ -83,7 +83,7 @@ impl Light {
     /// gets room for a block; else it has room for one datagram, and a longer one is none of ours.
     pub fn new(expected: Expected, block_segments: usize, joined: bool) -> Result<Self, Fault> {
         let body = expected.segment_size;
-        if !(1..=MOST_SEGMENTS as usize).contains(&block_segments) || !(1..=LARGEST_SEGMENT).contains(&body) {
+        if !(1..=MAX_SEGMENTS as usize).contains(&block_segments) || !(1..=LARGEST_SEGMENT).contains(&body) {
             return Err(Fault::Program(format!("light of {block_segments} segments of {body} bytes")));
         }
         let scatter = Scatter { head: HEADER_BYTES, body, parts: if joined { block_segments } else { 1 } };

@@ -3,11 +3,11 @@
 use crate::block_map::Run;
 
 /// More segments no block has (`blast_transport/blocks/layout.py`): a bit of a word for each.
-pub const MOST_SEGMENTS: u64 = u64::BITS as u64;
+pub const MAX_SEGMENTS: u64 = u64::BITS as u64;
 
 /// The lowest bits of a word.
 pub fn bits(count: u64) -> u64 {
-    u64::MAX.checked_shr((MOST_SEGMENTS - count.min(MOST_SEGMENTS)) as u32).unwrap_or(0)
+    u64::MAX.checked_shr((MAX_SEGMENTS - count.min(MAX_SEGMENTS)) as u32).unwrap_or(0)
 }
 
 /// The runs of set bits.

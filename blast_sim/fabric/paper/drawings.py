@@ -13,7 +13,7 @@ from blast_sim.base.report import Row
 from blast_sim.fabric.paper.panel import Mark, Panel
 from blast_sim.figures.drawings import COLORS, MARKERS
 
-MOST_MARKERS = 24
+MAX_MARKERS = 24
 """With more points a line needs none."""
 STATED = "stated in the paper"
 MARK_STYLE: Mapping[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
@@ -55,7 +55,7 @@ def _number(name: str) -> str:
 
 def _line(axes: Axes, number: int, lines: int, label: str, points: Sequence[tuple[float, float]]) -> None:
     """Draw a line, wider and with larger hollow markers than those after it, which it would hide otherwise."""
-    few = len(points) <= MOST_MARKERS
+    few = len(points) <= MAX_MARKERS
     below = (lines - 1 - number) * min(1.0, 4 / lines)
     axes.plot(
         [x for x, _ in points],

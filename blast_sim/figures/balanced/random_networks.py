@@ -99,7 +99,7 @@ def _claim_shares(rows: Sequence[Row], order: str) -> Row:
         "balanced_of_optimum_min": float((balanced / best).min()),
         "gain_above_50_percent": float((gains > PAPERS_GAIN).mean()),
     }
-    return row | _quantiles("gain", gains.ravel()) | _quantiles("highest_gain", gains.max(axis=1))
+    return row | _quantiles("gain", gains.ravel()) | _quantiles("max_gain", gains.max(axis=1))
 
 
 def _quantiles(name: str, values: Floats) -> Row:

@@ -58,7 +58,7 @@ def against_load(quick: bool) -> list[Cell]:
     loads = QUICK_LOADS if quick else LOADS
     backgrounds = {str(each_way): each_way for each_way in loads if not quick or each_way < 40}
     runs = [{**run, "backgrounds": list(backgrounds)} for run in (PACKET_RUN, BLAST_RUN)]
-    settings = {"background.racks_each_way": backgrounds, "run": runs}
+    settings = {"background.racks_per_direction": backgrounds, "run": runs}
     return list(cells_of(load(find("fig4"), settings), (0,), RECORDED))
 
 
@@ -92,7 +92,7 @@ def against_racks(quick: bool) -> list[Cell]:
                 "light.splitters": racks // 3,
                 "light.switches": switches,
                 "light.switch_ports": ports,
-                "background.racks_each_way": {"light": LIGHT_LOAD},
+                "background.racks_per_direction": {"light": LIGHT_LOAD},
                 "run": [{"methods": [method], "networks": [network], "backgrounds": ["light"], "policies": ["paper"]}],
             }
             labels: Row = {"racks": racks, "groups": sent, "optical_switches": switches, "switch_ports": ports}
@@ -102,7 +102,10 @@ def against_racks(quick: bool) -> list[Cell]:
 
 def against_size(quick: bool) -> list[Cell]:
     """Sizes from 100 kB to 1 GB: Blast with slower and faster optical switches, and the others; four groups."""
-    few: Mapping[str, object] = {"multicasts.groups": 4, "background.racks_each_way": {"none": 0, "light": LIGHT_LOAD}}
+    few: Mapping[str, object] = {
+        "multicasts.groups": 4,
+        "background.racks_per_direction": {"none": 0, "light": LIGHT_LOAD},
+    }
     backgrounds = {"backgrounds": ["none", "light"]}
     cells: list[Cell] = []
     for size in QUICK_MEGABYTES if quick else MEGABYTES:

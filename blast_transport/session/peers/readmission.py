@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 SECONDS = 1.0
 WINDOWS = 8
-MOST_DEMOTIONS = 3
+MAX_DEMOTIONS = 3
 """After so many nobody is taken back between two phases, where no time shows that it keeps up."""
 
 
@@ -30,7 +30,7 @@ class Readmission:
     @property
     def spared(self) -> bool:
         """It may be taken back without having kept up for a time."""
-        return self.demotions <= MOST_DEMOTIONS
+        return self.demotions <= MAX_DEMOTIONS
 
     def made(self, reached: int, sent: int, window: int, now: float) -> bool:
         """It has `reached` this block when those before `sent` have left; whether it keeps up for good."""

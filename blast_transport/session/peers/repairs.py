@@ -13,7 +13,7 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.session.peers.peer import Peer
 
-MOST_GATHER = 0.1
+MAX_GATHER = 0.1
 """Seconds after which a repair that might be shared goes to one receiver after all: the light may be gone."""
 
 
@@ -75,8 +75,8 @@ class Repairs:
             size += min(mask.bit_count() * layout.segment_size, layout.wire_length(block))
             peer.repairs += mask.bit_count()
         peer.repaired_bytes += size
-        if peer.ready is not None and peer.ready.highest_rate:
-            peer.repair_at = max(peer.repair_at, now) + size * 8 / peer.ready.highest_rate
+        if peer.ready is not None and peer.ready.max_rate:
+            peer.repair_at = max(peer.repair_at, now) + size * 8 / peer.ready.max_rate
         return found
 
     def clear(self) -> None:
@@ -85,7 +85,7 @@ class Repairs:
 
     def _waits(self, block: int, now: float) -> bool:
         """What is missing of this block may still turn out to be missing elsewhere."""
-        return block in self._asked and now < self._asked[block][0] + MOST_GATHER
+        return block in self._asked and now < self._asked[block][0] + MAX_GATHER
 
     def _several(self, block: int) -> int:
         once = shared = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from blast_transport.blocks.block_map import BlockMap, Range
-from blast_transport.blocks.layout import MOST_SEGMENTS
+from blast_transport.blocks.layout import MAX_SEGMENTS
 
-WHOLE = (1 << MOST_SEGMENTS) - 1
+WHOLE = (1 << MAX_SEGMENTS) - 1
 """Every segment of a block, however many it has."""
 
 

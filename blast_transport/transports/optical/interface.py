@@ -13,7 +13,7 @@ from blast_transport.base.errors import LightPathError, WrongInputError, sentenc
 _SIOCGIFCONF = 0x8912
 _SIOCGIFMTU = 0x8921
 _IFREQ = struct.Struct("16s16s8x")
-_MOST_ADDRESSES = 4096
+_MAX_ADDRESSES = 4096
 _SO_RCVBUFFORCE = 33
 _IP_MULTICAST_ALL = 49
 _RECEIVE_BUFFER = 8 << 20
@@ -23,7 +23,7 @@ _TTL = 1
 def interface_mtu(address: str) -> int:
     """MTU in bytes of the interface that has this IPv4 address. Raises WrongInputError if none has it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        table = array.array("B", bytes(_IFREQ.size * _MOST_ADDRESSES))
+        table = array.array("B", bytes(_IFREQ.size * _MAX_ADDRESSES))
         location, _ = table.buffer_info()
         request = struct.pack("iP", len(table), location)
         used, _ = struct.unpack("iP", fcntl.ioctl(probe.fileno(), _SIOCGIFCONF, request))

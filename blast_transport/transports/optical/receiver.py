@@ -16,7 +16,7 @@ _GATHERING_SECONDS = 0.002
 """Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
 
 
-_MOST_DRAINED = 32
+_MAX_DRAINED = 32
 """Readings, which a slow store makes short: more than a socket's buffer holds, unless somebody fills it all along."""
 
 
@@ -49,7 +49,7 @@ class OpticalReceiver(ReceivingTransport):
 
     def drain(self) -> None:
         """The light is over: all that has come is read. Raises StoreError."""
-        for _ in range(_MOST_DRAINED):
+        for _ in range(_MAX_DRAINED):
             self._read(time.monotonic(), None)
             if self._light.emptied:
                 return

@@ -26,7 +26,7 @@ from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
 
 _REASON_LETTERS = 50
-_MOST_TOLD = WORD_BYTES // (4 * _REASON_LETTERS + 3)
+_MAX_TOLD = WORD_BYTES // (4 * _REASON_LETTERS + 3)
 """A letter has four bytes at most, and each name three more."""
 
 
@@ -57,7 +57,7 @@ class PipelineReceiver(ReceivingTransport):
 
     def _word(self, place: int, reason: str) -> bytes:
         """All that were lost, for only the latest word counts; whom it has no room for, the report names."""
-        if len(self._lost) < _MOST_TOLD:
+        if len(self._lost) < _MAX_TOLD:
             self._lost[place] = reason[:_REASON_LETTERS]
         return encode_failed(self._lost)
 

@@ -150,7 +150,7 @@ class _Fetcher:
         self._source = source
         self._link = link
         self._outlet = outlet
-        self._patience = patience
+        self._timeout = patience
         self._moved = time.monotonic()
         self._offset = self._stop = 0
         link.send(Alive(0, held_up=False))
@@ -173,7 +173,7 @@ class _Fetcher:
         except (RemoteError, LocalError):
             self.close()
             return False
-        if now - self._moved < self._patience:
+        if now - self._moved < self._timeout:
             return True
         self.close()
         return False

@@ -31,7 +31,7 @@ from blast_transport.transports.trees.stream import Stream
 from blast_transport.transports.trees.widening import Widening
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
-_UNSENT_SECONDS, _LEAST_UNSENT, _MOST_UNSENT = 0.05, 128 << 10, 4 << 20
+_UNSENT_SECONDS, _MIN_UNSENT, _MAX_UNSENT = 0.05, 128 << 10, 4 << 20
 _LISTENED = 64
 """Messages of a child that are heard in one turn."""
 
@@ -153,7 +153,7 @@ class Edge:
             sock.close()
             return
         stream = Stream(sock, Reader(_no_blocks))
-        stream.keep_short(int(min(max(self._rate / 8 * _UNSENT_SECONDS, _LEAST_UNSENT), _MOST_UNSENT)))
+        stream.keep_short(int(min(max(self._rate / 8 * _UNSENT_SECONDS, _MIN_UNSENT), _MAX_UNSENT)))
         stream.give(first)
         stream.say(Open(self.tree, number))
         self._streams.append(stream)
@@ -185,7 +185,7 @@ class Edge:
         if self.live and self._streams:
             self._streams[0].say(Quit("the phase is over"))
             with suppress(RemoteError):
-                self._streams[0].send(_LEAST_UNSENT)
+                self._streams[0].send(_MIN_UNSENT)
         self.lose("the phase is over")
 
     def wanted(self, now: float) -> int | None:
@@ -231,7 +231,7 @@ class Edge:
         """Seconds until it has something to do by itself."""
         if not self._streams:
             return self._timings.heartbeat
-        due = min(self._said + self._timings.heartbeat - now, self._patience - self._silent)
+        due = min(self._said + self._timings.heartbeat - now, self._timeout - self._silent)
         if self._has_more and any(not stream.blocked for stream in self._streams):
             due = min(due, self._pace.wait(now))
         return max(0.0, due)
@@ -256,15 +256,15 @@ class Edge:
     def tick(self, now: float, passed: float) -> None:
         """What is due, now that so many seconds have passed."""
         self._silent += passed
-        if self.state in (State.OPENING, State.OPEN) and self._silent >= self._patience:
-            self.lose(f"nothing heard of it for {self._patience:g} s")
+        if self.state in (State.OPENING, State.OPEN) and self._silent >= self._timeout:
+            self.lose(f"nothing heard of it for {self._timeout:g} s")
         if self.state is State.OPEN and now >= self._said + self._timings.heartbeat:
             self._said = now
             if not self._streams[0].waiting:
                 self._streams[0].say(Alive())
 
     @property
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         return self._timings.answer if self.state is State.OPENING else self._timings.silence
 
     @property

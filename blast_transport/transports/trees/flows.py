@@ -6,7 +6,7 @@ from collections import deque
 
 INTERVALS = 4
 """What is told is the mean over so many: about a second."""
-_MOST_OF_THE_TIME = 0.5
+_MAX_OF_THE_TIME = 0.5
 
 
 class Meter:
@@ -38,4 +38,4 @@ class Meter:
         if seconds <= 0:
             return 0.0, False
         held = sum(held for _, _, held in self._intervals)
-        return sum(size for _, size, _ in self._intervals) * 8 / seconds, held > _MOST_OF_THE_TIME * seconds
+        return sum(size for _, size, _ in self._intervals) * 8 / seconds, held > _MAX_OF_THE_TIME * seconds

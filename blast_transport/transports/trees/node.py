@@ -22,8 +22,8 @@ from blast_transport.transports.trees.inlet import Inlet
 from blast_transport.transports.trees.parcel import Parcel, Room
 from blast_transport.transports.trees.plan import NOWHERE, TreesPhase
 from blast_transport.transports.trees.protocol.messages import (
-    MOST_RANGES,
-    MOST_STREAMS,
+    MAX_RANGES,
+    MAX_STREAMS,
     Block,
     Message,
     Named,
@@ -103,7 +103,7 @@ class Node(Host):
     # ---------------------------------------------------------------------------------------------- who comes
 
     def _joined(self, sock: socket.socket, name: str) -> None:
-        most = MOST_STREAMS * len(self.phase.trees)
+        most = MAX_STREAMS * len(self.phase.trees)
         if self._ended is not None or len(self._guests) >= most:
             sock.close()
             return
@@ -148,7 +148,7 @@ class Node(Host):
             return ()
         first = self.phase.first
         held = ((max(begin, first), begin + count) for begin, count in self._store.held.ranges())
-        return tuple(islice(((begin, stop - begin) for begin, stop in held if begin < stop), MOST_RANGES))
+        return tuple(islice(((begin, stop - begin) for begin, stop in held if begin < stop), MAX_RANGES))
 
     # ---------------------------------------------------------------------------------------------- what comes
 

@@ -25,7 +25,7 @@ _QUIET_SECONDS = 1.5
 """Without a word: who is not heard, and has lost an edge besides, is frozen."""
 _SIGHT_SECONDS = 0.5
 _LONGEST_PAUSE = 0.5
-_MOST_BROKEN = 4
+_MAX_BROKEN = 4
 """Edges of one host, of which some others work."""
 
 
@@ -76,7 +76,7 @@ class Oversight:
     def unreliable(self, earlier: frozenset[tuple[str, str]]) -> set[str]:
         """Hosts to whom broken edges are due, rather than to those at their other ends.
 
-        None of a host's edges works, and it had another broken one, or it had `_MOST_BROKEN` in all, `earlier` phases
+        None of a host's edges works, and it had another broken one, or it had `_MAX_BROKEN` in all, `earlier` phases
         included. Without this, one host that accepts no connection would have the trees planned anew without end.
         """
         broken = earlier | frozenset(self.broken)
@@ -85,7 +85,7 @@ class Oversight:
         return {
             host
             for host, count in counts.items()
-            if count >= _MOST_BROKEN or (count > 1 and all(edge in broken for edge in planned if host in edge))
+            if count >= _MAX_BROKEN or (count > 1 and all(edge in broken for edge in planned if host in edge))
         }
 
     def word(self, place: int, word: Word, now: float) -> None:

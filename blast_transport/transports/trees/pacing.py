@@ -5,7 +5,7 @@ from __future__ import annotations
 _SLACK = 1.1
 """What waits somewhere may catch up by so much: a tree's rate is kept where its blocks are dealt."""
 _PIECE_SECONDS = 0.01
-_LEAST_PIECE, _MOST_PIECE = 8 << 10, 1 << 20
+_MIN_PIECE, _MAX_PIECE = 8 << 10, 1 << 20
 """A piece is what leaves in one go: of a slow or far edge a small one, so that others get their turn and the queues on
 its way stay short; on a fast one a large one, for each costs a wake-up (section 3.3 of the paper: small messages over
 the wide area, large ones locally)."""
@@ -18,7 +18,7 @@ class Pace:
 
     def __init__(self, rate: float, now: float) -> None:
         self._rate = rate / 8 * _SLACK
-        self.piece = int(min(max(self._rate * _PIECE_SECONDS, _LEAST_PIECE), _MOST_PIECE))
+        self.piece = int(min(max(self._rate * _PIECE_SECONDS, _MIN_PIECE), _MAX_PIECE))
         self._most = max(self._rate * _BURST_SECONDS, 2.0 * self.piece)
         self._tokens, self._at = self._most, now
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.links.dialling import SOURCE, Address
 
-MOST_TREES = 1 << 10
-MOST_MEMBERS = 1 << 12
+MAX_TREES = 1 << 10
+MAX_MEMBERS = 1 << 12
 NOWHERE = -1
 """In place of a parent: the tree does not enter this host."""
 
@@ -91,12 +91,12 @@ class TreesPhase:
 
     def __post_init__(self) -> None:
         names = {name for name, _, _ in self.members}
-        if not 0 <= self.place < len(self.members) <= MOST_MEMBERS or len(names) < len(self.members):
+        if not 0 <= self.place < len(self.members) <= MAX_MEMBERS or len(names) < len(self.members):
             raise RemoteProtocolError("Phase has no place for us, too many hosts, or one twice")
         if self.members[0][0] != SOURCE or any(not 0 < port < 1 << 16 for _, _, port in self.members[1:]):
             raise RemoteProtocolError("Phase has no sender, or a port out of range")
-        if len(self.trees) > MOST_TREES:
-            raise RemoteProtocolError(f"Phase has {len(self.trees)} trees; the most are {MOST_TREES}")
+        if len(self.trees) > MAX_TREES:
+            raise RemoteProtocolError(f"Phase has {len(self.trees)} trees; the most are {MAX_TREES}")
         for tree in self.trees:
             self._check(tree)
 

@@ -19,16 +19,16 @@ from blast_transport.transports.trees.host import Host
 from blast_transport.transports.trees.parcel import Parcel, Room
 from blast_transport.transports.trees.plan import TreesPhase
 
-_MOST_DEALT = 64
+_MAX_DEALT = 64
 """Blocks in one turn: those that listen have to hear that we live."""
-_WINDOW_SECONDS, _WINDOW_BLOCKS, _MOST_WINDOW = 0.3, 4, 32 << 20
+_WINDOW_SECONDS, _WINDOW_BLOCKS, _MAX_WINDOW = 0.3, 4, 32 << 20
 """What may be under way in a tree: its rate for so long, a block for each of its hosts one behind the other, and a
 little; never more than the last. It is what is sent again when the phase changes."""
-_BACKLOG_SECONDS, _BACKLOG_BLOCKS, _MOST_BACKLOG = 0.05, 2, 4 << 20
+_BACKLOG_SECONDS, _BACKLOG_BLOCKS, _MAX_BACKLOG = 0.05, 2, 4 << 20
 """What waits here for a tree's connections."""
 _DEALT_SECONDS = 0.05
 _IDLE_SECONDS = 0.2
-_MOST_STILL = 3.0
+_MAX_STILL = 3.0
 """Seconds that trees which are left may stand still: what they do not bring is repaired in the end."""
 
 
@@ -97,8 +97,8 @@ class Root(Host):
     def _trunk(self, number: int) -> _Trunk:
         tree = self.phase.trees[number]
         least = tree.height() + _WINDOW_BLOCKS
-        window = min(least + int(tree.rate / 8 * _WINDOW_SECONDS / self._size), max(least, _MOST_WINDOW // self._size))
-        backlog = min(max(_BACKLOG_BLOCKS * self._size, int(tree.rate / 8 * _BACKLOG_SECONDS)), _MOST_BACKLOG)
+        window = min(least + int(tree.rate / 8 * _WINDOW_SECONDS / self._size), max(least, _MAX_WINDOW // self._size))
+        backlog = min(max(_BACKLOG_BLOCKS * self._size, int(tree.rate / 8 * _BACKLOG_SECONDS)), _MAX_BACKLOG)
         return _Trunk(self._of_tree[number], window, backlog)
 
     @property
@@ -142,10 +142,10 @@ class Root(Host):
         through = sum(edge.taken for edge in self._edges.values())
         self._still = self._still + self._passed if through == self._through else 0.0
         self._through = through
-        return self._still >= _MOST_STILL
+        return self._still >= _MAX_STILL
 
     def _deal(self, now: float) -> None:
-        for _ in range(_MOST_DEALT):
+        for _ in range(_MAX_DEALT):
             self._next = self._held.first_missing(self._next)
             if self._whole or not self._reader.ready(self._next):
                 return

@@ -13,7 +13,7 @@ from blast_transport.transports.trees.parcel import Parcel
 from blast_transport.transports.trees.protocol.messages import Message, Reader, block_head, encode
 
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_MOST_VIEWS = 256
+_MAX_VIEWS = 256
 _TLS_BYTES = 1 << 14
 """A record: what is given once has to be given again as it was."""
 
@@ -123,7 +123,7 @@ class Stream:
         for view, _ in self._parts:
             views.append(view[:most])
             most -= len(views[-1])
-            if most == 0 or len(views) == _MOST_VIEWS:
+            if most == 0 or len(views) == _MAX_VIEWS:
                 break
         return views
 

@@ -5,9 +5,9 @@ One TCP connection does not fill a path that is long and wide, or that loses pac
 
 from __future__ import annotations
 
-from blast_transport.transports.trees.protocol.messages import MOST_STREAMS
+from blast_transport.transports.trees.protocol.messages import MAX_STREAMS
 
-_LEAST_GAIN = 1.1
+_MIN_GAIN = 1.1
 _RESIGNED = 15
 """Judgments after which it is tried again: a path changes."""
 
@@ -24,9 +24,9 @@ class Widening:
         if self._resigned:
             self._resigned -= 1
             return False
-        if not held_back or streams >= MOST_STREAMS:
+        if not held_back or streams >= MAX_STREAMS:
             return False
-        if rate < _LEAST_GAIN * self._before:
+        if rate < _MIN_GAIN * self._before:
             self.resign()
             return False
         self._before = rate

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 CHROMIUM = "chromium"
-PATIENCE_MS = 30_000
+TIMEOUT_MS = 30_000
 """For what is waited for: no test is about this number."""
 
 _NOTE_VIOLATIONS = """
@@ -29,7 +29,7 @@ def chromium(*arguments: str) -> Iterator[Browser]:
     """A browser without a window."""
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=PATIENCE_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
     # Chromium's own sandbox refuses root; what is looked at here is our own page.
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
@@ -48,7 +48,7 @@ class Window:
     def __init__(self, browser: Browser, **options: Any) -> None:
         self._context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         self.page: Page = self._context.new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.set_default_timeout(TIMEOUT_MS)
         self._faults: list[str] = []
         self.page.add_init_script(_NOTE_VIOLATIONS)
         self.page.on("pageerror", lambda error: self._faults.append(str(error)))

@@ -13,7 +13,7 @@ from blast_controller.core.model.events import (
     ElementQuarantined,
     ExtensionAsked,
     FinishAsked,
-    ProgressTold,
+    ProgressReported,
 )
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
@@ -53,7 +53,7 @@ def test_changes_are_shown_without_a_reload(open_page, served):
     tree = page.locator("[data-tree]")
     has(tree, "data-state", "lit")
     says(request_row(page, "train"), "active")
-    served.handle(ProgressTold(key_of("train"), 0, 420))
+    served.handle(ProgressReported(key_of("train"), 0, 420))
     says(request_row(page, "train"), "42 %")
     served.lab.devices.held = []
     served.handle(ExtensionAsked(key_of("train"), Extension(add_receivers=("r5h1",))))

@@ -42,7 +42,7 @@ def test_markup_from_the_controller_is_text(open_page, history):
     page = open_page(history, "operator-token")
     request_row(page, KEY).click()
     says(page.locator("#details"), f"Request {KEY}")
-    says(page.locator("#details .sentence"), KEY)
+    says(page.locator("#details .message"), KEY)
     says(page.locator("#notice-banner"), MARKUP)
     page.locator("#alarms-button").click()
     says(page.locator("#alarms"), MARKUP)

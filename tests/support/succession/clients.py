@@ -187,7 +187,7 @@ class Reader(Client):
         controller = self.room.dice.pick(self.room.controllers)
         try:
             event = self.ask(controller, "awaitEvent", key, after, 300)
-        except (Unanswered, *NOT_LEADING, ttypes.NotYet, ttypes.UnknownRequest, ttypes.Ended):
+        except (Unanswered, *NOT_LEADING, ttypes.TimedOut, ttypes.UnknownRequest, ttypes.Ended):
             return
         self.histories.note(key, Heard(event.sequence), begin)
 

@@ -62,7 +62,7 @@ class ModeledTor:
         match message:
             case openflow.Claim(generation):
                 self._role(session, xid, Role.MASTER, generation)
-            case openflow.StandBy(generation):
+            case openflow.Standby(generation):
                 self._role(session, xid, Role.SLAVE, generation)
             case rules.AddRule() | rules.DeleteRule() | rules.DeleteStray() | openflow.SendProbe():
                 self._write(session, xid, message)

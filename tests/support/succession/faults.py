@@ -108,7 +108,7 @@ def late_writes(room: Room) -> Heal:
     def replace() -> None:
         room.on_late = lambda: None
         if not room.dice.rarely():
-            remove = room.dice.pick([kill, pause, stand_down, cut_from_etcd])
+            remove = room.dice.pick([kill, pause, step_down, cut_from_etcd])
             room.scheduler.after(room.dice.number(0, 300) / 1000, lambda: healing.append(remove(room)))
 
     room.late_writes, room.on_late = True, replace
@@ -121,7 +121,7 @@ def late_writes(room: Room) -> Heal:
     return in_time
 
 
-def stand_down(room: Room) -> Heal:
+def step_down(room: Room) -> Heal:
     """An operator asks the leader to stand down, once."""
     leading = room.leading
     if leading:
@@ -129,7 +129,7 @@ def stand_down(room: Room) -> Heal:
 
         def ask() -> None:
             with suppress(Unanswered, *NOT_LEADING, Rejected):
-                operator.ask(leading[0], "standDown")
+                operator.ask(leading[0], "stepDown")
 
         operator.start(ask)
     return lambda: None
@@ -147,7 +147,7 @@ FAULTS: tuple[Fault, ...] = (
     etcd_full,
     slow_disk,
     late_writes,
-    stand_down,
+    step_down,
 )
 
 

@@ -120,7 +120,7 @@ class Room:
         self.on_late: Callable[[], None] = lambda: None
         self.came_late: list[tuple[float, Circuit]] = []
         self.is_frozen = False
-        self.max_bytes = dice.pick([ledger.MOST_BYTES, 3000, 1000])
+        self.max_bytes = dice.pick([ledger.MAX_BYTES, 3000, 1000])
         self._numbers = itertools.count(1)
 
     def core(self) -> Core:
@@ -305,7 +305,7 @@ class SimulatedDaemon(Daemon):
         room, scheduler = controller.room, controller.room.scheduler
         self._controller = controller
         self.is_up = False
-        self._config = SimpleNamespace(policy=SimpleNamespace(optimize_ms=0), room=room)
+        self._config = SimpleNamespace(policy=SimpleNamespace(optimizer_budget_ms=0), room=room)
         self._began = scheduler.now
         terms = LeaderTerms(LEASE, Retention(entries=400))
         access = Access((f"of {controller.address}",))
@@ -381,7 +381,7 @@ def simulated(room: Room) -> Iterator[None]:
         (daemon_module, "os", overlay(os, _exit=lambda status: controller().replace(status))),
         (daemon_module, "logging", overlay(logging, shutdown=lambda: None)),
         # So that some commits are larger than one transaction.
-        (ledger, "MOST_BYTES", room.max_bytes),
+        (ledger, "MAX_BYTES", room.max_bytes),
     ]
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in names:

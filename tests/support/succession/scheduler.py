@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-MOST_AT_ONCE = 200_000
+MAX_AT_ONCE = 200_000
 """Turns without any time passing: from there on somebody goes round in circles."""
 
 
@@ -98,7 +98,7 @@ class Scheduler:
             if moment > until:
                 break
             turns = 0 if moment > self.now else turns + 1
-            assert turns < MOST_AT_ONCE, "somebody goes round in circles"
+            assert turns < MAX_AT_ONCE, "somebody goes round in circles"
             self.now = max(self.now, moment)
             heapq.heappop(self._agenda)[2]()
             if self.failures:

@@ -52,7 +52,7 @@ const stream = new Stream({
     alarms.take(vitals);
     connection.vitals(vitals);
   },
-  goodbye: ({ sentence }) => connection.goodbye(sentence),
+  goodbye: ({ message }) => connection.goodbye(message),
 });
 
 session.onChange(() => {

@@ -16,7 +16,7 @@ from blast_transport.store.compiled_store import CompiledStore
 from blast_transport.transports.pipeline.connections.file_pump import FileIntake, FileOutlet, became_shorter
 from blast_transport.transports.pipeline.connections.pump import FramesGiven, FramesTaken, GivesFrames, TakesFrames
 
-_MOST_AT_ONCE = 4 << 20
+_MAX_AT_ONCE = 4 << 20
 """Bytes in one call, after which others may say what they want: a few milliseconds."""
 
 
@@ -48,7 +48,7 @@ class CompiledIntake(FileIntake):
     def _take_frames(self, sock: socket.socket, payload: int) -> FramesTaken:
         self._within(payload)
         place = self.position, self._block, self._filled, self._stored
-        taken = self._compiled.take_from(sock.fileno(), self._buffer, place, (payload, _MOST_AT_ONCE))
+        taken = self._compiled.take_from(sock.fileno(), self._buffer, place, (payload, _MAX_AT_ONCE))
         self.position, self._block, self._filled, self._stored = taken.place
         if taken.slow:
             self._writer.defer()
@@ -70,7 +70,7 @@ class CompiledOutlet(FileOutlet):
     def _give_frames(self, sock: socket.socket, offset: int, promised: int, stop: int) -> FramesGiven:
         run = offset, promised, stop
         try:
-            given = self._native.give_to_link(sock.fileno(), self._descriptor, run, _MOST_AT_ONCE)
+            given = self._native.give_to_link(sock.fileno(), self._descriptor, run, _MAX_AT_ONCE)
         except EOFError as error:
             raise became_shorter(int(error.args[0])) from error
         except self._native.EngineFault as error:

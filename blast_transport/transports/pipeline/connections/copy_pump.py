@@ -18,8 +18,8 @@ from blast_transport.store.store_writer import StoreWriter
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20
 """What is kept: enough that a node which dies with all that its own and its neighbors' kernels buffer is survived."""
-_MOST_WAITING = 8 << 20
-_MOST_EARLY = 64 << 20
+_MAX_WAITING = 8 << 20
+_MAX_EARLY = 64 << 20
 
 
 class Replay:
@@ -81,7 +81,7 @@ class BlockIntake:
         """There is room for more. Raises StoreError if the store took no more."""
         early = self.replay.end - self._store.layout.offset(self._store.position)
         room = self._writer is None or self._writer.ready
-        return room and (not self._store.target.in_order or early < _MOST_EARLY)
+        return room and (not self._store.target.in_order or early < _MAX_EARLY)
 
     def take(self, sock: socket.socket, limit: int) -> int:
         """As `Intake.take`."""
@@ -133,7 +133,7 @@ class BlockIntake:
         piece = bytes(memoryview(self._buffer)[: self._filled])
         self.replay.append(piece)
         if self._writer is None:
-            self._writer = StoreWriter(self._store.put, self._wake, _MOST_WAITING)
+            self._writer = StoreWriter(self._store.put, self._wake, _MAX_WAITING)
         self._writer.put(self._block, piece)
         self._block, self._filled = self._block + 1, 0
 

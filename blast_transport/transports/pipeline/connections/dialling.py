@@ -20,7 +20,7 @@ Failed = Callable[[str, bool], None]
 """Told why there is no connection, and whether nothing was heard for all the time."""
 
 _ALMOST = 0.9
-_LEAST_SECONDS = 0.001
+_MIN_SECONDS = 0.001
 _EVIDENCE = 2.5
 """So many times as long as a probe takes an answer says that our own side works."""
 
@@ -150,7 +150,7 @@ def _answers(connect: Dialer, member: Member, seconds: float) -> bool:
     try:
         with connect(member, seconds) as sock:
             sock.shutdown(socket.SHUT_WR)
-            sock.settimeout(max(_LEAST_SECONDS, until - time.monotonic()))
+            sock.settimeout(max(_MIN_SECONDS, until - time.monotonic()))
             sock.recv(1)
     except (OSError, TransportError):
         return time.monotonic() < until - (1 - _ALMOST) * seconds

@@ -30,7 +30,7 @@ from blast_transport.transports.pipeline.connections.pump import GivesFrames, Ou
 
 _BLOCKS = 16
 """Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
-_MOST_WAITING = 32 << 20
+_MAX_WAITING = 32 << 20
 
 
 class FileIntake:
@@ -42,7 +42,7 @@ class FileIntake:
     def __init__(self, store: BlockStore, position: int, wake: Callable[[], None]) -> None:
         self.position = position
         self._store = store
-        self._writer = EagerWriter[Buffer](partial(_put_row, store), wake, _MOST_WAITING, bytes)
+        self._writer = EagerWriter[Buffer](partial(_put_row, store), wake, _MAX_WAITING, bytes)
         self._size = store.layout.block_size
         self._block = position // self._size
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))

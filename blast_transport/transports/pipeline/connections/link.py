@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 20
 """The most data behind one DATA: what a QUIT may have to wait for."""
 
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_MOST_QUEUED = 64
+_MAX_QUEUED = 64
 _RECEIVE_BYTES = 1 << 16
 
 
@@ -63,7 +63,7 @@ class Link:
         if isinstance(message, Alive) and self.wants_write:
             return
         self._queue.append(encode(message))
-        if len(self._queue) > _MOST_QUEUED:
+        if len(self._queue) > _MAX_QUEUED:
             raise RemoteError("takes no messages")
 
     @property

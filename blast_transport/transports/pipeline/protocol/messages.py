@@ -23,7 +23,7 @@ from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Jo
 from blast_transport.wire.reasons import safe_reason
 
 LARGEST_CHUNK = 16 << 20
-MOST_NODES = 1 << 16
+MAX_NODES = 1 << 16
 
 _OFFSET = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")
@@ -205,7 +205,7 @@ def decode_failed(body: bytes) -> dict[int, str]:
     return failed
 
 
-_REPORT_BYTES = MOST_NODES * (_FAILED.size + TEXT_BYTES)
+_REPORT_BYTES = MAX_NODES * (_FAILED.size + TEXT_BYTES)
 
 _FORMS: dict[int, _Form] = {
     JOIN_TYPE: _Form(Join, encode_join, decode_join, LARGEST_JOIN),

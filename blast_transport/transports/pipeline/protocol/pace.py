@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """Of what comes to us: a successor that takes less, by its own doing, holds up more than it is worth."""
 
 MIN_LINK_SHARE = 0.125
@@ -62,7 +62,7 @@ class Pace:
     def lags(self, come: int, taken: int) -> bool:
         """As it looks now, it will be found slow by comparison: nobody should wait for it."""
         since = self._compared_since
-        return self._compares and not self._starved and taken - since.taken < LEAST_SHARE * (come - since.come)
+        return self._compares and not self._starved and taken - since.taken < MIN_SHARE * (come - since.come)
 
     def convict(self) -> bool:
         """Whether a successor is found slow that says so of its store: only one is, as by comparison."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range
-from blast_transport.blocks.layout import MOST_BLOCKS
+from blast_transport.blocks.layout import MAX_BLOCKS
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.reasons import safe_reason
 
-MOST_STREAMS = 8
-MOST_RANGES = 1 << 12
+MAX_STREAMS = 8
+MAX_RANGES = 1 << 12
 """What a child holds beyond these ranges is sent once more."""
 TEXT_BYTES = 255
 
@@ -101,15 +101,15 @@ def _encode_holds(holds: Holds) -> bytes:
 
 def _decode_holds(body: bytes) -> Holds:
     ranges = tuple(_RANGE.iter_unpack(body))
-    if any(count == 0 or first + count > MOST_BLOCKS for first, count in ranges):
+    if any(count == 0 or first + count > MAX_BLOCKS for first, count in ranges):
         raise RemoteProtocolError("Holds names no block, or one that cannot be")
     return Holds(ranges)
 
 
 def _decode_open(body: bytes) -> Open:
     tree, stream = _OPEN.unpack(body)
-    if stream >= MOST_STREAMS:
-        raise RemoteProtocolError(f"Open of stream {stream}; the most are {MOST_STREAMS}")
+    if stream >= MAX_STREAMS:
+        raise RemoteProtocolError(f"Open of stream {stream}; the most are {MAX_STREAMS}")
     return Open(tree, stream)
 
 
@@ -119,7 +119,7 @@ def _decode_named(body: bytes) -> Named:
 
 def _numbered(body: bytes) -> int:
     (number,) = _NUMBER.unpack(body)
-    if number >= MOST_BLOCKS:
+    if number >= MAX_BLOCKS:
         raise RemoteProtocolError(f"block {number} cannot be")
     return int(number)
 
@@ -149,7 +149,7 @@ class _Form:
 
 _FORMS: dict[int, _Form] = {
     48: _Form(Open, lambda it: _OPEN.pack(it.tree, it.stream), _decode_open, _OPEN.size),
-    49: _Form(Holds, _encode_holds, _decode_holds, MOST_RANGES * _RANGE.size),
+    49: _Form(Holds, _encode_holds, _decode_holds, MAX_RANGES * _RANGE.size),
     51: _Form(Named, lambda it: _NUMBER.pack(it.number), _decode_named, _NUMBER.size),
     52: _Form(End, lambda it: _NUMBER.pack(it.entries), _decode_end, _NUMBER.size),
     53: _Form(Taken, lambda it: _TAKEN.pack(it.entries, it.full), _decode_taken, _TAKEN.size),

@@ -9,7 +9,7 @@ from blast_transport.store.store_pace import StorePace
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.reasons import safe_reason
 
-MOST_TOLD = 100
+MAX_TOLD = 100
 """Of flows, and of lost neighbors, in one word; a plan with wider hosts is measured in part."""
 _TEXT = 80
 
@@ -38,8 +38,8 @@ class Word:
 
 def encode_word(word: Word) -> bytes:
     """Its bytes, which are bounded."""
-    lost = tuple((parent, child, reason[:_TEXT]) for parent, child, reason in word.lost[:MOST_TOLD])
-    return to_json(Word(word.flows[:MOST_TOLD], lost, word.store, word.writing))
+    lost = tuple((parent, child, reason[:_TEXT]) for parent, child, reason in word.lost[:MAX_TOLD])
+    return to_json(Word(word.flows[:MAX_TOLD], lost, word.store, word.writing))
 
 
 def decode_word(body: bytes, members: int) -> Word:

@@ -1,8 +1,8 @@
-/** Questions to the server. What goes wrong is a Refused with one sentence for people. */
+/** Questions to the server. What goes wrong is a Refused with one message for people. */
 
 export class Refused extends Error {
-  constructor(sentence, status) {
-    super(sentence);
+  constructor(message, status) {
+    super(message);
     this.status = status;
   }
 }
@@ -23,7 +23,7 @@ export function send(method, path, body, csrf) {
 async function ask(path, options) {
   let response;
   try {
-    // A refusal is a sentence in JSON only for requests that ask for JSON.
+    // A refusal is a message in JSON only for requests that ask for JSON.
     const headers = { ...options.headers, Accept: "application/json" };
     response = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(SECONDS * 1000), cache: "no-store" });
   } catch {
@@ -35,7 +35,7 @@ async function ask(path, options) {
   } catch {
     throw new Refused(unreadable(response.status), response.status);
   }
-  if (!response.ok) throw new Refused(answer.sentence ?? unreadable(response.status), response.status);
+  if (!response.ok) throw new Refused(answer.message ?? unreadable(response.status), response.status);
   return answer;
 }
 

@@ -44,7 +44,7 @@ export function splitterDetails(splitter, look) {
   const names = [...new Set([splitter.element, ...Object.keys(rows.units.get(splitter.element) ?? {})])];
   return [
     facts([
-      ["ways", `1:${splitter.ways}`],
+      ["fan-out", `1:${splitter.fanOut}`],
       ["hangs on", link("switch", splitter.opticalSwitch)],
       ["fed by output", String(splitter.switchOutput)],
       ["outputs at inputs", splitter.switchInputs.join(", ")],
@@ -60,7 +60,7 @@ export function switchDetails(name, look) {
   const splitters = [...wiring.splitters.values()].filter((splitter) => splitter.opticalSwitch === name);
   const racks = [...wiring.racks.values()].filter((rack) => rack.opticalPorts.some((port) => port.opticalSwitch === name));
   const pieces = (rows.warm?.pieces ?? []).filter((piece) => piece.opticalSwitch === name);
-  const kinds = pieces.map((piece) => [piece.ways ? `1:${piece.ways}` : "ports", `${piece.dark}`, `${piece.lit}`, `${piece.reserve}`]);
+  const kinds = pieces.map((piece) => [piece.fanOut ? `1:${piece.fanOut}` : "ports", `${piece.dark}`, `${piece.lit}`, `${piece.reserve}`]);
   return [
     ...awaySentence(rows, `switch:${name}`),
     facts([
@@ -79,7 +79,7 @@ export function staticDetails(name, look) {
 
 function awaySentence(rows, device) {
   const away = rows.away.get(device);
-  return away ? [make("p", { class: "sentence bad" }, `${device} is disconnected: ${away.reason}`)] : [];
+  return away ? [make("p", { class: "message bad" }, `${device} is disconnected: ${away.reason}`)] : [];
 }
 
 function treesWhere(rows, test) {

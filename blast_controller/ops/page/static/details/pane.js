@@ -91,7 +91,7 @@ export class DetailsPane {
       found = await get("explain", { tenant: row.tenant, key: row.key });
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      found = { sentence: error.message, smallestChange: null };
+      found = { message: error.message, suggestion: null };
     }
     if (!this.selection.is(chosen.kind, chosen.name)) return;
     this.explanation = found;

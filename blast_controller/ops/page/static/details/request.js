@@ -28,8 +28,8 @@ export function requestDetails(row, { clock, now, mayAct, explanation, isPast })
 
 function wishes(row) {
   return [
-    row.highestBitsPerSecond && `at most ${rate(row.highestBitsPerSecond)}`,
-    row.patience && `waits at most ${duration(row.patience)}`,
+    row.maxBitsPerSecond && `at most ${rate(row.maxBitsPerSecond)}`,
+    row.pending_timeout && `waits at most ${duration(row.pending_timeout)}`,
     row.deadline && `done within ${duration(row.deadline)}`,
     row.priority && `priority ${row.priority}`,
     row.maySplit && "may split",
@@ -37,9 +37,9 @@ function wishes(row) {
   ].filter(Boolean);
 }
 
-function explained({ sentence, smallestChange }) {
-  const change = smallestChange ? [make("p", { class: "faint" }, smallestChange)] : [];
-  return [block("Why it waits", make("p", { class: "sentence" }, sentence), ...change)];
+function explained({ message, suggestion }) {
+  const change = suggestion ? [make("p", { class: "faint" }, suggestion)] : [];
+  return [block("Why it waits", make("p", { class: "message" }, message), ...change)];
 }
 
 function partBlock(part, row, now) {
@@ -50,14 +50,14 @@ function partBlock(part, row, now) {
     facts([
       ["state", isOnly ? null : `${sign(part.state)} ${part.state}`],
       ["receivers", part.receivers && some(part.receivers)],
-      ["sent", share === null ? null : `${percent(share)}, ${bytes(part.reachedByte ?? row.bytes)} as its sender tells`],
+      ["sent", share === null ? null : `${percent(share)}, ${bytes(part.progressBytes ?? row.bytes)} as its sender tells`],
       ["tree", grant && part.state === "active" ? link("tree", String(grant.reservation)) : null],
       ["group", grant && `${grant.groupAddress}:${grant.groupPort} at ${rate(grant.rateBitsPerSecond)}`],
       ["lease", lease(part, now)],
-      ["without a part", grant?.receiversWithoutPart && some(grant.receiversWithoutPart)],
+      ["without a part", grant?.pendingReceivers && some(grant.pendingReceivers)],
     ]),
   ];
-  if (part.reason) children.unshift(make("p", { class: part.state === "failed" ? "sentence bad" : "sentence" }, part.reason));
+  if (part.reason) children.unshift(make("p", { class: part.state === "failed" ? "message bad" : "message" }, part.reason));
   if (report) children.push(reported(report));
   if (grant) children.push(tableTwo(grant.timings));
   if (grant?.margins) children.push(margins(grant.margins));

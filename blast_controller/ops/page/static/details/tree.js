@@ -3,12 +3,12 @@
 import { make } from "../base/dom.js";
 import { block, facts, link, links, table } from "./pieces.js";
 
-const MOST_CIRCUITS = 200;
+const MAX_CIRCUITS = 200;
 
 export function treeDetails(row, { rows }) {
   const request = `${row.tenant}/${row.key}`;
   const known = rows.requests.has(request);
-  const circuits = row.crossConnects.slice(0, MOST_CIRCUITS).map(([name, input, output]) => [link("switch", name), `${input}`, `${output}`]);
+  const circuits = row.crossConnects.slice(0, MAX_CIRCUITS).map(([name, input, output]) => [link("switch", name), `${input}`, `${output}`]);
   return [
     facts([
       ["state", row.state],

@@ -9,8 +9,8 @@ export function progress(request) {
 
 export function shareOf(part, bytes) {
   if (part.state === "done") return 1;
-  if (part.reachedByte === undefined) return null;
-  return Math.min(part.reachedByte / bytes, 1);
+  if (part.progressBytes === undefined) return null;
+  return Math.min(part.progressBytes / bytes, 1);
 }
 
 export function percent(share) {

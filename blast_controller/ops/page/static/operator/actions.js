@@ -37,7 +37,7 @@ export class Actions {
     setText(byId("action-title"), deed.title(given));
     setText(byId("action-do"), deed.button);
     setText(byId("action-cancel"), "Cancel");
-    this.sentences(["Asking what this would do …"]);
+    this.messages(["Asking what this would do …"]);
     this.fault(null);
     setAttribute(byId("action-do"), "hidden", false);
     byId("action-do").disabled = true;
@@ -50,9 +50,9 @@ export class Actions {
 
   async foretell(now) {
     try {
-      const { sentences, possible } = await get(`actions/${now.name}/foretold`, now.given);
+      const { messages, possible } = await get(`actions/${now.name}/foretold`, now.given);
       if (this.now !== now) return;
-      this.sentences(sentences);
+      this.messages(messages);
       byId("action-do").disabled = !possible;
     } catch (error) {
       this.refused(error, now);
@@ -72,16 +72,16 @@ export class Actions {
     byId("action-do").disabled = true;
     this.fault(null);
     try {
-      const { sentence } = await send("POST", `actions/${now.name}`, given, this.session.who.csrf);
-      if (this.now === now) this.done(sentence);
+      const { message } = await send("POST", `actions/${now.name}`, given, this.session.who.csrf);
+      if (this.now === now) this.done(message);
     } catch (error) {
       this.refused(error, now);
       if (this.now === now) byId("action-do").disabled = false;
     }
   }
 
-  done(sentence) {
-    this.sentences([sentence]);
+  done(message) {
+    this.messages([message]);
     setAttribute(byId("action-do"), "hidden", true);
     setAttribute(byId("action-reason-label"), "hidden", true);
     setText(byId("action-cancel"), "Close");
@@ -91,18 +91,18 @@ export class Actions {
   refused(error, now) {
     if (!(error instanceof Refused)) throw error;
     if (this.now !== now) return;
-    this.sentences([]);
+    this.messages([]);
     this.fault(error.message);
     // A role that has changed is seen at once.
     if (error.status === 401 || error.status === 403) this.session.ask().catch(() => {});
   }
 
-  sentences(all) {
-    byId("action-words").replaceChildren(make("ul", {}, ...all.map((sentence) => make("li", {}, sentence))));
+  messages(all) {
+    byId("action-words").replaceChildren(make("ul", {}, ...all.map((message) => make("li", {}, message))));
   }
 
-  fault(sentence) {
-    setText(byId("action-fault"), sentence ?? "");
-    setAttribute(byId("action-fault"), "hidden", sentence === null);
+  fault(message) {
+    setText(byId("action-fault"), message ?? "");
+    setAttribute(byId("action-fault"), "hidden", message === null);
   }
 }

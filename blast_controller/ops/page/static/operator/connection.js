@@ -1,4 +1,4 @@
-/** Whether the page hears the controller, and what to do when it does not: a chip in the head, and sentences below it. */
+/** Whether the page hears the controller, and what to do when it does not: a chip in the head, and messages below it. */
 
 import { byId, setAttribute, setText } from "../base/dom.js";
 import { timeOfDay } from "../base/units.js";
@@ -29,16 +29,16 @@ export class Connection {
   }
 
   /** Said by the server before it ends, or ends the session. */
-  goodbye(sentence) {
-    this.farewell = sentence;
+  goodbye(message) {
+    this.farewell = message;
   }
 
   lost(clock) {
     this.chip("no controller", "bad");
     const said = this.farewell ? `It said: “${this.farewell}” ` : "";
     const as = clock === null ? "" : ` What is shown is as of ${timeOfDay(clock.wall)}.`;
-    const sentence = `The controller does not answer. ${said}This page tries again by itself twice a second; if that lasts, look whether the controller runs (systemctl status blast).${as}`;
-    banner("away-banner", sentence);
+    const message = `The controller does not answer. ${said}This page tries again by itself twice a second; if that lasts, look whether the controller runs (systemctl status blast).${as}`;
+    banner("away-banner", message);
     this.cutOff("The controller does not answer.");
     // It may be the session that has ended, and not the controller.
     this.session.ask().catch(() => {});
@@ -66,9 +66,9 @@ export class Connection {
     banner("notice-banner", said.filter(Boolean).join(" ") || null);
   }
 
-  cutOff(sentence) {
-    document.body.classList.toggle("cut-off", sentence !== null);
-    this.alarms.cutOff(sentence);
+  cutOff(message) {
+    document.body.classList.toggle("cut-off", message !== null);
+    this.alarms.cutOff(message);
   }
 
   chip(words, kind) {
@@ -77,7 +77,7 @@ export class Connection {
   }
 }
 
-function banner(id, sentence) {
-  setText(byId(id), sentence ?? "");
-  setAttribute(byId(id), "hidden", sentence === null);
+function banner(id, message) {
+  setText(byId(id), message ?? "");
+  setAttribute(byId(id), "hidden", message === null);
 }

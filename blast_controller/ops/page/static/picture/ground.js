@@ -33,7 +33,7 @@ function* allPieces(geometry) {
   }
   for (const [name, box] of switches) yield switchLabel(name, box);
   for (const [name, box] of splitters) {
-    yield label("name", `${name}  1:${box.ways}`, box.x + box.width / 2, box.y + 14, box.width - 8, 13);
+    yield label("name", `${name}  1:${box.fanOut}`, box.x + box.width / 2, box.y + 14, box.width - 8, 13);
   }
   for (const [name, box] of racks) {
     yield label("name strong", name, box.x + box.width / 2, box.y + box.height / 2, box.width - 8, 13);

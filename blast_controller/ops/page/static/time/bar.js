@@ -17,7 +17,7 @@ export class TimeBar {
     this.places = { shown: null, mark: null };
     this.track = new Track((handle, wall) => this.move(handle, wall));
     this.changes = new Changes((wall) => this.go(wall));
-    this.moments = new Moments((wall, answer) => this.came(wall, answer), (sentence) => this.tell(sentence));
+    this.moments = new Moments((wall, answer) => this.came(wall, answer), (message) => this.tell(message));
     this.timer = null;
     this.note = make("p", { class: "note", role: "status", hidden: true });
     this.title = make("span", {}, "drag, or use the arrow keys");
@@ -47,15 +47,15 @@ export class TimeBar {
       return;
     }
     if (this.isPast) return;
-    this.tell(past.sentence);
+    this.tell(past.message);
     const has = past.recording || past.newest > past.oldest;
     setAttribute(this.track.node, "hidden", !has);
     if (has) this.track.show(past);
   }
 
-  tell(sentence) {
-    setText(this.note, sentence ?? "");
-    setAttribute(this.note, "hidden", !sentence);
+  tell(message) {
+    setText(this.note, message ?? "");
+    setAttribute(this.note, "hidden", !message);
   }
 
   move(handle, wall) {

@@ -54,7 +54,7 @@ export class Changes {
   }
 }
 
-function entry({ wall, name, sentence }) {
+function entry({ wall, name, message }) {
   const time = make("button", { type: "button", class: "link", "data-wall": wall, title: `show this moment (${name})` }, timeOfDay(wall));
-  return make("li", {}, time, make("span", {}, sentence));
+  return make("li", {}, time, make("span", {}, message));
 }

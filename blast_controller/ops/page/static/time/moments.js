@@ -3,7 +3,7 @@
 import { Refused, get } from "../base/ask.js";
 
 export class Moments {
-  /** `came(wall, answer)` and `failed(sentence)` are told of what was asked for. */
+  /** `came(wall, answer)` and `failed(message)` are told of what was asked for. */
   constructor(came, failed) {
     this.came = came;
     this.failed = failed;

@@ -7,7 +7,7 @@ import { patchChildren } from "../base/patch.js";
 import { parted } from "../base/rows.js";
 import { count } from "../base/units.js";
 
-const MOST_LISTED = 100;
+const MAX_LISTED = 100;
 
 export class Alarms {
   constructor(shown) {
@@ -27,9 +27,9 @@ export class Alarms {
     wantFrame(this.painter);
   }
 
-  /** A sentence when the controller does not answer, or null. */
-  cutOff(sentence) {
-    this.connection = sentence;
+  /** A message when the controller does not answer, or null. */
+  cutOff(message) {
+    this.connection = message;
     wantFrame(this.painter);
   }
 
@@ -45,8 +45,8 @@ export class Alarms {
     setText(button, alarms.length ? `⚠ ${count(alarms.length, "alarm")}` : "no alarms");
     setAttribute(button, "data-kind", alarms.length ? "bad" : "good");
     setAttribute(button, "disabled", alarms.length === 0);
-    const listed = alarms.slice(0, MOST_LISTED).map((sentence) => make("li", {}, sentence));
-    if (alarms.length > MOST_LISTED) listed.push(make("li", {}, `… and ${alarms.length - MOST_LISTED} more: see Elements.`));
+    const listed = alarms.slice(0, MAX_LISTED).map((message) => make("li", {}, message));
+    if (alarms.length > MAX_LISTED) listed.push(make("li", {}, `… and ${alarms.length - MAX_LISTED} more: see Elements.`));
     patchChildren(byId("alarms-list"), listed);
     if (alarms.length === 0) this.open(false);
     this.say(alarms);
@@ -54,7 +54,7 @@ export class Alarms {
   }
 
   say(alarms) {
-    const fresh = alarms.filter((sentence) => !this.said.has(sentence));
+    const fresh = alarms.filter((message) => !this.said.has(message));
     this.said = new Set(alarms);
     if (fresh.length === 0) return;
     setText(byId("alarms-said"), fresh.length > 3 ? `${fresh.length} new alarms` : fresh.join(" "));

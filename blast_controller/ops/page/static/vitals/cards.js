@@ -5,7 +5,7 @@ import { wantFrame } from "../base/frames.js";
 import { milliseconds, rate, timeOfDay } from "../base/units.js";
 import { Sparkline } from "./sparkline.js";
 
-const MOST_POINTS = 600;
+const MAX_POINTS = 600;
 const whole = (value) => (value === null ? "–" : String(value));
 const LINES = [
   { name: "waiting", what: "parts waiting for light", write: whole },
@@ -37,9 +37,9 @@ export class Cards {
 
   /** The first vitals after `whole` bring a history, later ones a point. */
   take({ history, point }) {
-    if (history) this.points = history.slice(-MOST_POINTS);
+    if (history) this.points = history.slice(-MAX_POINTS);
     if (point) this.points.push(point);
-    if (this.points.length > MOST_POINTS) this.points.splice(0, this.points.length - MOST_POINTS);
+    if (this.points.length > MAX_POINTS) this.points.splice(0, this.points.length - MAX_POINTS);
     const times = this.points.map((one) => one.wall);
     for (const card of this.cards) {
       card.sparkline ??= new Sparkline(card.room, (place) => this.read(card, place));

@@ -19,7 +19,7 @@ import org.blast.FiberReport;
 import org.blast.Grant;
 import org.blast.JournalEntry;
 import org.blast.MulticastRequest;
-import org.blast.NotYet;
+import org.blast.TimedOut;
 import org.blast.ReconcileReport;
 import org.blast.RequestFilter;
 import org.blast.RequestPage;
@@ -56,7 +56,7 @@ public final class BlastAsyncClient {
   }
 
   /**
-   * The first event of a request above a sequence number, as soon as there is one: {@link NotYet} where none came in
+   * The first event of a request above a sequence number, as soon as there is one: {@link TimedOut} where none came in
    * time, {@link Ended} where none will come any more.
    *
    * @param key of the request
@@ -73,7 +73,7 @@ public final class BlastAsyncClient {
   }
 
   /**
-   * Asks for a multicast and waits for its first grant: {@link NotYet} where none came in time. It then goes on waiting
+   * Asks for a multicast and waits for its first grant: {@link TimedOut} where none came in time. It then goes on waiting
    * until this client is closed, or asks again. When the future is cancelled it is withdrawn.
    *
    * @param request what is to be sent, under a key that the caller chooses

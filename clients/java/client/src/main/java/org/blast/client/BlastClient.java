@@ -16,7 +16,7 @@ import org.blast.JournalEntry;
 import org.blast.KeyReused;
 import org.blast.MulticastRequest;
 import org.blast.NotLeader;
-import org.blast.NotYet;
+import org.blast.TimedOut;
 import org.blast.ReconcileReport;
 import org.blast.Rejected;
 import org.blast.RequestFilter;
@@ -91,14 +91,14 @@ public final class BlastClient implements AutoCloseable {
   }
 
   /**
-   * The first event of a request above a sequence number, as soon as there is one: {@link NotYet} where none came in
+   * The first event of a request above a sequence number, as soon as there is one: {@link TimedOut} where none came in
    * time, {@link Ended} where none will come any more.
    *
    * @param key of the request
    * @param afterSequence 0 for the first event that there is
    * @param timeout how long the controller may wait for one
    * @return the event
-   * @throws NotYet where nothing happened in that time
+   * @throws TimedOut where nothing happened in that time
    * @throws UnknownRequest where the controller knows no such request, or not any more
    * @throws Denied where the caller is not who may do this
    * @throws NotLeader where the only address is that of a controller that stands by
@@ -106,12 +106,12 @@ public final class BlastClient implements AutoCloseable {
    * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
   public Event awaitEvent(String key, long afterSequence, Duration timeout)
-      throws NotYet, UnknownRequest, Denied, NotLeader, Ended, Rejected {
+      throws TimedOut, UnknownRequest, Denied, NotLeader, Ended, Rejected {
     return Waiting.answer(() -> async.awaitEvent(key, afterSequence, timeout));
   }
 
   /**
-   * Asks for a multicast and waits for its first grant: {@link NotYet} where none came in time. It then goes on waiting
+   * Asks for a multicast and waits for its first grant: {@link TimedOut} where none came in time. It then goes on waiting
    * until this client is closed, or asks again. Interrupted, it is withdrawn.
    *
    * @param request what is to be sent, under a key that the caller chooses
@@ -119,14 +119,14 @@ public final class BlastClient implements AutoCloseable {
    * @return the grant
    * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    * @throws KeyReused where a request with other content has this key
-   * @throws NotYet where nothing happened in that time
+   * @throws TimedOut where nothing happened in that time
    * @throws Ended where the request is over, or nothing more will come
    * @throws Unsupported where it takes a feature that this controller does not serve
    * @throws Denied where the caller is not who may do this
    * @throws NotLeader where the only address is that of a controller that stands by
    */
   public Grant request(MulticastRequest request, Duration timeout)
-      throws Rejected, KeyReused, NotYet, Ended, Unsupported, Denied, NotLeader {
+      throws Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader {
     return Waiting.answer(() -> async.request(request, timeout));
   }
 
@@ -275,14 +275,14 @@ public final class BlastClient implements AutoCloseable {
    * @return the light, to be closed by who uses it
    * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    * @throws KeyReused where a request with other content has this key
-   * @throws NotYet where nothing happened in that time
+   * @throws TimedOut where nothing happened in that time
    * @throws Ended where the request is over, or nothing more will come
    * @throws Unsupported where it takes a feature that this controller does not serve
    * @throws Denied where the caller is not who may do this
    * @throws NotLeader where the only address is that of a controller that stands by
    */
   public Granted granted(MulticastRequest request, Duration timeout)
-      throws Rejected, KeyReused, NotYet, Ended, Unsupported, Denied, NotLeader {
+      throws Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader {
     return Granted.of(this, request, timeout);
   }
 

@@ -5,7 +5,7 @@ package org.blast.client;
  * wrong and what to do about it.
  *
  * <p>It is unchecked, for a caller can seldom do more than give up. The controller's own answers, {@link
- * org.blast.Rejected}, {@link org.blast.NotYet} and the others of the interface, are checked exceptions: they belong to
+ * org.blast.Rejected}, {@link org.blast.TimedOut} and the others of the interface, are checked exceptions: they belong to
  * an ordinary day, and whoever asks for light must have something to do without it.
  */
 public class BlastException extends RuntimeException {

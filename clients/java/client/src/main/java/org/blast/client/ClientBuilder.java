@@ -11,7 +11,7 @@ public final class ClientBuilder {
 
   private List<Address> addresses = List.of(Address.parse("127.0.0.1"));
   private Duration timeout = Duration.ofSeconds(10);
-  private int mostCalls = 10_000;
+  private int maxCalls = 10_000;
   private SSLContext tls;
   private String serverName;
   private String token;
@@ -58,11 +58,11 @@ public final class ClientBuilder {
    * @return this
    * @throws WrongArgument where it is not
    */
-  public ClientBuilder mostCalls(int most) {
+  public ClientBuilder maxCalls(int most) {
     if (most < 1) {
       throw new WrongArgument("at least one call must be allowed, and not " + most);
     }
-    this.mostCalls = most;
+    this.maxCalls = most;
     return this;
   }
 
@@ -121,7 +121,7 @@ public final class ClientBuilder {
     if (token != null) {
       guard.refuse();
     }
-    Calls calls = new Calls(new Route(addresses), new Dialer(tls, serverName), timeout, mostCalls, token);
+    Calls calls = new Calls(new Route(addresses), new Dialer(tls, serverName), timeout, maxCalls, token);
     return new BlastClient(new BlastAsyncClient(calls, guard));
   }
 }

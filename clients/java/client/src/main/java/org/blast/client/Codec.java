@@ -48,11 +48,11 @@ final class Codec extends BlastOperator.Client {
     try {
       TMemoryBuffer buffer = new TMemoryBuffer(FIRST_BUFFER_BYTES);
       buffer.write(new byte[Frames.LENGTH_BYTES]);
-      encoder.encode(new Codec(buffer, sequence - 1, Frames.MOST_BYTES));
+      encoder.encode(new Codec(buffer, sequence - 1, Frames.MAX_BYTES));
       int length = buffer.length() - Frames.LENGTH_BYTES;
-      if (length > Frames.MOST_BYTES) {
+      if (length > Frames.MAX_BYTES) {
         throw new WrongArgument(
-            length + " bytes do not fit into one call, which holds " + Frames.MOST_BYTES + ": give fewer");
+            length + " bytes do not fit into one call, which holds " + Frames.MAX_BYTES + ": give fewer");
       }
       byte[] frame = Arrays.copyOf(buffer.getArray(), buffer.length());
       ByteBuffer.wrap(frame).putInt(length);
@@ -73,7 +73,7 @@ final class Codec extends BlastOperator.Client {
   }
 
   private static Codec reading(byte[] message, int sequence) throws TTransportException {
-    TConfiguration limits = new TConfiguration(Frames.MOST_BYTES, Frames.MOST_BYTES, DEEPEST_NESTING);
+    TConfiguration limits = new TConfiguration(Frames.MAX_BYTES, Frames.MAX_BYTES, DEEPEST_NESTING);
     return new Codec(new TMemoryInputTransport(limits, message), sequence, message.length);
   }
 

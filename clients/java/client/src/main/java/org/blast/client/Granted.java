@@ -7,7 +7,7 @@ import org.blast.Grant;
 import org.blast.KeyReused;
 import org.blast.MulticastRequest;
 import org.blast.NotLeader;
-import org.blast.NotYet;
+import org.blast.TimedOut;
 import org.blast.PartState;
 import org.blast.Rejected;
 import org.blast.RequestStatus;
@@ -34,10 +34,10 @@ public final class Granted implements AutoCloseable {
   }
 
   static Granted of(BlastClient client, MulticastRequest request, Duration timeout)
-      throws Rejected, KeyReused, NotYet, Ended, Unsupported, Denied, NotLeader {
+      throws Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader {
     try {
       return new Granted(client, request, client.request(request, timeout));
-    } catch (NotYet | ControllerUnreachable | CallFailed mayBeWaiting) {
+    } catch (TimedOut | ControllerUnreachable | CallFailed mayBeWaiting) {
       try {
         Waiting.answer(() -> GivingBack.abandon(client.async(), request));
       } catch (BlastException failure) {

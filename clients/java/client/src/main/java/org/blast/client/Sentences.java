@@ -7,7 +7,7 @@ import org.blast.Denied;
 import org.blast.Ended;
 import org.blast.KeyReused;
 import org.blast.NotLeader;
-import org.blast.NotYet;
+import org.blast.TimedOut;
 import org.blast.Rejected;
 import org.blast.UnknownRequest;
 import org.blast.Unsupported;
@@ -29,8 +29,8 @@ public final class Sentences {
     if (error instanceof Rejected rejected) {
       return rejected(rejected);
     }
-    if (error instanceof NotYet notYet) {
-      return "not yet: " + notYet.sentence;
+    if (error instanceof TimedOut notYet) {
+      return "not yet: " + notYet.message;
     }
     if (error instanceof Ended ended) {
       String reason = ended.reason == null || ended.reason.isEmpty() ? "no reason given" : ended.reason;
@@ -43,10 +43,10 @@ public final class Sentences {
       return "the key '" + reused.key + "' is in use by a request with other content: choose another key";
     }
     if (error instanceof Denied denied) {
-      return "denied: " + denied.sentence;
+      return "denied: " + denied.message;
     }
     if (error instanceof Unsupported unsupported) {
-      return "this controller does not serve " + unsupported.feature + ": " + unsupported.sentence;
+      return "this controller does not serve " + unsupported.feature + ": " + unsupported.message;
     }
     if (error instanceof NotLeader other) {
       return "this controller is not the leader" + (other.address == null ? "" : ": ask " + other.address);
@@ -55,9 +55,9 @@ public final class Sentences {
   }
 
   private static String rejected(Rejected answer) {
-    boolean told = !answer.isSetLargestPossible() || answer.sentence.contains("" + answer.largestPossible);
+    boolean told = !answer.isSetMaxRacks() || answer.message.contains("" + answer.maxRacks);
     return told
-        ? answer.sentence
-        : answer.sentence.replaceFirst("\\.$", "") + " (at most " + answer.largestPossible + " racks)";
+        ? answer.message
+        : answer.message.replaceFirst("\\.$", "") + " (at most " + answer.maxRacks + " racks)";
   }
 }

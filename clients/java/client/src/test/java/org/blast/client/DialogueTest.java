@@ -20,7 +20,7 @@ import org.blast.Extension;
 import org.blast.Grant;
 import org.blast.KeyReused;
 import org.blast.MulticastRequest;
-import org.blast.NotYet;
+import org.blast.TimedOut;
 import org.blast.PartState;
 import org.blast.Rejected;
 import org.blast.RequestFilter;
@@ -86,7 +86,7 @@ class DialogueTest {
     MulticastRequest unknownHost = new MulticastRequest(key, "r1h1", List.of("no-such-host"), 1);
     Rejected rejected = assertThrows(Rejected.class, () -> client.submit(unknownHost));
     assertEquals("unknown_host", rejected.code);
-    assertEquals(rejected.sentence, Sentences.of(rejected));
+    assertEquals(rejected.message, Sentences.of(rejected));
     assertEquals(DialogueTest.class.getName(), firstOfOurs(rejected), "the trace tells who has asked");
     assertThrows(UnknownRequest.class, () -> client.status("no-such-request"));
     client.submit(wanted(key));
@@ -106,10 +106,10 @@ class DialogueTest {
   void nothingYetIsSaid() throws TException {
     client.submit(wanted(key + "-lit", 1));
     client.submit(wanted(key, 1));
-    NotYet notYet = assertThrows(NotYet.class, () -> client.awaitEvent(key, 0, SOON));
+    TimedOut notYet = assertThrows(TimedOut.class, () -> client.awaitEvent(key, 0, SOON));
     assertEquals(Sentences.of(notYet), notYet.getMessage());
     assertTrue(Sentences.of(notYet).startsWith("not yet: "));
-    assertThrows(NotYet.class, () -> client.awaitEvent(key, 0, Duration.ZERO));
+    assertThrows(TimedOut.class, () -> client.awaitEvent(key, 0, Duration.ZERO));
   }
 
   @Test
@@ -164,7 +164,7 @@ class DialogueTest {
   @Test
   void lightThatNeverCameIsNotWaitedForAnyMore() throws TException {
     client.submit(wanted(key + "-lit", 1));
-    assertThrows(NotYet.class, () -> client.granted(wanted(key, 1), SOON));
+    assertThrows(TimedOut.class, () -> client.granted(wanted(key, 1), SOON));
     assertEquals(PartState.WITHDRAWN, client.status(key).state);
   }
 

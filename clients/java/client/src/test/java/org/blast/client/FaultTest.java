@@ -165,7 +165,7 @@ class FaultTest {
         BlastClient client = client(LONG, server.address())) {
       assertEquals(List.of("a command"), client.reconcile(true).commands);
       assertEquals(List.of("port:r1/1: away"), client.verifyFabric().skipped);
-      assertEquals("it waits", client.explain("k").sentence);
+      assertEquals("it waits", client.explain("k").message);
       client.resume();
       assertEquals(List.of("reconcile", "verifyFabric", "explain", "resume"), asked);
     }
@@ -297,7 +297,7 @@ class FaultTest {
           }
         };
     try (FakeServer leader = new FakeServer(leads);
-        FakeServer standby = new FakeServer(peer -> standBy(peer, leader.address()));
+        FakeServer standby = new FakeServer(peer -> actAsStandby(peer, leader.address()));
         FakeServer other = new FakeServer(FakeServer.Peer::listen);
         BlastClient client = client(LONG, standby.address(), other.address(), leader.address())) {
       assertEquals("k", client.withdraw("k").key);
@@ -308,7 +308,7 @@ class FaultTest {
     }
   }
 
-  private static void standBy(FakeServer.Peer peer, String leader) throws IOException, TException {
+  private static void actAsStandby(FakeServer.Peer peer, String leader) throws IOException, TException {
     while (true) {
       TMessage call = peer.next();
       peer.answer(call, new Blast.withdraw_result().setNotLeader(new NotLeader().setAddress(leader)));
@@ -317,8 +317,8 @@ class FaultTest {
 
   @Test
   void whereAllStandByThatIsSaid() throws Exception {
-    try (FakeServer one = new FakeServer(peer -> standBy(peer, null));
-        FakeServer other = new FakeServer(peer -> standBy(peer, "no address: at all"));
+    try (FakeServer one = new FakeServer(peer -> actAsStandby(peer, null));
+        FakeServer other = new FakeServer(peer -> actAsStandby(peer, "no address: at all"));
         BlastClient client = client(LONG, one.address(), other.address());
         BlastClient ofOne = client(LONG, other.address())) {
       ControllerUnreachable error = assertThrows(ControllerUnreachable.class, () -> client.withdraw("k"));
@@ -400,7 +400,7 @@ class FaultTest {
         };
     try (FakeServer server = new FakeServer(late);
         BlastClient client =
-            BlastClient.builder().addresses(server.address()).timeout(LONG).mostCalls(1).build()) {
+            BlastClient.builder().addresses(server.address()).timeout(LONG).maxCalls(1).build()) {
       CompletableFuture<Void> forgotten = client.async().ping();
       while (server.connections.get() == 0) {
         Thread.onSpinWait();

@@ -69,7 +69,7 @@ class FuzzTest {
 
   @Test
   void nestingWithoutEnd() {
-    ByteBuffer message = ByteBuffer.allocate(Frames.MOST_BYTES);
+    ByteBuffer message = ByteBuffer.allocate(Frames.MAX_BYTES);
     message.putInt(0x80010002).putInt(1).put((byte) 'x').putInt(1);
     while (message.remaining() > 3) {
       message.put((byte) 12).putShort((short) 99);

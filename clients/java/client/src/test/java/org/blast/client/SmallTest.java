@@ -45,7 +45,7 @@ class SmallTest {
   void settingsThatMakeNoSenseAreRefused() {
     ClientBuilder builder = BlastClient.builder();
     assertThrows(WrongArgument.class, builder::addresses);
-    assertThrows(WrongArgument.class, () -> builder.mostCalls(0));
+    assertThrows(WrongArgument.class, () -> builder.maxCalls(0));
     assertThrows(WrongArgument.class, () -> builder.timeout(Duration.ZERO));
     assertThrows(WrongArgument.class, () -> builder.timeout(Duration.ofSeconds(-1)));
     assertThrows(WrongArgument.class, () -> builder.timeout(Duration.ofSeconds(Long.MAX_VALUE)));
@@ -53,7 +53,7 @@ class SmallTest {
 
   @Test
   void eachAnswerHasWords() {
-    Rejected wide = new Rejected("group_too_wide", "Too wide.").setLargestPossible(5);
+    Rejected wide = new Rejected("group_too_wide", "Too wide.").setMaxRacks(5);
     assertEquals("Too wide (at most 5 racks)", Sentences.of(wide));
     assertEquals("At most 5.", Sentences.of(wide.setSentence("At most 5.")));
     assertEquals("the request has ended (done): finished", Sentences.of(new Ended(PartState.DONE, "finished")));

@@ -81,7 +81,7 @@ public final class BlastInterop {
       return false;
     } catch (Rejected rejected) {
       printException("submit", rejected);
-      return !rejected.sentence.isEmpty();
+      return !rejected.message.isEmpty();
     }
   }
 

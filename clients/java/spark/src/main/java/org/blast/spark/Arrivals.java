@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
 
 /** The broadcasts on their way to this executor: does what the driver says, and tells it what became of each. */
 final class Arrivals implements Closeable {
-  static final int MOST_AT_ONCE = 32;
+  static final int MAX_AT_ONCE = 32;
   private static final long BEGIN_MILLIS = 200;
   private static final Logger LOG = LoggerFactory.getLogger(Arrivals.class);
 
@@ -27,7 +27,7 @@ final class Arrivals implements Closeable {
   private final HostFolder folder;
   private final Driver driver;
   private final Map<Long, Coming> coming = new ConcurrentHashMap<>();
-  private final Semaphore places = new Semaphore(MOST_AT_ONCE);
+  private final Semaphore places = new Semaphore(MAX_AT_ONCE);
   private final CountDownLatch welcomed;
 
   /**
@@ -96,7 +96,7 @@ final class Arrivals implements Closeable {
     Arrival arrival = new Arrival(spark, folder, announced);
     coming.put(announced.broadcast(), new Coming(announced, arrival));
     if (!places.tryAcquire()) {
-      driver.tell(Message.of(arrival.refused(MOST_AT_ONCE + " are on their way here")));
+      driver.tell(Message.of(arrival.refused(MAX_AT_ONCE + " are on their way here")));
       return;
     }
     Daemon.start("blast-broadcast-" + announced.broadcast(), () -> {

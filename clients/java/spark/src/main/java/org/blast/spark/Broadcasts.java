@@ -29,8 +29,8 @@ import org.slf4j.LoggerFactory;
 /** The driver's broadcasts, from the moment in which one is made until nobody waits for it any more. Thread-safe. */
 final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderProcess.Listener, Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(Broadcasts.class);
-  private static final int MOST_AT_ONCE = 16;
-  private static final int MOST_GATHERED = 64;
+  private static final int MAX_AT_ONCE = 16;
+  private static final int MAX_GATHERED = 64;
   private static final int NONCE_BYTES = 16;
   private static final int THREADS = 4;
   private static final long CLOSE_SECONDS = 3;
@@ -161,7 +161,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     Path spool = sender.spool();
     long broadcast = course.announcement.broadcast();
     synchronized (courses) {
-      boolean full = courses.values().stream().filter(Course::isUnderWay).count() >= MOST_AT_ONCE;
+      boolean full = courses.values().stream().filter(Course::isUnderWay).count() >= MAX_AT_ONCE;
       if (spool == null || full) {
         figures.refused(full ? "too_many" : "no_sender");
         return false;
@@ -189,7 +189,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
 
   private void gather(Announcement made) {
     gatherings.put(made.broadcast(), new Gathering(made));
-    if (gatherings.size() > MOST_AT_ONCE) {
+    if (gatherings.size() > MAX_AT_ONCE) {
       Gathering oldest = gatherings.remove(gatherings.keySet().iterator().next());
       over(oldest.guests(), oldest.announcement.broadcast());
     }
@@ -208,7 +208,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       }
       for (Gathering gathering : gatherings.values()) {
         gathering.add(guest, System.nanoTime());
-        guest.tell(Message.of(held(gathering.announcement, MOST_GATHERED)));
+        guest.tell(Message.of(held(gathering.announcement, MAX_GATHERED)));
         launchSoon(gathering.announcement.broadcast());
       }
     }

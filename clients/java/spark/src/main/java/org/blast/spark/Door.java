@@ -25,12 +25,12 @@ import org.slf4j.LoggerFactory;
 /** Where executors connect to the driver's half. Each has two threads here: one hears it, one tells it. */
 final class Door implements Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(Door.class);
-  private static final int MOST_EXECUTORS = 4096;
-  static final int MOST_STRANGERS = 64;
-  private static final int MOST_IN_THE_QUEUE = 1024;
+  private static final int MAX_EXECUTORS = 4096;
+  static final int MAX_STRANGERS = 64;
+  private static final int MAX_IN_THE_QUEUE = 1024;
   private static final int PAUSE_MILLIS = 1_000;
   static final int STRANGER_MILLIS = 5_000;
-  private static final int MOST_UNTOLD = 1024;
+  private static final int MAX_UNTOLD = 1024;
 
   /** Hears what executors say. */
   interface Listener {
@@ -48,7 +48,7 @@ final class Door implements Closeable {
   static final class Guest {
     final Message.Hello hello;
     private final Socket socket;
-    final BlockingQueue<Message> untold = new ArrayBlockingQueue<>(MOST_UNTOLD);
+    final BlockingQueue<Message> untold = new ArrayBlockingQueue<>(MAX_UNTOLD);
 
     Guest(Message.Hello hello, Socket socket) {
       this.hello = hello;
@@ -80,7 +80,7 @@ final class Door implements Closeable {
   private final byte[] key;
   private final Listener listener;
   private final ServerSocket server = new ServerSocket();
-  private final Semaphore strangers = new Semaphore(MOST_STRANGERS);
+  private final Semaphore strangers = new Semaphore(MAX_STRANGERS);
   private final ScheduledThreadPoolExecutor clock =
       new ScheduledThreadPoolExecutor(
           1, work -> Daemon.of("blast-door-clock", work), new ThreadPoolExecutor.DiscardPolicy());
@@ -96,7 +96,7 @@ final class Door implements Closeable {
     this.key = key.clone();
     this.listener = listener;
     clock.setRemoveOnCancelPolicy(true);
-    server.bind(new InetSocketAddress(address, 0), MOST_IN_THE_QUEUE);
+    server.bind(new InetSocketAddress(address, 0), MAX_IN_THE_QUEUE);
     Daemon.start("blast-door", this::accept);
   }
 
@@ -136,7 +136,7 @@ final class Door implements Closeable {
     try {
       Socket socket = server.accept();
       sockets.put(socket, true);
-      if (server.isClosed() || sockets.size() > MOST_EXECUTORS + MOST_STRANGERS) {
+      if (server.isClosed() || sockets.size() > MAX_EXECUTORS + MAX_STRANGERS) {
         sockets.remove(socket);
         close(socket);
         return null;

@@ -35,7 +35,7 @@ final class HostFolder implements Closeable {
   private static final String BLOCKS = ".blocks";
   private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   private static final int TRIES = 10;
-  static final int MOST_UNWANTED = 256;
+  static final int MAX_UNWANTED = 256;
   private static final Set<PosixFilePermission> OTHERS = EnumSet.complementOf(EnumSet.of(
       PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE));
 
@@ -156,7 +156,7 @@ final class HostFolder implements Closeable {
     synchronized (unwanted) {
       unwanted.remove(file);
       unwanted.add(file);
-      if (unwanted.size() > MOST_UNWANTED) {
+      if (unwanted.size() > MAX_UNWANTED) {
         unwanted.remove(unwanted.iterator().next());
       }
     }

@@ -34,7 +34,7 @@ record PluginSettings(
       Map.entry("tokenFile", "--token-file"),
       Map.entry("via", "--via"),
       Map.entry("host", "--from"),
-      Map.entry("lightAddress", "--light-address"),
+      Map.entry("lightAddress", "--optical-address"),
       Map.entry("priority", "--priority"),
       Map.entry("secretFile", "--secret-file"),
       Map.entry("agentCert", "--agent-cert"),

@@ -21,7 +21,7 @@ import javax.crypto.spec.SecretKeySpec;
  */
 final class Sealed {
   static final int NONCE_BYTES = 16;
-  static final int MOST_BYTES = 1 << 16;
+  static final int MAX_BYTES = 1 << 16;
   private static final String HMAC = "HmacSHA256";
 
   private final SecretKeySpec key;
@@ -64,8 +64,8 @@ final class Sealed {
     }
     String proof = Base64.getEncoder().encodeToString(proof(driver, written, text));
     byte[] line = (proof + " " + text + "\n").getBytes(StandardCharsets.UTF_8);
-    if (line.length > MOST_BYTES) {
-      throw new IOException("a line of more than " + MOST_BYTES + " bytes");
+    if (line.length > MAX_BYTES) {
+      throw new IOException("a line of more than " + MAX_BYTES + " bytes");
     }
     written++;
     out.write(line);
@@ -96,8 +96,8 @@ final class Sealed {
       if (next < 0) {
         return null;
       }
-      if (line.size() == MOST_BYTES - 1) {
-        throw new IOException("a line of more than " + MOST_BYTES + " bytes");
+      if (line.size() == MAX_BYTES - 1) {
+        throw new IOException("a line of more than " + MAX_BYTES + " bytes");
       }
       line.write(next);
     }

@@ -28,7 +28,7 @@ final class SenderProcess implements Sender, Closeable {
   private static final Gson GSON = new Gson();
   private static final int END_MILLIS = 5_000;
   private static final int KILL_MILLIS = 1_000;
-  private static final int MOST_SHOWN = 200;
+  private static final int MAX_SHOWN = 200;
 
   /** Hears how it goes. */
   interface Listener {
@@ -169,7 +169,7 @@ final class SenderProcess implements Sender, Closeable {
       hear(GSON.fromJson(line, Told.class));
     } catch (RuntimeException error) {
       LOG.debug("not understood", error);
-      throw new IOException("it says " + line.substring(0, Math.min(line.length(), MOST_SHOWN)), error);
+      throw new IOException("it says " + line.substring(0, Math.min(line.length(), MAX_SHOWN)), error);
     }
   }
 

@@ -81,12 +81,12 @@ class ArrivalsTest implements PieceStore {
 
   @Test
   void moreThanThereArePlacesForAreLeftToSpark() throws Exception {
-    for (long broadcast = 0; broadcast < Arrivals.MOST_AT_ONCE; broadcast++) {
+    for (long broadcast = 0; broadcast < Arrivals.MAX_AT_ONCE; broadcast++) {
       arrivals.hear(announced(broadcast));
     }
     assertTrue(told.isEmpty());
     arrivals.hear(announced(99));
-    check(99, Arrivals.MOST_AT_ONCE + " are on their way here");
+    check(99, Arrivals.MAX_AT_ONCE + " are on their way here");
     arrivals.hear(Message.over(3));
     check(3, "it did not come in time");
     // The place is free a moment after that was told.

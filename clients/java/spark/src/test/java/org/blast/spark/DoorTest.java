@@ -129,7 +129,7 @@ class DoorTest implements Door.Listener {
   @Test
   void strangersKeepNobodyOutForLong() throws Exception {
     // More than there are places, and one that says a byte now and then is as silent as the others.
-    for (int stranger = 0; stranger < Door.MOST_STRANGERS + 8; stranger++) {
+    for (int stranger = 0; stranger < Door.MAX_STRANGERS + 8; stranger++) {
       sockets.add(new Socket(InetAddress.getLoopbackAddress(), door.port()));
     }
     Sealed executor = connected(KEY);

@@ -185,7 +185,7 @@ class HostFolderTest {
 
   @Test
   void onlySoManyAreRemembered() throws IOException {
-    for (int number = 0; number <= HostFolder.MOST_UNWANTED; number++) {
+    for (int number = 0; number <= HostFolder.MAX_UNWANTED; number++) {
       folder.remove(APPLICATION + "/" + number + "-x");
     }
     arrive("0-x", new byte[1]);

@@ -25,7 +25,7 @@ class PluginSettingsTest {
   @ParameterizedTest
   @CsvSource({
     "controller, --controller", "ca, --ca", "cert, --cert", "certKey, --cert-key", "tokenFile, --token-file",
-    "via, --via", "lightAddress, --light-address", "priority, --priority", "secretFile, --secret-file",
+    "via, --via", "lightAddress, --optical-address", "priority, --priority", "secretFile, --secret-file",
     "agentCert, --agent-cert", "agentKey, --agent-key", "agentCa, --agent-ca",
   })
   void whatIsTheSendersIsPassedOn(String name, String option) throws SwitchedOff {

@@ -84,12 +84,12 @@ class SealedTest {
     ByteArrayInputStream endless = new ByteArrayInputStream(joined(DRIVER, new byte[1 << 20]));
     Sealed lines = new Sealed(KEY, endless, new ByteArrayOutputStream(), EXECUTOR, false);
     assertThrows(IOException.class, lines::read);
-    assertEquals((1 << 20) - Sealed.MOST_BYTES, endless.available());
+    assertEquals((1 << 20) - Sealed.MAX_BYTES, endless.available());
   }
 
   @Test
   void whatIsWrittenCanBeRead() throws IOException {
-    int most = Sealed.MOST_BYTES - said(true, List.of("")).length;
+    int most = Sealed.MAX_BYTES - said(true, List.of("")).length;
     String longest = "x".repeat(most);
     assertEquals(longest, reader(KEY, false, EXECUTOR, DRIVER, said(true, List.of(longest))).read());
     assertThrows(IOException.class, () -> said(true, List.of(longest + "x")));

