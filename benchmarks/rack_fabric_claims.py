@@ -18,12 +18,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 from blast_sim.base.report import Row
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.base.text import table
-from blast_sim.fabric.paper.claims import checked_claims, checked_experiments, claim_rows, experiment_rows
+from blast_sim.fabric.paper.claims import NUMBER, checked_claims, checked_experiments, claim_rows, experiment_rows
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResult, evaluated
 from blast_sim.fabric.simulator import NoSimulator, RunFailed, Simulator, program
 from blast_sim.sim_command import seeds
@@ -53,7 +54,11 @@ def main() -> int:
     if args.json:
         print(json.dumps({"seeds": args.seeds, "claims": claims, "experiments": experiments}, indent=2))
     elif args.markdown:
-        blocks = [_markdown(claims, CLAIM_COLUMNS), _reasons(claims), _markdown(experiments, EXPERIMENT_COLUMNS)]
+        blocks = [
+            _markdown(_marked(claims, "claims"), CLAIM_COLUMNS),
+            _reasons(claims),
+            _markdown(_marked(experiments, "experiments"), EXPERIMENT_COLUMNS),
+        ]
         print("\n\n".join(blocks))
     else:
         print(f"seeds {', '.join(map(str, args.seeds))}; here: the value of the first one")
@@ -75,6 +80,16 @@ def _over_seeds(by_seed: Sequence[Sequence[Row]]) -> list[Row]:
         }
         for several in zip(*by_seed, strict=True)
     ]
+
+
+def _marked(rows: Sequence[Row], kind: str) -> list[Row]:
+    """Return the rows with the ids of docs/values.toml behind the numbers of `here`."""
+    return [{**row, "here": _with_ids(row["here"], f"fabric.{kind}.{row['name']}")} for row in rows]
+
+
+def _with_ids(here: str, name: str) -> str:
+    places = count(1)
+    return NUMBER.sub(lambda number: f"{number[0]}<!--{name}.{next(places)}-->", here)
 
 
 def _reasons(claims: Sequence[Row]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from blast_sim.fabric.paper.claims import (
     CLAIMS,
     EXPLAINING_EXPERIMENTS,
     MISSING,
+    NUMBER,
     CheckedClaim,
+    CheckedExperiment,
     Claim,
     Verdict,
     claim_rows,
+    experiment_rows,
 )
 from blast_sim.fabric.paper.drawings import STATED, drawing
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves
@@ -175,23 +179,41 @@ def test_the_guide_has_every_claim_with_its_verdict() -> None:
         [claim.figure, claim.sentence, claim.paper, claim.verdict.value] for claim in CLAIMS
     ]
     assert all((row[3] == MISSING) is (claim.check is None) for row, claim in zip(rows, CLAIMS, strict=True))
+    names = [row["name"] for row in claim_rows([CheckedClaim(claim, MISSING, None) for claim in CLAIMS])]
+    assert all(set(ids_in(row[3])) <= {f"fabric.claims.{name}"} for row, name in zip(rows, names, strict=True))
+
+
+def ids_in(here: str) -> list[str]:
+    """Return the ids of a cell, without the place of the number in the cell."""
+    assert len(NUMBER.findall(re.sub(r"<!--.*?-->", "", here))) == here.count("<!--"), here
+    return re.findall(r"<!--(.*?)\.\d+-->", here)
+
+
+def test_numbers_of_a_row_are_columns() -> None:
+    claim = next(claim for claim in CLAIMS if claim.check)
+    (row,) = claim_rows([CheckedClaim(claim, "T2 37.2 Gb/s, 4 % of them", True)])
+    assert {key: value for key, value in row.items() if key.startswith("value")} == {"value_1": 37.2, "value_2": 4.0}
 
 
 def test_the_guide_has_every_experiment_and_every_reason() -> None:
     rows = cells_below("| figure | experiment | here |")
     assert [row[:2] for row in rows] == [[one.figure, one.sentence] for one in EXPLAINING_EXPERIMENTS]
+    checked = [CheckedExperiment(one, "", True) for one in EXPLAINING_EXPERIMENTS]
+    for row, name in zip(rows, [one["name"] for one in experiment_rows(checked)], strict=True):
+        assert set(ids_in(row[2])) <= {f"fabric.experiments.{name}"}
     reasons = [line for line in GUIDE if line.startswith("- **")]
     assert all(any(line.endswith(f": {claim.reason}.") for line in reasons) for claim in CLAIMS if claim.reason)
 
 
 def test_the_guide_has_every_variation_of_the_sensitivity_study() -> None:
-    rows = cells_below("| parameter | the paper | value: Gb/s at destinations |")
-    assert [row[:2] for row in rows] == [[one.parameter, one.stated] for one in variations(1)]
+    rows = cells_below("| parameter | the paper | values tried | highest, Gb/s | within 5 % of 83 |")
+    assert [row[:3] for row in rows] == [[one.parameter, one.stated, ", ".join(one.models)] for one in variations(1)]
     for row, variation in zip(rows, variations(1), strict=True):
-        shown = dict(value.rsplit(": ", 1) for value in row[2].split(", "))
-        assert list(shown) == list(variation.models)
-        close = {label for label, gbps in shown.items() if abs(float(gbps) / REPORTED_GBPS - 1) <= TOLERANCE}
+        gbps, name = re.fullmatch(r"(.+)<!--fabric-sensitivity\.(.+)-->", row[3]).groups()  # type: ignore[union-attr]
+        assert name == variation.name
+        close = {label for label in variation.models if label in row[4].split(", ")}
         assert close == variation.explains
+        assert (abs(float(gbps) / REPORTED_GBPS - 1) <= TOLERANCE) is bool(close)
 
 
 def test_a_variation_changes_its_parameter_alone() -> None:

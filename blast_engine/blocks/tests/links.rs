@@ -170,7 +170,7 @@ fn other_frames_and_what_is_wrong_stay_in_the_link() {
     let folder = Folder::new("others");
     let (store, mut row) = (folder.store(None), [0; ROW]);
     let data = framed(&content(50), &[50]);
-    for tail in [&[17, 0, 0, 0, 41, 0, 7, 0][..], &[0, 0, 0, 0, 36, 0, 7, 0], &[1, 0, 0, 0, 36, 0, 6, 0], &[1, 0, 0]] {
+    for tail in [&[17, 0, 0, 0, 41, 0, 8, 0][..], &[0, 0, 0, 0, 36, 0, 8, 0], &[1, 0, 0, 0, 36, 0, 7, 0], &[1, 0, 0]] {
         let (mut ours, mut theirs) = pair();
         theirs.write_all(&[&data, tail].concat()).unwrap();
         let taken = store.take_from(ours.as_fd(), &mut row, FRESH, 0, 1000).unwrap();
