@@ -56,6 +56,7 @@ class Chunk:
     text: str
     public: bool
     is_name: bool = False
+    is_doc: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Rule:
     words: frozenset[str]
     identifiers: frozenset[str]
     phrases: tuple[re.Pattern[str], ...]
+    docstrings: tuple[re.Pattern[str], ...]
     allowed: tuple[re.Pattern[str], ...]
 
 
@@ -96,6 +98,7 @@ def rules(path: Path = WORDS) -> list[Rule]:
             frozenset(table.get("words", ())),
             frozenset(table.get("identifiers", ())) | frozenset(table.get("words", ())),
             tuple(re.compile(one, re.I) for one in table.get("phrases", ())),
+            tuple(re.compile(one) for one in table.get("docstrings", ())),
             tuple(re.compile(one) for one in table.get("allowed", ())),
         )
         for table in tomllib.loads(path.read_text(encoding="utf-8"))["rule"]
@@ -117,7 +120,7 @@ def findings(paths: list[str]) -> Iterator[Finding]:
         except UnicodeDecodeError:
             continue
         for chunk in chunks(path, text):
-            for found, use in _forbidden(chunk, given):
+            for found, use in forbidden(chunk, given):
                 yield Finding(path, chunk.line, found, use, chunk.public)
 
 
@@ -130,7 +133,8 @@ def _is(path: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(path, pattern) for pattern in patterns)
 
 
-def _forbidden(chunk: Chunk, given: list[Rule]) -> Iterator[tuple[str, str]]:
+def forbidden(chunk: Chunk, given: list[Rule]) -> Iterator[tuple[str, str]]:
+    """Yield each forbidden word or phrase of a chunk with the words to use."""
     text = chunk.text if chunk.is_name else " ".join(_TEST_NAME.sub("", chunk.text).split())
     tokens = [(token, chunk.is_name or bool(_HUMP.search(token))) for token in _TOKEN.findall(text)]
     for rule in given:
@@ -141,7 +145,7 @@ def _forbidden(chunk: Chunk, given: list[Rule]) -> Iterator[tuple[str, str]]:
             if any(part.lower() in banned for part in _PART.findall(token)):
                 yield token, rule.use
         if not chunk.is_name:
-            for phrase in rule.phrases:
+            for phrase in (*rule.phrases, *(rule.docstrings if chunk.is_doc else ())):
                 for match in phrase.finditer(text):
                     yield match[0], rule.use
 
@@ -215,7 +219,7 @@ def _python_nodes(node: ast.AST, docs: set[int], strings: bool, names: bool, pub
                 yield Chunk(line, name, False, True)
             case ast.Constant(value=str(value)):
                 is_doc = id(child) in docs
-                yield Chunk(line, value, public and names if is_doc else strings)
+                yield Chunk(line, value, public and names if is_doc else strings, is_doc=is_doc)
         inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and isinstance(
             child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         )
@@ -240,7 +244,7 @@ def _braces(path: str, text: str) -> Iterator[Chunk]:
                 yield Chunk(line, match[0], names and declared is not None, True)
         else:
             bare = re.sub(r"(?m)^\s*(?://[/!]?|\*/?|/\*\*?)|\*/", " ", match[0]) if kind != "string" else match[0][1:-1]
-            yield Chunk(line, bare, strings if kind == "string" else names and kind == "doc")
+            yield Chunk(line, bare, strings if kind == "string" else names and kind == "doc", is_doc=kind == "doc")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""The words of this project: none of `words.toml` in public text, and elsewhere no more than there were."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.style.vocabulary import ROOT, Finding, chunks, findings, tracked
+
+CEILINGS = tomllib.loads(Path(__file__).with_name("ceilings.toml").read_text(encoding="utf-8"))
+"""Findings by area; lower them as they go down, and never raise one."""
+SHOWN = 40
+SUBJECTS_SINCE = "26d22289"
+SUBJECT = re.compile(r"[a-z][\w.-]*(?:, [a-z][\w.-]*)*: [a-z].{3,}[^.]")
+
+
+def in_text(text: str, path: str = "docs/some.md") -> list[str]:
+    return [finding.found for finding in _of(path, text)]
+
+
+def _of(path: str, text: str) -> list[Finding]:
+    from tests.style import vocabulary
+
+    given = vocabulary.rules()
+    return [
+        Finding(path, chunk.line, found, use, chunk.public)
+        for chunk in chunks(path, text)
+        for found, use in vocabulary.forbidden(chunk, given)
+    ]
+
+
+def test_no_area_has_more_findings_than_before() -> None:
+    found = list(findings(tracked()))
+    areas = {one.area for one in found}
+    above = [area for area in areas if sum(one.area == area for one in found) > CEILINGS.get(area, 0)]
+    listed = [str(one) for one in found if one.area in above][:SHOWN]
+    assert not above, "\n".join([f"more than in tests/style/ceilings.toml: {above}", *listed])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The fibre is lit.", ["fibre"]),
+        ("Nobody knows.", ["Nobody"]),
+        ("Whoever waits is told.", ["Whoever", "told"]),
+        ("Set `least_rate_gbps` first.", ["least_rate_gbps"]),
+        ("At least two of the most loaded racks.", []),
+        ("What happens when a ToR reboots?", []),
+        ("It went on.\n\nWhat is lit stays.", ["What"]),
+        ("Two racks wait for\nlight.", ["wait for light"]),
+    ],
+)
+def test_words_are_found_in_text(text: str, found: list[str]) -> None:
+    assert in_text(text) == found
+
+
+def test_names_strings_comments_and_docstrings_are_told_apart() -> None:
+    source = '"""Nobody."""\n\n\nasync def tell(most_bytes: int) -> None:\n    # whoever\n    print("so many")\n'
+    assert [(one.line, one.found, one.public) for one in _of("blast_controller/some.py", source)] == [
+        (5, "whoever", False),
+        (1, "Nobody", False),
+        (4, "tell", False),
+        (4, "most_bytes", False),
+        (6, "so many", True),
+    ]
+
+
+def test_commit_subjects_name_their_area() -> None:
+    listed = subprocess.run(
+        ["git", "log", "--no-merges", "--format=%s", f"{SUBJECTS_SINCE}..HEAD"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    # A shallow clone has no history to check.
+    wrong = [line for line in listed.stdout.splitlines() if len(line) > 72 or not SUBJECT.fullmatch(line)]
+    assert wrong == []
