@@ -1,9 +1,9 @@
-"""A fiber breaks under a transfer: the lab from Python, as root.
+"""Script that breaks a fiber during a transfer in the lab. Run it as root.
 
     .venv/bin/python examples/lab/broken_fiber.py [--size 20MB]
 
-Sends a file from r1h1 to three racks by light, cuts the fiber into r3 while it is under way, and prints what the
-controller and the sender made of it, as JSON lines. Everything that `Lab` has, and every fault, can be used so.
+It sends a file from r1h1 to three racks over the optical transport, cuts the fiber into r3 during the transfer, and
+prints the events and the result as JSON lines. Use `Lab` and its other faults in the same way.
 """
 
 from __future__ import annotations
@@ -19,44 +19,46 @@ from pathlib import Path
 from blast_api.ttypes import LightTreeStatus
 from blast_client import Client
 from blast_client.units import parse_bytes
-from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.equipped import equipped, shell_of
 from mininet_topos.lab import Lab
 from mininet_topos.plan import LabPlan
 
 PLAN = LabPlan(racks=4, hosts_per_rack=1, splitters={4: 2})
 RECEIVERS = ("r2h1", "r3h1", "r4h1")
-LONGEST = 60.0
-"""Seconds to wait for light."""
+MIN_LEASE_MS = 60_000
+"""Minimum lease: longer than the transfer, which continues after the cut."""
+GRANT_TIMEOUT = 60.0
+"""Seconds."""
 
 
 def main() -> None:
-    """Build, send, break, tell."""
+    """Build the lab, start a transfer, cut the fiber, and print the result."""
     parser = argparse.ArgumentParser(description="Cut a fiber under a transfer.")
-    parser.add_argument("--size", type=parse_bytes, default=parse_bytes("20MB"), help="of the file (20MB)")
+    parser.add_argument("--size", type=parse_bytes, default=parse_bytes("20MB"), help="file size (default: 20MB)")
     size = parser.parse_args().size
     with (
         tempfile.TemporaryDirectory() as folder,
-        Lab(PLAN, min_lease_ms=PATIENT_LEASE_MS) as lab,
+        Lab(PLAN, min_lease_ms=MIN_LEASE_MS) as lab,
         equipped(lab) as agents,
         Client(lab.thrift) as client,
     ):
         file = Path(folder) / "model.bin"
         file.write_bytes(os.urandom(size))
-        tell("lab", id=lab.id, hosts=agents.hosts)
+        report("lab", id=lab.id, hosts=agents.hosts)
         sender = send(lab, file)
-        tree = await_light(client)
-        tell("lit", leaves=tree.leafRacks, splitters=tree.splitters)
+        tree = await_lit_tree(client)
+        report("lit", leaves=tree.leafRacks, splitters=tree.splitters)
         lab.faults.break_fiber("port:r3/91")
-        tell("cut", element="port:r3/91")
-        said = sender.communicate()[0].splitlines()
-        result = json.loads(said[-1])
-        tell("sent", status=sender.returncode, transfers=result["transfers"])
-        tell("intact", hosts=[h for h in RECEIVERS if (agents.folder(h) / file.name).read_bytes() == file.read_bytes()])
+        report("cut", element="port:r3/91")
+        lines = sender.communicate()[0].splitlines()
+        result = json.loads(lines[-1])
+        report("sent", status=sender.returncode, transfers=result["transfers"])
+        intact = [host for host in RECEIVERS if (agents.folder(host) / file.name).read_bytes() == file.read_bytes()]
+        report("intact", hosts=intact)
 
 
 def send(lab: Lab, file: Path) -> subprocess.Popen[str]:
-    """`blast send` at r1h1, under way."""
+    """Start `blast send` on r1h1."""
     command = ["blast", "send", str(file), "--to", ",".join(RECEIVERS), "--via", "optical", "--json"]
     sender: subprocess.Popen[str] = lab.host("r1h1").popen(
         command, env={**os.environ, **shell_of(lab, "r1h1")}, stdout=subprocess.PIPE, stderr=None, text=True
@@ -64,20 +66,20 @@ def send(lab: Lab, file: Path) -> subprocess.Popen[str]:
     return sender
 
 
-def await_light(client: Client) -> LightTreeStatus:
-    """The first tree that is lit."""
-    give_up = time.monotonic() + LONGEST
-    while time.monotonic() < give_up:
+def await_lit_tree(client: Client) -> LightTreeStatus:
+    """Return the first lit tree. Raise SystemExit after `GRANT_TIMEOUT` seconds."""
+    deadline = time.monotonic() + GRANT_TIMEOUT
+    while time.monotonic() < deadline:
         lit = [tree for tree in client.fabric().lightTrees if tree.state == "lit"]
         if lit:
             return lit[0]
         time.sleep(0.01)
-    raise SystemExit("no light")
+    raise SystemExit(f"no tree is lit after {GRANT_TIMEOUT:g} s; see the log of the lab's controller")
 
 
-def tell(event: str, **facts: object) -> None:
-    """A line of JSON."""
-    print(json.dumps({"event": event, **facts}), flush=True)
+def report(event: str, **fields: object) -> None:
+    """Print an event as a JSON line."""
+    print(json.dumps({"event": event, **fields}), flush=True)
 
 
 if __name__ == "__main__":

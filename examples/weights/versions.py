@@ -1,7 +1,7 @@
-"""How versions are called: N.safetensors where they are released, MODEL-vN.safetensors where they have arrived.
+"""Names of versions: N.safetensors at the publisher, MODEL-vN.safetensors at the workers.
 
-Each version has a name of its own, and a higher number than all before. A file has its name only when it is whole: the
-publisher's because it is moved into its folder, the worker's because the agent gives the name last.
+Version numbers only increase. A file under its final name is complete: a release is moved into its directory, and the
+agent renames a received file after the verification.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ SUFFIX = ".safetensors"
 
 
 def model_name(text: str) -> str:
-    """Of a model, for an option: part of a file's name."""
+    """Parse a model name, which becomes a part of file names."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of letters, digits, '.', '_' and '-'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name of up to 100 letters, digits, '.', '_' and '-'")
     return text
 
 
 def seconds(text: str) -> float:
-    """Between two looks, for an option."""
+    """Parse an interval in seconds."""
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0.01 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.01 to 3600")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.01 to 3600")
     return value
 
 
 def name_of(model: str, version: int) -> str:
-    """What a version is sent and received as."""
+    """Return the name of a version for `broadcast` and `receive`."""
     return f"{model}-v{version}"
 
 
 def released(folder: Path) -> dict[int, Path]:
-    """The versions to publish. Raises OSError."""
+    """Return the released versions with their files, in order. Raise OSError."""
     return _numbered(folder, "")
 
 
 def arrived(folder: Path, model: str) -> dict[int, Path]:
-    """The versions that are here, whole and verified. Raises OSError."""
+    """Return the complete and verified versions in the agent's folder, in order. Raise OSError."""
     return _numbered(folder, f"{model}-v")
 
 

@@ -1,1 +1,1 @@
-"""A policy and two methods for the simulators of Blast: a template for your own."""
+"""Example plug-in for the simulators: a policy and two methods, as a template for your own."""

@@ -1,4 +1,4 @@
-"""Two methods: ways to multicast over the packet network."""
+"""Two methods of multicast over the packet network."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,10 +10,10 @@ interface = 1
 
 
 def relay(world: World, multicast: Multicast) -> list[Phase]:
-    """Send to one server of every other rack, and from there, when all have the data, to the others of the rack.
+    """Send to one server of every other rack, then from these servers to the others of their racks.
 
-    A method whose transfers are known from the start is a function that returns phases: flows of so many bits each,
-    which begin when the phases before them have ended.
+    If all transfers are known at the start, a method is a function that returns phases. All flows of a phase transfer
+    the same number of bits, and begin when the previous phase has ended.
     """
     racks = list(world.by_rack(multicast.servers).values())
     leaders = [rack[0] for rack in racks]
@@ -24,16 +24,16 @@ def relay(world: World, multicast: Multicast) -> list[Phase]:
 
 
 class BinaryTree:
-    """Every server that has the data sends it to two others, as soon as it has it itself.
+    """Binary tree: each server sends the data to two others as soon as it has received all of it.
 
-    A method that decides while the simulation runs is a class: `send` begins a multicast, and calls `done` at its end.
+    A method that decides during the simulation is a class: `send` starts a multicast, and calls `done` at its end.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def send(self, multicast: Multicast, done: Callable[[], None]) -> None:
-        """Begin to send now."""
+        """Start the multicast at the current time of the simulation."""
         waiting = deque(multicast.receivers)
         missing = len(waiting)
 

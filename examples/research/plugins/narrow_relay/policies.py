@@ -1,16 +1,16 @@
-"""A policy: which multicast gets light first."""
+"""Policy that orders multicasts by their number of racks."""
 
 from algorithms.scheduling.job import Job
 from algorithms.scheduling.policy import Dedicated, State
 
 
 class NarrowestFirst(Dedicated):
-    """Fewest racks first: narrow groups take the fewest ports from others. Light stays until a transfer is done."""
+    """Fewest racks first, because small groups use the fewest ports. A grant lasts until the transfer is done."""
 
     interface = 1
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """Return the number of racks: the job with the lowest key goes first, of equal keys the one that asked first.
+        """Return the number of racks. The job with the lowest key is served first; ties are broken by submission time.
 
         Parameters
         ----------
@@ -19,6 +19,6 @@ class NarrowestFirst(Dedicated):
         now : float
             Seconds since the start of the simulation.
         state : State
-            What a policy may know beside the job: seconds of set-up, and how much light each tenant has had.
+            Further input of a policy: setup time in seconds, and the optical usage of each tenant.
         """
         return float(job.group.racks)
