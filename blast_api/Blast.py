@@ -20,12 +20,12 @@ all_structs = []
 
 class Iface(object):
     """
-    For applications.
+    Service for applications.
 
     """
     def submit(self, request):
         """
-        Ask for a multicast and return at once. The request stays until served, withdrawn or out of patience.
+        Submit a request and return at once. It stays until it is served, withdrawn or expired.
 
         Parameters:
          - request
@@ -35,9 +35,9 @@ class Iface(object):
 
     def awaitEvent(self, key, afterSequence, timeoutMs):
         """
-        The first event with a sequence number above `afterSequence`, as soon as there is one. Of each request the latest few
-        are kept: who asks for older ones gets the oldest of these. `Ended` when the request is over and there is no more
-        to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
+        Wait for the first event with a sequence number above `afterSequence` and return it. The controller keeps the latest
+        events of each request; if this event was dropped, the call returns the oldest one. Throws `Ended` if the request
+        has ended and has no more events, and `Rejected` (too_many_waiting) if too many calls wait already.
 
         Parameters:
          - key
@@ -49,10 +49,10 @@ class Iface(object):
 
     def request(self, request, timeoutMs):
         """
-        Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
-        `TimedOut`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
-        calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
-        asked for by `submit`, before or after, is not withdrawn.
+        Submit a request and wait for its first grant, in one round trip. If the client disconnects before the grant (also
+        after `TimedOut`), the controller withdraws the request after a short grace period, unless the client reconnects and
+        calls `request` with the same key. Use `submit` for a request that outlives its connection: the controller does not
+        withdraw a request for which a client has called `submit`, before or after `request`.
 
         Parameters:
          - request
@@ -63,7 +63,7 @@ class Iface(object):
 
     def extend(self, key, extension):
         """
-        Change a pending or active request. Answers when the change is in force; a refusal leaves everything as it was.
+        Change a pending or active request. Returns when the change is in effect; a rejection changes nothing.
 
         Parameters:
          - key
@@ -74,7 +74,7 @@ class Iface(object):
 
     def finish(self, key, part, report):
         """
-        The transfer of this part is over: its resources go back. Doing so twice is the same as once.
+        Finish the transfer of a part and release its resources. Idempotent.
 
         Parameters:
          - key
@@ -86,7 +86,7 @@ class Iface(object):
 
     def withdraw(self, key):
         """
-        Give up a pending or active request; its resources go back.
+        Withdraw a pending or active request and release its resources.
 
         Parameters:
          - key
@@ -96,7 +96,7 @@ class Iface(object):
 
     def status(self, key):
         """
-        How far a request is; also after its end, as long as its key is remembered.
+        Return the status of a request, also after its end while the controller remembers its key.
 
         Parameters:
          - key
@@ -106,7 +106,7 @@ class Iface(object):
 
     def listRequests(self, filter, limit, cursor):
         """
-        In order of arrival. `limit` is between 1 and 1000.
+        List requests in order of arrival. `limit` is between 1 and 1000.
 
         Parameters:
          - filter
@@ -118,7 +118,7 @@ class Iface(object):
 
     def explain(self, key):
         """
-        Feature "explain": what blocks a request.
+        Explain what blocks a request (feature "explain").
 
         Parameters:
          - key
@@ -128,28 +128,28 @@ class Iface(object):
 
     def fabric(self):
         """
-        Racks, splitters, optical switches and light trees as the controller sees them at this moment.
+        Return the current racks, splitters, optical switches and light trees.
 
         """
         pass
 
     def version(self):
         """
-        What this server is and serves; may be asked by anyone.
+        Return version and features of this server. Needs no authentication.
 
         """
         pass
 
     def ping(self):
         """
-        A sign of life: answered without asking the core anything; may be asked by anyone.
+        Check the connection, without involving the core. Needs no authentication.
 
         """
         pass
 
     def login(self, token):
         """
-        Feature "login": say by a token who the client is, for the rest of this connection.
+        Authenticate this connection with a token (feature "login").
 
         Parameters:
          - token
@@ -160,7 +160,7 @@ class Iface(object):
 
 class Client(Iface):
     """
-    For applications.
+    Service for applications.
 
     """
     def __init__(self, iprot, oprot=None):
@@ -171,7 +171,7 @@ class Client(Iface):
 
     def submit(self, request):
         """
-        Ask for a multicast and return at once. The request stays until served, withdrawn or out of patience.
+        Submit a request and return at once. It stays until it is served, withdrawn or expired.
 
         Parameters:
          - request
@@ -215,9 +215,9 @@ class Client(Iface):
 
     def awaitEvent(self, key, afterSequence, timeoutMs):
         """
-        The first event with a sequence number above `afterSequence`, as soon as there is one. Of each request the latest few
-        are kept: who asks for older ones gets the oldest of these. `Ended` when the request is over and there is no more
-        to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
+        Wait for the first event with a sequence number above `afterSequence` and return it. The controller keeps the latest
+        events of each request; if this event was dropped, the call returns the oldest one. Throws `Ended` if the request
+        has ended and has no more events, and `Rejected` (too_many_waiting) if too many calls wait already.
 
         Parameters:
          - key
@@ -267,10 +267,10 @@ class Client(Iface):
 
     def request(self, request, timeoutMs):
         """
-        Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
-        `TimedOut`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
-        calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
-        asked for by `submit`, before or after, is not withdrawn.
+        Submit a request and wait for its first grant, in one round trip. If the client disconnects before the grant (also
+        after `TimedOut`), the controller withdraws the request after a short grace period, unless the client reconnects and
+        calls `request` with the same key. Use `submit` for a request that outlives its connection: the controller does not
+        withdraw a request for which a client has called `submit`, before or after `request`.
 
         Parameters:
          - request
@@ -320,7 +320,7 @@ class Client(Iface):
 
     def extend(self, key, extension):
         """
-        Change a pending or active request. Answers when the change is in force; a refusal leaves everything as it was.
+        Change a pending or active request. Returns when the change is in effect; a rejection changes nothing.
 
         Parameters:
          - key
@@ -368,7 +368,7 @@ class Client(Iface):
 
     def finish(self, key, part, report):
         """
-        The transfer of this part is over: its resources go back. Doing so twice is the same as once.
+        Finish the transfer of a part and release its resources. Idempotent.
 
         Parameters:
          - key
@@ -416,7 +416,7 @@ class Client(Iface):
 
     def withdraw(self, key):
         """
-        Give up a pending or active request; its resources go back.
+        Withdraw a pending or active request and release its resources.
 
         Parameters:
          - key
@@ -460,7 +460,7 @@ class Client(Iface):
 
     def status(self, key):
         """
-        How far a request is; also after its end, as long as its key is remembered.
+        Return the status of a request, also after its end while the controller remembers its key.
 
         Parameters:
          - key
@@ -500,7 +500,7 @@ class Client(Iface):
 
     def listRequests(self, filter, limit, cursor):
         """
-        In order of arrival. `limit` is between 1 and 1000.
+        List requests in order of arrival. `limit` is between 1 and 1000.
 
         Parameters:
          - filter
@@ -546,7 +546,7 @@ class Client(Iface):
 
     def explain(self, key):
         """
-        Feature "explain": what blocks a request.
+        Explain what blocks a request (feature "explain").
 
         Parameters:
          - key
@@ -588,7 +588,7 @@ class Client(Iface):
 
     def fabric(self):
         """
-        Racks, splitters, optical switches and light trees as the controller sees them at this moment.
+        Return the current racks, splitters, optical switches and light trees.
 
         """
         self.send_fabric()
@@ -622,7 +622,7 @@ class Client(Iface):
 
     def version(self):
         """
-        What this server is and serves; may be asked by anyone.
+        Return version and features of this server. Needs no authentication.
 
         """
         self.send_version()
@@ -652,7 +652,7 @@ class Client(Iface):
 
     def ping(self):
         """
-        A sign of life: answered without asking the core anything; may be asked by anyone.
+        Check the connection, without involving the core. Needs no authentication.
 
         """
         self.send_ping()
@@ -680,7 +680,7 @@ class Client(Iface):
 
     def login(self, token):
         """
-        Feature "login": say by a token who the client is, for the rest of this connection.
+        Authenticate this connection with a token (feature "login").
 
         Parameters:
          - token

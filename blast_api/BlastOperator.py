@@ -21,12 +21,12 @@ all_structs = []
 
 class Iface(blast_api.Blast.Iface):
     """
-    For operators.
+    Service for operators.
 
     """
     def drain(self, enable):
         """
-        Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
+        Start (true) or end (false) a drain, or only return its state (absent); active transfers go on (feature "drain").
 
         Parameters:
          - enable
@@ -36,7 +36,7 @@ class Iface(blast_api.Blast.Iface):
 
     def reconcile(self, dryRun):
         """
-        Feature "reconcile".
+        Compare devices with the journal and, unless `dryRun`, repair differences (feature "reconcile").
 
         Parameters:
          - dryRun
@@ -46,21 +46,21 @@ class Iface(blast_api.Blast.Iface):
 
     def verifyFabric(self):
         """
-        Feature "verify".
+        Probe the free fibers and splitter outputs (feature "verify").
 
         """
         pass
 
     def elements(self):
         """
-        Every piece of hardware and its state.
+        Return all hardware elements with their state.
 
         """
         pass
 
     def quarantine(self, element, reason):
         """
-        Take an element out of use; what it serves now goes on.
+        Take an element out of use; a transfer that uses it continues.
 
         Parameters:
          - element
@@ -71,7 +71,7 @@ class Iface(blast_api.Blast.Iface):
 
     def releaseElement(self, element):
         """
-        Put an element that was quarantined back into use: it may serve the very next request.
+        Return a quarantined element to use: it may serve the next request.
 
         Parameters:
          - element
@@ -81,23 +81,23 @@ class Iface(blast_api.Blast.Iface):
 
     def resume(self):
         """
-        Feature "safe_mode": let a controller that is holding decide again. It holds, and refuses every change with the code
-        "safe_mode", after it ended by an error of its own and did so again soon after its next start.
+        End safe mode (feature "safe_mode"). A controller enters safe mode, and rejects every change with the code
+        "safe_mode", after it exits by an internal error and does so again soon after its next start.
 
         """
         pass
 
     def stepDown(self):
         """
-        Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
-        before it happens. Light goes on.
+        Hand leadership to a standby (feature "standby"). Returns before the change of leadership. Throws Rejected
+        (code "no_standby") if there is no standby. Lit trees stay lit.
 
         """
         pass
 
     def journal(self, afterSequence, limit):
         """
-        Feature "journal".
+        Return journal entries after a sequence number (feature "journal").
 
         Parameters:
          - afterSequence
@@ -109,7 +109,7 @@ class Iface(blast_api.Blast.Iface):
 
 class Client(blast_api.Blast.Client, Iface):
     """
-    For operators.
+    Service for operators.
 
     """
     def __init__(self, iprot, oprot=None):
@@ -117,7 +117,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def drain(self, enable):
         """
-        Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
+        Start (true) or end (false) a drain, or only return its state (absent); active transfers go on (feature "drain").
 
         Parameters:
          - enable
@@ -159,7 +159,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def reconcile(self, dryRun):
         """
-        Feature "reconcile".
+        Compare devices with the journal and, unless `dryRun`, repair differences (feature "reconcile").
 
         Parameters:
          - dryRun
@@ -201,7 +201,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def verifyFabric(self):
         """
-        Feature "verify".
+        Probe the free fibers and splitter outputs (feature "verify").
 
         """
         self.send_verifyFabric()
@@ -239,7 +239,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def elements(self):
         """
-        Every piece of hardware and its state.
+        Return all hardware elements with their state.
 
         """
         self.send_elements()
@@ -273,7 +273,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def quarantine(self, element, reason):
         """
-        Take an element out of use; what it serves now goes on.
+        Take an element out of use; a transfer that uses it continues.
 
         Parameters:
          - element
@@ -313,7 +313,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def releaseElement(self, element):
         """
-        Put an element that was quarantined back into use: it may serve the very next request.
+        Return a quarantined element to use: it may serve the next request.
 
         Parameters:
          - element
@@ -351,8 +351,8 @@ class Client(blast_api.Blast.Client, Iface):
 
     def resume(self):
         """
-        Feature "safe_mode": let a controller that is holding decide again. It holds, and refuses every change with the code
-        "safe_mode", after it ended by an error of its own and did so again soon after its next start.
+        End safe mode (feature "safe_mode"). A controller enters safe mode, and rejects every change with the code
+        "safe_mode", after it exits by an internal error and does so again soon after its next start.
 
         """
         self.send_resume()
@@ -386,8 +386,8 @@ class Client(blast_api.Blast.Client, Iface):
 
     def stepDown(self):
         """
-        Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
-        before it happens. Light goes on.
+        Hand leadership to a standby (feature "standby"). Returns before the change of leadership. Throws Rejected
+        (code "no_standby") if there is no standby. Lit trees stay lit.
 
         """
         self.send_stepDown()
@@ -423,7 +423,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def journal(self, afterSequence, limit):
         """
-        Feature "journal".
+        Return journal entries after a sequence number (feature "journal").
 
         Parameters:
          - afterSequence

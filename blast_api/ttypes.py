@@ -18,7 +18,7 @@ all_structs = []
 
 class PartState(object):
     """
-    A part's state. Final: DONE, WITHDRAWN, EXPIRED, FAILED, REJECTED.
+    State of a part. Final states: DONE, WITHDRAWN, EXPIRED, FAILED, REJECTED.
 
     """
     PENDING = 1
@@ -55,7 +55,7 @@ class PartState(object):
 
 class EventKind(object):
     """
-    Something that happened to a request.
+    Kind of an event.
 
     """
     GRANTED = 1
@@ -83,21 +83,21 @@ class EventKind(object):
 
 class MulticastRequest(object):
     """
-    A multicast that an application wants to send. Hosts are named as in the controller's config.
+    A request for a multicast. Host names are those of the controller's configuration.
 
     Attributes:
-     - key: Chosen by the client, at most 64 characters, unique within the tenant, remembered for an hour after the end.
-     - sender: Host that sends.
-     - receivers: Hosts that receive: at least one, no duplicates, without the sender.
-     - bytes: Size of the data, > 0. Each receiver gets all of it.
+     - key: Key: at most 64 characters, unique within the tenant, by default remembered for an hour after the request ended.
+     - sender: Sending host.
+     - receivers: Receiving hosts: at least one, no duplicates, without the sender.
+     - bytes: Size of the data, > 0. Each receiver receives all of it.
      - tenant: Feature "tenants"; the default tenant is "default".
-     - maxBitsPerSecond: The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
-    rate that the server grants, and (lease_too_long) where the data would take longer than a lease may last.
-     - pendingTimeoutMs: Withdrawn by the controller (state expired) when still pending after this time. Default: no limit.
-     - deadlineMs: Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it.
-     - priority: Feature "priorities": larger is more urgent.
-     - maySplit: Feature "splitting": receivers may be served in several parts.
-     - mayPause: Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.progressBytes`.
+     - maxBitsPerSecond: Maximum rate of the sender; it extends the estimated service time. The controller rejects a rate below its minimum
+    (bad_rate), and a transfer that would take longer than the maximum lease (lease_too_long).
+     - pendingTimeoutMs: Time after which a request that is still pending expires (state EXPIRED). Default: no limit.
+     - deadlineMs: Feature "deadlines": deadline of the transfer, for the policy "edf".
+     - priority: Feature "priorities": a larger value is more urgent.
+     - maySplit: Feature "splitting": whether the controller may serve the receivers in several parts.
+     - mayPause: Feature "pausing": whether the controller may pause the transfer at a byte, see `Extension.progressBytes`.
 
     """
 
@@ -269,13 +269,13 @@ class MulticastRequest(object):
 
 class StepTimings(object):
     """
-    How long each step of a grant took, measured by the controller.
+    Durations of the steps of a grant, measured by the controller.
 
     Attributes:
-     - computeMs: Deciding: admission, allocation, tree.
-     - openflowMs: First OpenFlow message sent to last barrier reply.
-     - opticalMs: First TL1 command sent to last completion.
-     - totalMs: Request received to grant handed to the network.
+     - computeMs: Decision: admission, allocation, tree.
+     - openflowMs: From the first OpenFlow message to the last barrier reply.
+     - opticalMs: From the first TL1 command to the last completion.
+     - totalMs: From the receipt of the request to the sending of the grant.
 
     """
 
@@ -361,16 +361,16 @@ class StepTimings(object):
 
 class LeafMargin(object):
     """
-    Light at a leaf, from the losses that the operator has given; a grant has none where there are no losses.
+    Optical power at a leaf, computed from the configured losses. Absent from grants if no losses are configured.
 
     Attributes:
      - rack
      - receivedDbm: Typical received power.
-     - sensitivityMarginDb: How far the least power is above what the receiver needs.
-     - overloadMarginDb: How far the most power is below what the receiver stands.
-     - minDbm
-     - maxDbm
-     - limitingElement: The element that binds the smaller margin.
+     - sensitivityMarginDb: Difference between the minimum received power and the receiver's sensitivity.
+     - overloadMarginDb: Difference between the receiver's overload and the maximum received power.
+     - minDbm: Minimum received power.
+     - maxDbm: Maximum received power.
+     - limitingElement: Element that limits the smaller margin.
 
     """
 
@@ -488,22 +488,22 @@ class LeafMargin(object):
 
 class Grant(object):
     """
-    Permission to transmit over light to a group of receivers.
+    Permission to send to a group of receivers over the optical network.
 
     Attributes:
      - key
-     - part: Which part of the request this grant serves, from 0.
+     - part: Part of the request that this grant serves, from 0.
      - receivers
-     - groupAddress: Send UDP datagrams to this IPv4 multicast address …
-     - groupPort: … and, by convention, this port.
-     - rateBitsPerSecond: Rate of the light path in bits on the wire per second: never send faster.
-     - estimatedServiceMs: How long the transfer takes at that rate.
-     - leaseMs: The resources are taken back after this time from the grant on, unless extended.
-     - firstByte: First byte to send (0, or where a paused transfer continues).
-     - pendingReceivers: Receivers of the request that no grant serves yet.
-     - reservation: Identifies the light tree on devices (lower half of the OpenFlow cookie).
+     - groupAddress: IPv4 multicast address for UDP datagrams …
+     - groupPort: … and, by convention, their port.
+     - rateBitsPerSecond: Rate of the light tree in bits on the wire per second: never send faster.
+     - estimatedServiceMs: Estimated duration of the transfer at that rate.
+     - leaseMs: Lease from the grant on: the controller then releases the resources, unless the lease is extended.
+     - firstByte: First byte to send: 0, or the position at which a paused transfer continues.
+     - pendingReceivers: Receivers of the request without a grant.
+     - reservation: Number of the reservation on devices (lower half of the OpenFlow cookie).
      - timings
-     - margins: The smallest margin first; of very many leaves, or in a list of requests, only the first ones.
+     - margins: Margins, smallest first. For very many leaves, and in lists of requests, only the first ones.
 
     """
 
@@ -727,15 +727,15 @@ class Grant(object):
 
 class Event(object):
     """
-    One thing that happened to one part of a request.
+    Event of one part of a request.
 
     Attributes:
-     - sequence: Counts from 1 for each request. A gap means that older events were dropped: `status` tells how things stand.
+     - sequence: Number, from 1 for each request. A gap means that older events were dropped: call `status` for the current state.
      - kind
      - part
      - grant
-     - reason: Why, in one sentence, where there is something to say.
-     - state: With ENDED: the final state.
+     - reason: Reason in one sentence, if any.
+     - state: Final state, with ENDED.
 
     """
 
@@ -848,13 +848,13 @@ class Event(object):
 
 class TransferReport(object):
     """
-    How the transfer went, for the operator's statistics: it changes nothing.
+    Result of a transfer, for the operator's statistics only.
 
     Attributes:
      - bytesSent
-     - durationMs: From the first datagram to the last receiver's confirmation.
-     - repairedBytes: Sent again, over the packet network.
-     - failedReceivers: Receivers that do not have the whole data.
+     - durationMs: From the first datagram to the confirmation of the last receiver.
+     - repairedBytes: Bytes that were sent again over the packet network.
+     - failedReceivers: Receivers without the complete data.
 
     """
 
@@ -948,16 +948,16 @@ class TransferReport(object):
 
 class PartStatus(object):
     """
-    A set of a request's receivers that one light tree serves, and how far it is.
+    Status of a part: receivers of a request that one light tree serves.
 
     Attributes:
-     - part: From 0.
+     - part: Number, from 0.
      - state
      - receivers
      - grant
-     - reason: Why it waits or why it ended, in one sentence.
-     - leaseLeftMs: Time left on the lease of an active part.
-     - report: What the sender has told of a part that is done.
+     - reason: Reason in one sentence why it waits or has ended.
+     - leaseLeftMs: Remaining lease of an active part.
+     - report: Report of the sender for a part that is done.
 
     """
 
@@ -1089,22 +1089,22 @@ class PartStatus(object):
 
 class RequestStatus(object):
     """
-    A request as it is now, extensions included.
+    Current status of a request, extensions included.
 
     Attributes:
      - key
      - tenant
-     - state: Follows from its parts' states.
+     - state: State, derived from the states of its parts.
      - sender
      - receivers
      - bytes
-     - ageMs: Milliseconds since the controller received the request.
+     - ageMs: Time since the controller received the request.
      - parts
      - latestSequence: Sequence number of the latest event, 0 if none.
-     - staleMs: Of a controller that stands by, or that shares a journal and does not know whether what it wrote last counts: so
-    many milliseconds ago, at most, this was so.
-     - journalSequence: Where several controllers share a journal: all up to this entry of it is told of. An answer with a
-    smaller number than an earlier answer had is older than that one.
+     - staleMs: Maximum age of this answer. Present if the controller is a standby, or if it shares a journal and does not know
+    whether its last write is valid.
+     - journalSequence: Last journal entry that this answer includes, if several controllers share a journal. An answer with a smaller
+    number than an earlier answer is older than that one.
 
     """
 
@@ -1295,17 +1295,17 @@ class RequestStatus(object):
 
 class Extension(object):
     """
-    What to change of a pending or active request; at least one field. Refused whole, or done whole.
+    Change of a pending or active request: at least one field. It is applied completely or rejected completely.
 
     Attributes:
      - addReceivers
      - removeReceivers
-     - addLeaseMs: Added to the lease; refused (lease_too_long) where that would last longer than the server lets any.
-     - addBytes: Added to the size of the data.
-     - progressBytes: Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
-    in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
-    nothing is taken to have vanished.
-     - part: With `progressBytes`: of which part; absent: 0.
+     - addLeaseMs: Time to add to the lease; rejected (lease_too_long) beyond the maximum lease.
+     - addBytes: Bytes to add to the size of the data.
+     - progressBytes: Feature "pausing", without other fields: all bytes before this one have been sent. A sender of a request that may
+    pause must report this once in each lease. At the end of the lease, the controller then extends it, or pauses the
+    request, which continues at this byte. Without a report, the controller assumes that the sender is gone.
+     - part: Part to which `progressBytes` applies; default 0.
 
     """
 
@@ -1427,7 +1427,7 @@ class Extension(object):
 
 class RequestFilter(object):
     """
-    Which requests to list; what is absent does not restrict.
+    Filter of a list of requests; an absent field does not restrict it.
 
     Attributes:
      - tenant
@@ -1505,11 +1505,11 @@ class RequestFilter(object):
 
 class RequestPage(object):
     """
-    Some of the requests, and where the next ones begin.
+    Page of a list of requests.
 
     Attributes:
      - requests
-     - nextCursor: Give this to the next call; absent on the last page.
+     - nextCursor: Cursor for the next call; absent on the last page.
      - staleMs: As in RequestStatus.
      - journalSequence: As in RequestStatus.
 
@@ -1608,7 +1608,7 @@ class RequestPage(object):
 
 class Explanation(object):
     """
-    Feature "explain".
+    Explanation of the state of a request (feature "explain").
 
     Attributes:
      - key
@@ -1723,7 +1723,7 @@ class Explanation(object):
 
 class OpticalPortStatus(object):
     """
-    An optical port of a rack: its transmit fiber goes to the switch's input, its receive fiber comes from an output.
+    Optical port of a rack: its transmit fiber enters the switch at an input, its receive fiber leaves it at an output.
 
     Attributes:
      - port: OpenFlow port of the rack's datapath.
@@ -1731,7 +1731,7 @@ class OpticalPortStatus(object):
      - switchInput
      - switchOutput
      - reservation: Reservation that holds it.
-     - unusable: Why it cannot be used.
+     - unusable: Reason if it is unusable.
 
     """
 
@@ -1845,7 +1845,7 @@ class OpticalPortStatus(object):
 
 class RackStatus(object):
     """
-    A rack: a datapath and a set of its ports.
+    Rack: a datapath and a set of its ports.
 
     Attributes:
      - name
@@ -1853,8 +1853,8 @@ class RackStatus(object):
      - connected: Whether its ToR is connected to the controller.
      - opticalPorts
      - hosts
-     - accessBitsPerSecond: Rate of the access link to the packet network, either way, of each host for which the config has one.
-     - uplinkBitsPerSecond: Rate of the rack's uplink to the other racks, either way, where the config has one.
+     - accessBitsPerSecond: Configured rates of the hosts' access links to the packet network, in each direction.
+     - uplinkBitsPerSecond: Configured rate of the rack's uplink to the other racks, in each direction.
      - addresses: Address of each host on the data network.
 
     """
@@ -2028,16 +2028,16 @@ class RackStatus(object):
 
 class SplitterStatus(object):
     """
-    A passive splitter: the switch's output feeds it, its outputs come back into the switch's inputs.
+    Passive splitter: an output of the switch feeds it, and its outputs enter inputs of the switch.
 
     Attributes:
      - name
-     - fanOut: How many outputs it has.
+     - fanOut: Number of its outputs.
      - opticalSwitch
      - switchOutput
      - switchInputs
      - reservation: Reservation that holds it.
-     - unusable: Why it cannot be used.
+     - unusable: Reason if it is unusable.
 
     """
 
@@ -2171,12 +2171,12 @@ class SplitterStatus(object):
 
 class OpticalSwitchStatus(object):
     """
-    An optical circuit switch.
+    Optical circuit switch.
 
     Attributes:
      - name
      - connected
-     - reason: Why it is away.
+     - reason: Reason if it is disconnected.
 
     """
 
@@ -2256,7 +2256,7 @@ class OpticalSwitchStatus(object):
 
 class CrossConnectStatus(object):
     """
-    One input fiber led to one output fiber.
+    Cross-connect of one input fiber to one output fiber.
 
     Attributes:
      - opticalSwitch
@@ -2343,17 +2343,17 @@ class CrossConnectStatus(object):
 
 class LightTreeStatus(object):
     """
-    A light tree that devices hold or are being told to hold.
+    Light tree that devices hold, or are being configured to hold.
 
     Attributes:
      - reservation
-     - key: The request that it serves …
-     - part: … and which part of it.
+     - key: Request that it serves …
+     - part: … and part of the request.
      - state: configuring, lit, changing, idle or releasing.
      - groupAddress
      - rootRack
      - leafRacks
-     - splitters: From the root on; empty for a group of one rack or two.
+     - splitters: Splitters from the root on; empty for a group of one or two racks.
      - crossConnects
 
     """
@@ -2533,14 +2533,14 @@ class LightTreeStatus(object):
 
 class IdleResources(object):
     """
-    Pieces of one kind that no transfer uses.
+    Resources of one kind that no transfer uses.
 
     Attributes:
      - opticalSwitch
-     - fanOut: Splitters of so many outputs; absent: the optical ports of all racks.
-     - dark: Dark, or being given back.
-     - lit: In trees that are kept lit.
-     - reserve: So many stay dark: for them trees that are kept lit give way.
+     - fanOut: Fan-out of the splitters; absent for the optical ports of all racks.
+     - dark: Dark resources, and resources that are being disconnected.
+     - lit: Resources of warm trees.
+     - reserve: Number to keep dark; the controller evicts warm trees for it.
 
     """
 
@@ -2644,15 +2644,15 @@ class IdleResources(object):
 
 class WarmStatus(object):
     """
-    Trees that are kept lit when their transfer is done, for the same group again. Counts begin with the controller.
+    Warm trees: trees that stay lit after their transfer, for the same group. Counts begin at the controller's start.
 
     Attributes:
-     - trees: Trees that are kept lit now.
+     - trees: Current number of warm trees.
      - resources
-     - opticalGrants: Parts that were given light of an optical switch …
-     - warmHits: … and those of them that found their group's tree still lit.
-     - evicted: Trees that were taken down so that others find enough dark pieces.
-     - reclaimed: Trees of which a request took pieces, for which it had to wait until they were disconnected.
+     - opticalGrants: Parts that were granted over an optical switch …
+     - warmHits: … and those among them that found a warm tree.
+     - evicted: Warm trees that were torn down to keep enough resources dark.
+     - reclaimed: Warm trees of which a request reclaimed resources, and waited until they were disconnected.
 
     """
 
@@ -2779,14 +2779,14 @@ class WarmStatus(object):
 
 class StaticTreeStatus(object):
     """
-    A static tree: splitters fixed between ToRs and hosts, without an optical switch.
+    Static tree: splitters fixed between ToRs and hosts, without an optical switch.
 
     Attributes:
      - name
-     - root: A rack, at whose ToR it begins, or a host.
-     - leaves: Racks, at whose ToRs it ends, and hosts.
+     - root: Rack or host at which it begins.
+     - leaves: Racks and hosts at which it ends.
      - reservation: Reservation that holds it.
-     - unusable: Why it cannot be used.
+     - unusable: Reason if it is unusable.
 
     """
 
@@ -2896,19 +2896,19 @@ class StaticTreeStatus(object):
 
 class FabricStatus(object):
     """
-    The optical fabric as the config declares it and as it is now.
+    Configuration and current state of the optical fabric.
 
     Attributes:
      - racks
      - splitters
      - opticalSwitches
-     - lightTrees: Those that the caller may see.
+     - lightTrees: Light trees that the caller may see.
      - opticalRateBitsPerSecond: Rate of an optical port.
-     - pendingParts: Parts that wait for light, among the requests that the caller may see.
-     - warnings: What to know of the controller itself, a sentence each: that it is safe_mode, that its journal is in memory, …
-     - warm: For operators, and where trees are kept lit at all.
-     - staticTrees: Where there are any.
-     - staleMs: As in RequestStatus; of devices a controller that stands by knows nothing.
+     - pendingParts: Pending parts of the requests that the caller may see.
+     - warnings: Warnings about the controller, one sentence each: it is in safe mode, its journal is in memory, …
+     - warm: Warm trees; for operators only, and only if the controller keeps trees warm.
+     - staticTrees: Static trees, if any.
+     - staleMs: As in RequestStatus. A standby knows nothing about devices.
      - journalSequence: As in RequestStatus.
 
     """
@@ -3131,13 +3131,13 @@ class FabricStatus(object):
 
 class Version(object):
     """
-    What a server is and serves.
+    Version and features of a server.
 
     Attributes:
-     - software: Version of the software, for people.
+     - software: Version of the software.
      - protocol: Version of this interface.
-     - features: Optional features that this server serves; everything else throws Unsupported.
-     - openflowFramework: OpenFlow framework that runs: "os-ken" or "ryu".
+     - features: Optional features of this server; all others throw Unsupported.
+     - openflowFramework: OpenFlow framework in use: "os-ken" or "ryu".
 
     """
 
@@ -3237,15 +3237,15 @@ class Version(object):
 
 class Rejected(TException):
     """
-    The request cannot be had, now or ever: it breaks a rule or exceeds the fabric.
+    Rejection of a call: it breaks a rule, exceeds the fabric, or cannot be served at this time.
 
     Attributes:
      - code: unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-    group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_disconnected, device_failed, light_lost, no_port,
-    no_free_output, no_resources, busy, draining, safe_mode, too_many_requests, too_many_pending, too_many_waiting and
-    too_many_calls the same call may succeed at another time.
-     - message: For people, whole, and with what to do where there is something.
-     - maxRacks: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.
+    group_too_wide, power_budget, too_many_groups, …; later versions may add codes. After device_disconnected,
+    device_failed, light_lost, no_port, no_free_output, no_resources, busy, draining, safe_mode, too_many_requests,
+    too_many_pending, too_many_waiting and too_many_calls, the same call may succeed later.
+     - message: Complete message for people, with the action to take if there is one.
+     - maxRacks: With group_too_wide: the maximum number of racks, including the sender's, that this fabric can serve.
 
     """
 
@@ -3345,8 +3345,8 @@ class Rejected(TException):
 
 class TimedOut(TException):
     """
-    Nothing happened within the time that the caller gave; the request is unchanged and goes on waiting. `sentence` says
-    for what. Who then disconnects after `request()` is taken to have given up (see there).
+    No event within the timeout of the call. The request is unchanged and still waits; `message` has the reason. A client
+    that disconnects after a `request()` that timed out gives up its request (see there).
 
     Attributes:
      - message
@@ -3423,7 +3423,7 @@ class TimedOut(TException):
 
 class Ended(TException):
     """
-    The request is over, in this final state and for this reason; nothing has been changed.
+    The request has ended in this final state for this reason; the call changed nothing.
 
     Attributes:
      - state
@@ -3515,7 +3515,7 @@ class Ended(TException):
 
 class UnknownRequest(TException):
     """
-    The controller knows no request with this key, or not any more, or it is another tenant's.
+    The controller does not know a request with this key, has forgotten it, or it belongs to another tenant.
 
     Attributes:
      - key
@@ -3592,7 +3592,7 @@ class UnknownRequest(TException):
 
 class KeyReused(TException):
     """
-    The key is in use by a request with other content.
+    Another request with different content uses this key.
 
     Attributes:
      - key
@@ -3669,7 +3669,7 @@ class KeyReused(TException):
 
 class Denied(TException):
     """
-    The caller is not who may do this: not logged in, another tenant, or without the role that it takes.
+    The caller lacks permission: it is not logged in, belongs to another tenant, or lacks the required role.
 
     Attributes:
      - message
@@ -3746,7 +3746,7 @@ class Denied(TException):
 
 class Unsupported(TException):
     """
-    A feature or optional field that this server does not serve: refused, never ignored.
+    This server does not support the feature or optional field; it never ignores one.
 
     Attributes:
      - feature
@@ -3838,7 +3838,7 @@ class Unsupported(TException):
 
 class NotLeader(TException):
     """
-    This controller stands by; `address`, where known, is that of the one that decides.
+    This controller is a standby; `address` is that of the leader, if known.
 
     Attributes:
      - address
@@ -3913,12 +3913,12 @@ class NotLeader(TException):
 
 class DrainStatus(object):
     """
-    Feature "drain".
+    Progress of a drain (feature "drain").
 
     Attributes:
      - draining
-     - active: Parts that have light, or are getting it.
-     - pending: Parts that were admitted and wait: they are served, drained or not.
+     - active: Parts that are active or being configured.
+     - pending: Pending parts that were admitted; the controller still serves them.
 
     """
 
@@ -3998,7 +3998,7 @@ class DrainStatus(object):
 
 class NotCompared(object):
     """
-    A device, or a reservation on one, that was not compared with what it should hold.
+    Device, or reservation on one, that a reconciliation did not compare.
 
     Attributes:
      - element
@@ -4072,14 +4072,14 @@ class NotCompared(object):
 
 class ReconcileReport(object):
     """
-    Feature "reconcile".
+    Result of a reconciliation (feature "reconcile").
 
     Attributes:
      - dryRun
      - commands
      - foreign
-     - compared: The devices that were read, as `elements` names them: of no other anything is said.
-     - notCompared: All that was not compared: devices that are away, reservations that are being changed.
+     - compared: Devices that were read, named as in `elements`. The report covers no other device.
+     - notCompared: Disconnected devices, and reservations that are being changed.
 
     """
 
@@ -4214,7 +4214,7 @@ class ReconcileReport(object):
 
 class FiberFault(object):
     """
-    Feature "verify": one difference between the config and what probe frames found.
+    Difference between the configuration and the probed fibers (feature "verify").
 
     Attributes:
      - element
@@ -4288,10 +4288,12 @@ class FiberFault(object):
 
 class FiberReport(object):
     """
+    Result of a fiber verification (feature "verify").
+
     Attributes:
      - faults
-     - skipped: What was not probed: "ELEMENT: why".
-     - probed: How many elements were probed: of no other anything is said.
+     - skipped: Elements that were not probed: "ELEMENT: reason".
+     - probed: Number of probed elements. The report covers no other element.
 
     """
 
@@ -4388,13 +4390,13 @@ class FiberReport(object):
 
 class ElementStatus(object):
     """
-    A piece of hardware.
+    State of a hardware element.
 
     Attributes:
      - name: port:RACK/PORT, splitter:NAME, switch:NAME or tor:DATAPATH.
-     - state: free, reserved, unusable or away.
-     - reason: Why it is unusable or away.
-     - reservation: The reservation that holds it.
+     - state: free, reserved, unusable or away (disconnected).
+     - reason: Reason if it is unusable or away.
+     - reservation: Reservation that holds it.
 
     """
 
@@ -4484,7 +4486,7 @@ class ElementStatus(object):
 
 class JournalEntry(object):
     """
-    Feature "journal".
+    Entry of the journal (feature "journal").
 
     Attributes:
      - sequence

@@ -1,46 +1,46 @@
 /**
- * Blast: the public interface between applications (or operators) and the controller.
+ * Interface between applications or operators and the Blast controller.
  *
  * Transport: TFramedTransport, TBinaryProtocol (TCompactProtocol is accepted). A frame is at most 1 MiB.
- * Structs grow by optional fields only. Units stand in the names: Bytes, Ms (relative to receipt),
- * BitsPerSecond, Dbm. A request is named by the key that the client chooses; submitting the same key with the same
- * content again gives the same answer.
+ * New versions only add optional fields to structs. Field names end with the unit: Bytes, Ms (relative to receipt),
+ * BitsPerSecond, Dbm. The client chooses the key of a request. Submitting the same key with the same content again is
+ * idempotent and returns the same answer.
  */
 namespace py blast_api
 namespace java org.blast
 
 // ---------------------------------------------------------------------------------------------------- requests
 
-/** A multicast that an application wants to send. Hosts are named as in the controller's config. */
+/** A request for a multicast. Host names are those of the controller's configuration. */
 struct MulticastRequest {
-  /** Chosen by the client, at most 64 characters, unique within the tenant, remembered for an hour after the end. */
+  /** Key: at most 64 characters, unique within the tenant, by default remembered for an hour after the request ended. */
   1: required string key
-  /** Host that sends. */
+  /** Sending host. */
   2: required string sender
-  /** Hosts that receive: at least one, no duplicates, without the sender. */
+  /** Receiving hosts: at least one, no duplicates, without the sender. */
   3: required list<string> receivers
-  /** Size of the data, > 0. Each receiver gets all of it. */
+  /** Size of the data, > 0. Each receiver receives all of it. */
   4: required i64 bytes
   /** Feature "tenants"; the default tenant is "default". */
   5: optional string tenant
   /**
-   * The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
-   * rate that the server grants, and (lease_too_long) where the data would take longer than a lease may last.
+   * Maximum rate of the sender; it extends the estimated service time. The controller rejects a rate below its minimum
+   * (bad_rate), and a transfer that would take longer than the maximum lease (lease_too_long).
    */
   6: optional i64 maxBitsPerSecond
-  /** Withdrawn by the controller (state expired) when still pending after this time. Default: no limit. */
+  /** Time after which a request that is still pending expires (state EXPIRED). Default: no limit. */
   7: optional i64 pendingTimeoutMs
-  /** Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it. */
+  /** Feature "deadlines": deadline of the transfer, for the policy "edf". */
   8: optional i64 deadlineMs
-  /** Feature "priorities": larger is more urgent. */
+  /** Feature "priorities": a larger value is more urgent. */
   9: optional i32 priority
-  /** Feature "splitting": receivers may be served in several parts. */
+  /** Feature "splitting": whether the controller may serve the receivers in several parts. */
   10: optional bool maySplit
-  /** Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.progressBytes`. */
+  /** Feature "pausing": whether the controller may pause the transfer at a byte, see `Extension.progressBytes`. */
   11: optional bool mayPause
 }
 
-/** A part's state. Final: DONE, WITHDRAWN, EXPIRED, FAILED, REJECTED. */
+/** State of a part. Final states: DONE, WITHDRAWN, EXPIRED, FAILED, REJECTED. */
 enum PartState {
   PENDING = 1
   CONFIGURING = 2
@@ -52,163 +52,165 @@ enum PartState {
   REJECTED = 8
 }
 
-/** How long each step of a grant took, measured by the controller. */
+/** Durations of the steps of a grant, measured by the controller. */
 struct StepTimings {
-  /** Deciding: admission, allocation, tree. */
+  /** Decision: admission, allocation, tree. */
   1: optional double computeMs
-  /** First OpenFlow message sent to last barrier reply. */
+  /** From the first OpenFlow message to the last barrier reply. */
   2: optional double openflowMs
-  /** First TL1 command sent to last completion. */
+  /** From the first TL1 command to the last completion. */
   3: optional double opticalMs
-  /** Request received to grant handed to the network. */
+  /** From the receipt of the request to the sending of the grant. */
   4: optional double totalMs
 }
 
-/** Light at a leaf, from the losses that the operator has given; a grant has none where there are no losses. */
+/** Optical power at a leaf, computed from the configured losses. Absent from grants if no losses are configured. */
 struct LeafMargin {
   1: required string rack
   /** Typical received power. */
   2: optional double receivedDbm
-  /** How far the least power is above what the receiver needs. */
+  /** Difference between the minimum received power and the receiver's sensitivity. */
   3: optional double sensitivityMarginDb
-  /** How far the most power is below what the receiver stands. */
+  /** Difference between the receiver's overload and the maximum received power. */
   4: optional double overloadMarginDb
+  /** Minimum received power. */
   5: optional double minDbm
+  /** Maximum received power. */
   6: optional double maxDbm
-  /** The element that binds the smaller margin. */
+  /** Element that limits the smaller margin. */
   7: optional string limitingElement
 }
 
-/** Permission to transmit over light to a group of receivers. */
+/** Permission to send to a group of receivers over the optical network. */
 struct Grant {
   1: required string key
-  /** Which part of the request this grant serves, from 0. */
+  /** Part of the request that this grant serves, from 0. */
   2: required i32 part
   3: required list<string> receivers
-  /** Send UDP datagrams to this IPv4 multicast address … */
+  /** IPv4 multicast address for UDP datagrams … */
   4: required string groupAddress
-  /** … and, by convention, this port. */
+  /** … and, by convention, their port. */
   5: required i32 groupPort
-  /** Rate of the light path in bits on the wire per second: never send faster. */
+  /** Rate of the light tree in bits on the wire per second: never send faster. */
   6: required i64 rateBitsPerSecond
-  /** How long the transfer takes at that rate. */
+  /** Estimated duration of the transfer at that rate. */
   7: required i64 estimatedServiceMs
-  /** The resources are taken back after this time from the grant on, unless extended. */
+  /** Lease from the grant on: the controller then releases the resources, unless the lease is extended. */
   8: required i64 leaseMs
-  /** First byte to send (0, or where a paused transfer continues). */
+  /** First byte to send: 0, or the position at which a paused transfer continues. */
   9: required i64 firstByte
-  /** Receivers of the request that no grant serves yet. */
+  /** Receivers of the request without a grant. */
   10: required list<string> pendingReceivers
-  /** Identifies the light tree on devices (lower half of the OpenFlow cookie). */
+  /** Number of the reservation on devices (lower half of the OpenFlow cookie). */
   11: required i32 reservation
   12: optional StepTimings timings
-  /** The smallest margin first; of very many leaves, or in a list of requests, only the first ones. */
+  /** Margins, smallest first. For very many leaves, and in lists of requests, only the first ones. */
   13: optional list<LeafMargin> margins
 }
 
-/** Something that happened to a request. */
+/** Kind of an event. */
 enum EventKind {
   GRANTED = 1
   PAUSED = 2
-  /** The grant changed (extend); `grant` is the new one. */
+  /** The grant changed (`extend`); `grant` is the new one. */
   CHANGED = 3
   REVOKED = 4
   ENDED = 5
 }
 
-/** One thing that happened to one part of a request. */
+/** Event of one part of a request. */
 struct Event {
-  /** Counts from 1 for each request. A gap means that older events were dropped: `status` tells how things stand. */
+  /** Number, from 1 for each request. A gap means that older events were dropped: call `status` for the current state. */
   1: required i64 sequence
   2: required EventKind kind
   3: required i32 part
   4: optional Grant grant
-  /** Why, in one sentence, where there is something to say. */
+  /** Reason in one sentence, if any. */
   5: optional string reason
-  /** With ENDED: the final state. */
+  /** Final state, with ENDED. */
   6: optional PartState state
 }
 
-/** How the transfer went, for the operator's statistics: it changes nothing. */
+/** Result of a transfer, for the operator's statistics only. */
 struct TransferReport {
   1: optional i64 bytesSent
-  /** From the first datagram to the last receiver's confirmation. */
+  /** From the first datagram to the confirmation of the last receiver. */
   2: optional i64 durationMs
-  /** Sent again, over the packet network. */
+  /** Bytes that were sent again over the packet network. */
   3: optional i64 repairedBytes
-  /** Receivers that do not have the whole data. */
+  /** Receivers without the complete data. */
   4: optional list<string> failedReceivers
 }
 
-/** A set of a request's receivers that one light tree serves, and how far it is. */
+/** Status of a part: receivers of a request that one light tree serves. */
 struct PartStatus {
-  /** From 0. */
+  /** Number, from 0. */
   1: required i32 part
   2: required PartState state
   3: required list<string> receivers
   4: optional Grant grant
-  /** Why it waits or why it ended, in one sentence. */
+  /** Reason in one sentence why it waits or has ended. */
   5: optional string reason
-  /** Time left on the lease of an active part. */
+  /** Remaining lease of an active part. */
   6: optional i64 leaseLeftMs
-  /** What the sender has told of a part that is done. */
+  /** Report of the sender for a part that is done. */
   7: optional TransferReport report
 }
 
-/** A request as it is now, extensions included. */
+/** Current status of a request, extensions included. */
 struct RequestStatus {
   1: required string key
   2: required string tenant
-  /** Follows from its parts' states. */
+  /** State, derived from the states of its parts. */
   3: required PartState state
   4: required string sender
   5: required list<string> receivers
   6: required i64 bytes
-  /** Milliseconds since the controller received the request. */
+  /** Time since the controller received the request. */
   7: required i64 ageMs
   8: required list<PartStatus> parts
   /** Sequence number of the latest event, 0 if none. */
   9: required i64 latestSequence
   /**
-   * Of a controller that stands by, or that shares a journal and does not know whether what it wrote last counts: so
-   * many milliseconds ago, at most, this was so.
+   * Maximum age of this answer. Present if the controller is a standby, or if it shares a journal and does not know
+   * whether its last write is valid.
    */
   10: optional i64 staleMs
   /**
-   * Where several controllers share a journal: all up to this entry of it is told of. An answer with a
-   * smaller number than an earlier answer had is older than that one.
+   * Last journal entry that this answer includes, if several controllers share a journal. An answer with a smaller
+   * number than an earlier answer is older than that one.
    */
   11: optional i64 journalSequence
 }
 
-/** What to change of a pending or active request; at least one field. Refused whole, or done whole. */
+/** Change of a pending or active request: at least one field. It is applied completely or rejected completely. */
 struct Extension {
   1: optional list<string> addReceivers
   2: optional list<string> removeReceivers
-  /** Added to the lease; refused (lease_too_long) where that would last longer than the server lets any. */
+  /** Time to add to the lease; rejected (lease_too_long) beyond the maximum lease. */
   3: optional i64 addLeaseMs
-  /** Added to the size of the data. */
+  /** Bytes to add to the size of the data. */
   4: optional i64 addBytes
   /**
-   * Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
-   * in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
-   * nothing is taken to have vanished.
+   * Feature "pausing", without other fields: all bytes before this one have been sent. A sender of a request that may
+   * pause must report this once in each lease. At the end of the lease, the controller then extends it, or pauses the
+   * request, which continues at this byte. Without a report, the controller assumes that the sender is gone.
    */
   5: optional i64 progressBytes
-  /** With `progressBytes`: of which part; absent: 0. */
+  /** Part to which `progressBytes` applies; default 0. */
   6: optional i32 part
 }
 
-/** Which requests to list; what is absent does not restrict. */
+/** Filter of a list of requests; an absent field does not restrict it. */
 struct RequestFilter {
   1: optional string tenant
   2: optional list<PartState> states
 }
 
-/** Some of the requests, and where the next ones begin. */
+/** Page of a list of requests. */
 struct RequestPage {
   1: required list<RequestStatus> requests
-  /** Give this to the next call; absent on the last page. */
+  /** Cursor for the next call; absent on the last page. */
   2: optional string nextCursor
   /** As in RequestStatus. */
   3: optional i64 staleMs
@@ -216,7 +218,7 @@ struct RequestPage {
   4: optional i64 journalSequence
 }
 
-/** Feature "explain". */
+/** Explanation of the state of a request (feature "explain"). */
 struct Explanation {
   1: required string key
   2: required string message
@@ -227,7 +229,7 @@ struct Explanation {
 
 // ------------------------------------------------------------------------------------------------------ fabric
 
-/** An optical port of a rack: its transmit fiber goes to the switch's input, its receive fiber comes from an output. */
+/** Optical port of a rack: its transmit fiber enters the switch at an input, its receive fiber leaves it at an output. */
 struct OpticalPortStatus {
   /** OpenFlow port of the rack's datapath. */
   1: required i32 port
@@ -236,11 +238,11 @@ struct OpticalPortStatus {
   4: required i32 switchOutput
   /** Reservation that holds it. */
   5: optional i32 reservation
-  /** Why it cannot be used. */
+  /** Reason if it is unusable. */
   6: optional string unusable
 }
 
-/** A rack: a datapath and a set of its ports. */
+/** Rack: a datapath and a set of its ports. */
 struct RackStatus {
   1: required string name
   /** Datapath id in hexadecimal; several racks may share one. */
@@ -249,307 +251,310 @@ struct RackStatus {
   3: required bool connected
   4: required list<OpticalPortStatus> opticalPorts
   5: required list<string> hosts
-  /** Rate of the access link to the packet network, either way, of each host for which the config has one. */
+  /** Configured rates of the hosts' access links to the packet network, in each direction. */
   6: optional map<string, i64> accessBitsPerSecond
-  /** Rate of the rack's uplink to the other racks, either way, where the config has one. */
+  /** Configured rate of the rack's uplink to the other racks, in each direction. */
   7: optional i64 uplinkBitsPerSecond
   /** Address of each host on the data network. */
   8: optional map<string, string> addresses
 }
 
-/** A passive splitter: the switch's output feeds it, its outputs come back into the switch's inputs. */
+/** Passive splitter: an output of the switch feeds it, and its outputs enter inputs of the switch. */
 struct SplitterStatus {
   1: required string name
-  /** How many outputs it has. */
+  /** Number of its outputs. */
   2: required i32 fanOut
   3: required string opticalSwitch
   4: required i32 switchOutput
   5: required list<i32> switchInputs
   /** Reservation that holds it. */
   6: optional i32 reservation
-  /** Why it cannot be used. */
+  /** Reason if it is unusable. */
   7: optional string unusable
 }
 
-/** An optical circuit switch. */
+/** Optical circuit switch. */
 struct OpticalSwitchStatus {
   1: required string name
   2: required bool connected
-  /** Why it is away. */
+  /** Reason if it is disconnected. */
   3: optional string reason
 }
 
-/** One input fiber led to one output fiber. */
+/** Cross-connect of one input fiber to one output fiber. */
 struct CrossConnectStatus {
   1: required string opticalSwitch
   2: required i32 switchInput
   3: required i32 switchOutput
 }
 
-/** A light tree that devices hold or are being told to hold. */
+/** Light tree that devices hold, or are being configured to hold. */
 struct LightTreeStatus {
   1: required i32 reservation
-  /** The request that it serves … */
+  /** Request that it serves … */
   2: required string key
-  /** … and which part of it. */
+  /** … and part of the request. */
   3: required i32 part
   /** configuring, lit, changing, idle or releasing. */
   4: required string state
   5: required string groupAddress
   6: required string rootRack
   7: required list<string> leafRacks
-  /** From the root on; empty for a group of one rack or two. */
+  /** Splitters from the root on; empty for a group of one or two racks. */
   8: required list<string> splitters
   9: required list<CrossConnectStatus> crossConnects
 }
 
-/** Pieces of one kind that no transfer uses. */
+/** Resources of one kind that no transfer uses. */
 struct IdleResources {
   1: required string opticalSwitch
-  /** Splitters of so many outputs; absent: the optical ports of all racks. */
+  /** Fan-out of the splitters; absent for the optical ports of all racks. */
   2: optional i32 fanOut
-  /** Dark, or being given back. */
+  /** Dark resources, and resources that are being disconnected. */
   3: required i32 dark
-  /** In trees that are kept lit. */
+  /** Resources of warm trees. */
   4: required i32 lit
-  /** So many stay dark: for them trees that are kept lit give way. */
+  /** Number to keep dark; the controller evicts warm trees for it. */
   5: required i32 reserve
 }
 
-/** Trees that are kept lit when their transfer is done, for the same group again. Counts begin with the controller. */
+/** Warm trees: trees that stay lit after their transfer, for the same group. Counts begin at the controller's start. */
 struct WarmStatus {
-  /** Trees that are kept lit now. */
+  /** Current number of warm trees. */
   1: required i32 trees
   2: required list<IdleResources> resources
-  /** Parts that were given light of an optical switch … */
+  /** Parts that were granted over an optical switch … */
   3: required i64 opticalGrants
-  /** … and those of them that found their group's tree still lit. */
+  /** … and those among them that found a warm tree. */
   4: required i64 warmHits
-  /** Trees that were taken down so that others find enough dark pieces. */
+  /** Warm trees that were torn down to keep enough resources dark. */
   5: required i64 evicted
-  /** Trees of which a request took pieces, for which it had to wait until they were disconnected. */
+  /** Warm trees of which a request reclaimed resources, and waited until they were disconnected. */
   6: required i64 reclaimed
 }
 
-/** A static tree: splitters fixed between ToRs and hosts, without an optical switch. */
+/** Static tree: splitters fixed between ToRs and hosts, without an optical switch. */
 struct StaticTreeStatus {
   1: required string name
-  /** A rack, at whose ToR it begins, or a host. */
+  /** Rack or host at which it begins. */
   2: required string root
-  /** Racks, at whose ToRs it ends, and hosts. */
+  /** Racks and hosts at which it ends. */
   3: required list<string> leaves
   /** Reservation that holds it. */
   4: optional i32 reservation
-  /** Why it cannot be used. */
+  /** Reason if it is unusable. */
   5: optional string unusable
 }
 
-/** The optical fabric as the config declares it and as it is now. */
+/** Configuration and current state of the optical fabric. */
 struct FabricStatus {
   1: required list<RackStatus> racks
   2: required list<SplitterStatus> splitters
   3: required list<OpticalSwitchStatus> opticalSwitches
-  /** Those that the caller may see. */
+  /** Light trees that the caller may see. */
   4: required list<LightTreeStatus> lightTrees
   /** Rate of an optical port. */
   5: required i64 opticalRateBitsPerSecond
-  /** Parts that wait for light, among the requests that the caller may see. */
+  /** Pending parts of the requests that the caller may see. */
   6: required i32 pendingParts
-  /** What to know of the controller itself, a sentence each: that it is safe_mode, that its journal is in memory, … */
+  /** Warnings about the controller, one sentence each: it is in safe mode, its journal is in memory, … */
   7: optional list<string> warnings
-  /** For operators, and where trees are kept lit at all. */
+  /** Warm trees; for operators only, and only if the controller keeps trees warm. */
   8: optional WarmStatus warm
-  /** Where there are any. */
+  /** Static trees, if any. */
   9: optional list<StaticTreeStatus> staticTrees
-  /** As in RequestStatus; of devices a controller that stands by knows nothing. */
+  /** As in RequestStatus. A standby knows nothing about devices. */
   10: optional i64 staleMs
   /** As in RequestStatus. */
   11: optional i64 journalSequence
 }
 
-/** What a server is and serves. */
+/** Version and features of a server. */
 struct Version {
-  /** Version of the software, for people. */
+  /** Version of the software. */
   1: required string software
   /** Version of this interface. */
   2: required i32 protocol
-  /** Optional features that this server serves; everything else throws Unsupported. */
+  /** Optional features of this server; all others throw Unsupported. */
   3: required list<string> features
-  /** OpenFlow framework that runs: "os-ken" or "ryu". */
+  /** OpenFlow framework in use: "os-ken" or "ryu". */
   4: optional string openflowFramework
 }
 
 // -------------------------------------------------------------------------------------------------- exceptions
 
-/** The request cannot be had, now or ever: it breaks a rule or exceeds the fabric. */
+/** Rejection of a call: it breaks a rule, exceeds the fabric, or cannot be served at this time. */
 exception Rejected {
-  /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-      group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_disconnected, device_failed, light_lost, no_port,
-      no_free_output, no_resources, busy, draining, safe_mode, too_many_requests, too_many_pending, too_many_waiting and
-      too_many_calls the same call may succeed at another time. */
+  /**
+   * unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
+   * group_too_wide, power_budget, too_many_groups, …; later versions may add codes. After device_disconnected,
+   * device_failed, light_lost, no_port, no_free_output, no_resources, busy, draining, safe_mode, too_many_requests,
+   * too_many_pending, too_many_waiting and too_many_calls, the same call may succeed later.
+   */
   1: required string code
-  /** For people, whole, and with what to do where there is something. */
+  /** Complete message for people, with the action to take if there is one. */
   2: required string message
-  /** With group_too_wide: the largest number of racks, sender's included, that this fabric could serve. */
+  /** With group_too_wide: the maximum number of racks, including the sender's, that this fabric can serve. */
   3: optional i32 maxRacks
 }
 /**
- * Nothing happened within the time that the caller gave; the request is unchanged and goes on waiting. `sentence` says
- * for what. Who then disconnects after `request()` is taken to have given up (see there).
+ * No event within the timeout of the call. The request is unchanged and still waits; `message` has the reason. A client
+ * that disconnects after a `request()` that timed out gives up its request (see there).
  */
 exception TimedOut { 1: required string message }
-/** The request is over, in this final state and for this reason; nothing has been changed. */
+/** The request has ended in this final state for this reason; the call changed nothing. */
 exception Ended { 1: required PartState state, 2: required string reason }
-/** The controller knows no request with this key, or not any more, or it is another tenant's. */
+/** The controller does not know a request with this key, has forgotten it, or it belongs to another tenant. */
 exception UnknownRequest { 1: required string key }
-/** The key is in use by a request with other content. */
+/** Another request with different content uses this key. */
 exception KeyReused { 1: required string key }
-/** The caller is not who may do this: not logged in, another tenant, or without the role that it takes. */
+/** The caller lacks permission: it is not logged in, belongs to another tenant, or lacks the required role. */
 exception Denied { 1: required string message }
-/** A feature or optional field that this server does not serve: refused, never ignored. */
+/** This server does not support the feature or optional field; it never ignores one. */
 exception Unsupported { 1: required string feature, 2: required string message }
-/** This controller stands by; `address`, where known, is that of the one that decides. */
+/** This controller is a standby; `address` is that of the leader, if known. */
 exception NotLeader { 1: optional string address }
 
 // ---------------------------------------------------------------------------------------------------- services
 
-/** For applications. */
+/** Service for applications. */
 service Blast {
-  /** Ask for a multicast and return at once. The request stays until served, withdrawn or out of patience. */
+  /** Submit a request and return at once. It stays until it is served, withdrawn or expired. */
   RequestStatus submit(1: MulticastRequest request)
     throws (1: Rejected rejected, 2: KeyReused keyReused, 3: Unsupported unsupported, 4: Denied denied, 5: NotLeader notLeader)
 
   /**
-   * The first event with a sequence number above `afterSequence`, as soon as there is one. Of each request the latest few
-   * are kept: who asks for older ones gets the oldest of these. `Ended` when the request is over and there is no more
-   * to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
+   * Wait for the first event with a sequence number above `afterSequence` and return it. The controller keeps the latest
+   * events of each request; if this event was dropped, the call returns the oldest one. Throws `Ended` if the request
+   * has ended and has no more events, and `Rejected` (too_many_waiting) if too many calls wait already.
    */
   Event awaitEvent(1: string key, 2: i64 afterSequence, 3: i64 timeoutMs)
     throws (1: TimedOut notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader,
             5: Ended ended, 6: Rejected rejected)
 
   /**
-   * Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
-   * `TimedOut`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
-   * calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
-   * asked for by `submit`, before or after, is not withdrawn.
+   * Submit a request and wait for its first grant, in one round trip. If the client disconnects before the grant (also
+   * after `TimedOut`), the controller withdraws the request after a short grace period, unless the client reconnects and
+   * calls `request` with the same key. Use `submit` for a request that outlives its connection: the controller does not
+   * withdraw a request for which a client has called `submit`, before or after `request`.
    */
   Grant request(1: MulticastRequest request, 2: i64 timeoutMs)
     throws (1: Rejected rejected, 2: KeyReused keyReused, 3: TimedOut notYet, 4: Ended ended, 5: Unsupported unsupported, 6: Denied denied, 7: NotLeader notLeader)
 
-  /** Change a pending or active request. Answers when the change is in force; a refusal leaves everything as it was. */
+  /** Change a pending or active request. Returns when the change is in effect; a rejection changes nothing. */
   RequestStatus extend(1: string key, 2: Extension extension)
     throws (1: Rejected rejected, 2: Ended ended, 3: UnknownRequest unknownRequest, 4: Unsupported unsupported, 5: Denied denied, 6: NotLeader notLeader)
 
-  /** The transfer of this part is over: its resources go back. Doing so twice is the same as once. */
+  /** Finish the transfer of a part and release its resources. Idempotent. */
   RequestStatus finish(1: string key, 2: i32 part, 3: TransferReport report)
     throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Rejected rejected, 4: Denied denied, 5: NotLeader notLeader)
 
-  /** Give up a pending or active request; its resources go back. */
+  /** Withdraw a pending or active request and release its resources. */
   RequestStatus withdraw(1: string key)
     throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader, 5: Rejected rejected)
 
-  /** How far a request is; also after its end, as long as its key is remembered. */
+  /** Return the status of a request, also after its end while the controller remembers its key. */
   RequestStatus status(1: string key)
     throws (1: UnknownRequest unknownRequest, 2: Denied denied, 3: NotLeader notLeader)
 
-  /** In order of arrival. `limit` is between 1 and 1000. */
+  /** List requests in order of arrival. `limit` is between 1 and 1000. */
   RequestPage listRequests(1: RequestFilter filter, 2: i32 limit, 3: string cursor)
     throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported, 4: NotLeader notLeader)
 
-  /** Feature "explain": what blocks a request. */
+  /** Explain what blocks a request (feature "explain"). */
   Explanation explain(1: string key)
     throws (1: UnknownRequest unknownRequest, 2: Unsupported unsupported, 3: Denied denied, 4: NotLeader notLeader)
 
-  /** Racks, splitters, optical switches and light trees as the controller sees them at this moment. */
+  /** Return the current racks, splitters, optical switches and light trees. */
   FabricStatus fabric() throws (1: Denied denied, 2: NotLeader notLeader)
 
-  /** What this server is and serves; may be asked by anyone. */
+  /** Return version and features of this server. Needs no authentication. */
   Version version()
 
-  /** A sign of life: answered without asking the core anything; may be asked by anyone. */
+  /** Check the connection, without involving the core. Needs no authentication. */
   void ping()
 
-  /** Feature "login": say by a token who the client is, for the rest of this connection. */
+  /** Authenticate this connection with a token (feature "login"). */
   void login(1: string token) throws (1: Denied denied, 2: Unsupported unsupported)
 }
 
-/** Feature "drain". */
+/** Progress of a drain (feature "drain"). */
 struct DrainStatus {
   1: required bool draining
-  /** Parts that have light, or are getting it. */
+  /** Parts that are active or being configured. */
   2: required i32 active
-  /** Parts that were admitted and wait: they are served, drained or not. */
+  /** Pending parts that were admitted; the controller still serves them. */
   3: optional i32 pending
 }
 
-/** A device, or a reservation on one, that was not compared with what it should hold. */
+/** Device, or reservation on one, that a reconciliation did not compare. */
 struct NotCompared { 1: required string element, 2: required string reason }
 
-/** Feature "reconcile". */
+/** Result of a reconciliation (feature "reconcile"). */
 struct ReconcileReport {
   1: required bool dryRun
   2: required list<string> commands
   3: required list<string> foreign
-  /** The devices that were read, as `elements` names them: of no other anything is said. */
+  /** Devices that were read, named as in `elements`. The report covers no other device. */
   4: optional list<string> compared
-  /** All that was not compared: devices that are away, reservations that are being changed. */
+  /** Disconnected devices, and reservations that are being changed. */
   5: optional list<NotCompared> notCompared
 }
 
-/** Feature "verify": one difference between the config and what probe frames found. */
+/** Difference between the configuration and the probed fibers (feature "verify"). */
 struct FiberFault { 1: required string element, 2: required string message }
+/** Result of a fiber verification (feature "verify"). */
 struct FiberReport {
   1: required list<FiberFault> faults
-  /** What was not probed: "ELEMENT: why". */
+  /** Elements that were not probed: "ELEMENT: reason". */
   2: required list<string> skipped
-  /** How many elements were probed: of no other anything is said. */
+  /** Number of probed elements. The report covers no other element. */
   3: optional i32 probed
 }
 
-/** A piece of hardware. */
+/** State of a hardware element. */
 struct ElementStatus {
   /** port:RACK/PORT, splitter:NAME, switch:NAME or tor:DATAPATH. */
   1: required string name
-  /** free, reserved, unusable or away. */
+  /** free, reserved, unusable or away (disconnected). */
   2: required string state
-  /** Why it is unusable or away. */
+  /** Reason if it is unusable or away. */
   3: optional string reason
-  /** The reservation that holds it. */
+  /** Reservation that holds it. */
   4: optional i32 reservation
 }
 
-/** Feature "journal". */
+/** Entry of the journal (feature "journal"). */
 struct JournalEntry { 1: required i64 sequence, 2: required string kind, 3: required string json }
 
-/** For operators. */
+/** Service for operators. */
 service BlastOperator extends Blast {
-  /** Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks. */
+  /** Start (true) or end (false) a drain, or only return its state (absent); active transfers go on (feature "drain"). */
   DrainStatus drain(1: bool enable)
     throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
-  /** Feature "reconcile". */
+  /** Compare devices with the journal and, unless `dryRun`, repair differences (feature "reconcile"). */
   ReconcileReport reconcile(1: bool dryRun)
     throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
-  /** Feature "verify". */
+  /** Probe the free fibers and splitter outputs (feature "verify"). */
   FiberReport verifyFabric()
     throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
-  /** Every piece of hardware and its state. */
+  /** Return all hardware elements with their state. */
   list<ElementStatus> elements() throws (1: Denied denied, 2: NotLeader notLeader)
-  /** Take an element out of use; what it serves now goes on. */
+  /** Take an element out of use; a transfer that uses it continues. */
   void quarantine(1: string element, 2: string reason)
     throws (1: Rejected rejected, 2: Denied denied, 3: NotLeader notLeader)
-  /** Put an element that was quarantined back into use: it may serve the very next request. */
+  /** Return a quarantined element to use: it may serve the next request. */
   void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied, 3: NotLeader notLeader)
   /**
-   * Feature "safe_mode": let a controller that is holding decide again. It holds, and refuses every change with the code
-   * "safe_mode", after it ended by an error of its own and did so again soon after its next start.
+   * End safe mode (feature "safe_mode"). A controller enters safe mode, and rejects every change with the code
+   * "safe_mode", after it exits by an internal error and does so again soon after its next start.
    */
   void resume() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported)
   /**
-   * Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
-   * before it happens. Light goes on.
+   * Hand leadership to a standby (feature "standby"). Returns before the change of leadership. Throws Rejected
+   * (code "no_standby") if there is no standby. Lit trees stay lit.
    */
   void stepDown() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported, 4: NotLeader notLeader)
-  /** Feature "journal". */
+  /** Return journal entries after a sequence number (feature "journal"). */
   list<JournalEntry> journal(1: i64 afterSequence, 2: i32 limit) throws (1: Denied denied, 2: Unsupported unsupported)
 }

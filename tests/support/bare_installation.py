@@ -213,9 +213,9 @@ def purge() -> None:
 
 
 def without_packages(guide: str) -> list[str]:
-    """The lines of a guide's second block, its way of installing without packages, that need no systemd."""
+    """Return the commands of a guide's section "Install a wheel" that need no systemd."""
     text = Path("docs", guide).read_text()
-    block = re.findall(r"^```\n(.*?)^```$", text[text.index("Or without packages:") :], re.DOTALL | re.MULTILINE)[0]
+    block = re.findall(r"^```\n(.*?)^```$", text[text.index("### Install a wheel") :], re.DOTALL | re.MULTILINE)[0]
     return [line for line in block.splitlines() if not line.startswith("systemctl ")]
 
 
