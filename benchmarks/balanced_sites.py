@@ -1,20 +1,24 @@
-"""Claims, in emulated sites with shaped links: every method reaches >= 0.9 of its plan from every root, and methods
-rank as planned where plans differ by more than a tenth; the paper's Figure 2 gives about 75 Mbit/s unshaped (within 15
-%), 90 with the paper's method and 90 with the exact one (within 8 %; ten times the paper's rates); on equal links trees
-reach >= 0.95 of the pipeline; clusters of 1 to 8 nodes reach >= 0.9 of min(k * NIC, wide-area link); over a distance at
-which one connection fills less than half of a path, trees open several and reach >= 0.9. When the most important link
-halves, the transfer has >= 0.85 of the new optimum 5 s later; when the host that forwards most is killed (-9), all
-others have the verified file, and the report names only that host.
+"""Claims, in emulated sites with shaped links:
 
-A transfer takes --seconds at the planned rate, and at most --megabytes. A fault happens when the slowest receiver has a
-quarter (`halved`) or half (`killed`) of the file. As root:
+- every method reaches >= 0.9 of its planned rate from every root, and methods rank as planned if their plans differ by
+  more than a tenth;
+- the paper's Figure 2, at ten times its rates, yields about 75 Mbit/s unshaped (within 15 %), and 90 with the paper's
+  method and with the exact one (within 8 %);
+- on equal links, trees reach >= 0.95 of the pipeline;
+- clusters of 1 to 8 nodes reach >= 0.9 of min(k * NIC, wide-area link);
+- over a distance at which one connection fills less than half of a path, trees open several and reach >= 0.9;
+- when the most important link halves, the transfer reaches >= 0.85 of the new optimum 5 s later;
+- when the host that forwards most is killed (-9), all others have the verified file, and the report names only it.
+
+A transfer sends the data of --seconds at the planned rate, at most --megabytes. A fault strikes when the slowest
+receiver has a quarter (`halved`) or half (`killed`) of the file. As root:
 
     .venv/bin/python benchmarks/balanced_sites.py
     .venv/bin/python benchmarks/balanced_sites.py --parts figure2,homogeneous
     .venv/bin/python benchmarks/balanced_sites.py --parts gridlab,clusters --csv FOLDER   # for `blast figures balanced`
     .venv/bin/python benchmarks/balanced_sites.py --parts halved,killed --seconds 30
 
-Exit status 1 where a receiver did not get its file, or the report is wrong; rates do not decide.
+Exit status 1 if a receiver lacks its file or the report is wrong; rates do not change the exit status.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ from mininet_topos.sites.plan import SitesPlan, as_network_file
 
 Row = dict[str, Any]
 UNSHAPED = "fpfr"
-"""Sent by plain TCP: the transport `trees` would shape it."""
+"""The method that is sent over plain TCP, because the transport `trees` would shape it."""
 FIGURE_2_BARS = {"fpfr": 0.15, "balanced": 0.08, "exact": 0.08}
 FAULT_CASES: tuple[tuple[Callable[[], SitesPlan], str], ...] = (
     (presets.figure2, "root"),
@@ -55,7 +59,7 @@ COLUMNS = {
     "gridlab": ("root", "method", "planned", "measured"),
     "clusters": ("clusters", "nodes", "planned", "measured"),
 }
-"""Of the CSV files; rates in bits of data per second."""
+"""Columns of the CSV files; rates in bits of data per second."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Effort:
         return max(2_000_000, min(self.max_bytes, int(rate * self.seconds / 8)))
 
     def send(self, bed: Bed, root: str, method: str, plan: Planned) -> Row:
-        """Carry out a plan."""
+        """Send according to a plan."""
         if method == UNSHAPED:
             return self.measured(lambda: send_unshaped(bed, root, plan, self.size(plan.rate)), plan.rate)
         return self.send_by(bed, root, by_trees(plan), plan.rate)
@@ -83,7 +87,7 @@ class Effort:
         return self.measured(lambda: bed.send(root, way, self.size(rate), rate), rate)
 
     def measured(self, send: Callable[[], Sent], rate: float) -> Row:
-        """Return the medians of some transfers, and what was wrong."""
+        """Return the medians of some transfers, and their faults."""
         sent, wrong = [], []
         for _ in range(self.repeats):
             try:
@@ -98,7 +102,7 @@ class Effort:
 
 
 def far_rows(effort: Effort) -> Iterator[Row]:
-    """Compare one connection with the several that trees open over a distance."""
+    """Compare one connection over a distance with the several connections of trees."""
     plan = presets.far(presets.homogeneous(2, 80.0))
     made = planned(plan.network("h1"), "exact")
     with Bed(plan) as bed:
@@ -206,7 +210,7 @@ def _kill(host: str, transfer: Transfer) -> None:
 def _struck(
     plan: SitesPlan, root: str, effort: Effort, share: float, act: Callable[[Transfer], None]
 ) -> tuple[Sent | None, float, list[str]]:
-    """Make one transfer in sites of its own, and act when the slowest receiver has this share; also return the time."""
+    """Run a transfer in new sites, and act when the slowest receiver has this share; return also the time of that."""
     moments = [0.0]
 
     def strike(transfer: Transfer) -> None:
@@ -244,11 +248,14 @@ PARTS: dict[str, tuple[str, Callable[[Effort], Iterator[Row]]]] = {
 
 
 def main() -> bool:
-    """Measure and print; return whether every receiver had its file."""
+    """Measure and print; return whether every receiver has its file."""
     parser = script.parser(__doc__, megabytes=200, repeats=1)
     every = ",".join(PARTS)
-    parser.add_argument("--parts", type=script.some_of(PARTS), default=list(PARTS), help=f"(default: {every})")
-    parser.add_argument("--seconds", type=script.count, default=20, help="of data at the planned rate (default: 20)")
+    parser.add_argument(
+        "--parts", type=script.some_of(PARTS), default=list(PARTS), help=f"parts to run (default: {every})"
+    )
+    seconds = "duration of a transfer at its planned rate in s (default: 20)"
+    parser.add_argument("--seconds", type=script.count, default=20, help=seconds)
     scale = "factor of the rates of gridlab and clusters, for a slow machine (default: 1)"
     parser.add_argument("--scale", type=positive, default=1.0, help=scale)
     folder = "write gridlab.csv and clusters.csv there, at scale 1"
@@ -270,7 +277,7 @@ def main() -> bool:
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Row], scale: float) -> None:
-    """Write these columns, with rates at scale 1, as the figures are drawn for the whole network."""
+    """Write these columns, with rates at scale 1, because the figures show the unscaled network."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()

@@ -1,16 +1,19 @@
-"""Claims: the exact balanced multicast takes at most 10 ms with 8 hosts (the paper: 20 minutes), 0.4 s with 64 and 1.5
-s with 128; it is never slower than the paper's heuristic (FPFR and a linear program) with PuLP's own solver in the same
-run; it is proven to 1e-9 up to 32 hosts and to 1e-3 above; multicast to half of 32 hosts is within a thousandth of its
-bound in a second; no other method exceeds the exact one.
+"""Claims about planning the exact balanced multicast:
 
-Families by name and seed from `tests/support/balanced_families.py`. Times are wall time of one call in this process;
-the first call, which loads modules, does not count. Each row has the mean and the worst of its seeds; with 128 hosts
-the paper's method is so slow that it gets two.
+- it takes at most 10 ms with 8 hosts (the paper: 20 minutes), 0.4 s with 64 and 1.5 s with 128;
+- it is never slower than the paper's heuristic (FPFR and a linear program) with PuLP's own solver in the same run;
+- it is proven optimal to 1e-9 up to 32 hosts and to 1e-3 above;
+- for multicast to half of 32 hosts it is within a thousandth of its bound in a second;
+- no other method exceeds its rate.
+
+Networks come by family and seed from `tests/support/balanced_families.py`. Times are wall time of one call in this
+process; the first call, which loads modules, does not count. Each row has the mean and the worst of its seeds; with 128
+hosts the paper's method runs with two seeds only, because it is slow.
 
     .venv/bin/python benchmarks/balanced_trees.py --quick
     .venv/bin/python benchmarks/balanced_trees.py [--parts time,subset,quality] [--json]
 
-Exit status 1 where a gap is wider than claimed or a method exceeds the exact one; times do not decide.
+Exit status 1 if a gap is wider than claimed or a method exceeds the exact one; times do not change the exit status.
 """
 
 from __future__ import annotations
@@ -48,9 +51,9 @@ Timed = tuple[Plan, float]
 T = TypeVar("T")
 
 BARS = {8: 0.010, 64: 0.4, 128: 1.5}
-"""Hosts, and the claimed seconds."""
+"""The claimed seconds by the number of hosts."""
 PAPERS_SEEDS = {128: 2}
-"""Hosts, and the seeds of the paper's method if not all."""
+"""The number of seeds of the paper's method by the number of hosts, if not all."""
 SUBSET_BAR, ROUNDING = 1.0, 1e-9
 TIMED = ("kappa=1", "Otight", "clustered")
 IN_HALVES = ("Otight", "sparse", "clustered")
@@ -66,7 +69,7 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
 
 
 def gap(plan: Plan) -> float:
-    """Return the share of the bound that is not proven to be reached."""
+    """Return the gap between rate and bound as a share of the bound."""
     assert plan.bound is not None
     return 1 - plan.rate / plan.bound
 
@@ -122,7 +125,7 @@ def subset_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
 
 
 def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Measure every method, and few trees, as shares of the exact rate."""
+    """Measure the rates of every method, and of plans with few trees, as shares of the exact rate."""
     for size in sizes:
         for family in FAMILIES:
             shares: dict[str, list[float]] = defaultdict(list)
@@ -141,7 +144,7 @@ def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
 
 
 def _rates(network: Network, best: Plan, seed: int) -> Iterator[tuple[str, float]]:
-    """Yield the rate of each method, with each order of FPFR (`random`: one draw), and of few trees."""
+    """Yield the rate of each method, with each order of FPFR (`random`: one draw), and of plans with few trees."""
     for name, method in SINGLE_TREE.items():
         yield name, method(network).rate
     for order in ORDERS:
@@ -172,8 +175,10 @@ PARTS: dict[str, tuple[str, Callable[[bool], Iterator[Row]]]] = {
 def main() -> int:
     """Measure and print; return the exit status."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="three seeds, and no more than 64 hosts")
-    parser.add_argument("--parts", type=script.some_of(PARTS), default=list(PARTS), help=f"of {','.join(PARTS)}")
+    parser.add_argument("--quick", action="store_true", help="three seeds, at most 64 hosts")
+    parser.add_argument(
+        "--parts", type=script.some_of(PARTS), default=list(PARTS), help=f"parts: {','.join(PARTS)} (default: all)"
+    )
     args = parser.parse_args()
     results: dict[str, list[Row]] = {name: list(PARTS[name][1](args.quick)) for name in args.parts}
     machine.progress("")

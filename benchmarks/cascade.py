@@ -1,13 +1,13 @@
-"""Claim: splitter trees under a power budget have the optimal price, looked up in at most 10 us.
+"""Claim: splitter trees under a power budget have the optimal price, and a lookup takes at most 10 us.
 
-Pools of 1:4, 1:16 and 1:64 (supply 40, 10, 3; 7.2, 13.8 and 20.8 dB; 40, 80 and 250 dollars; 1.5 dB per pass), a random
-part of the supply and a random number of leaves each time, at budgets from 11.1 dB (10G-ER) to 49.5 dB. Prices are
-compared with those of an integer program.
+Pools of 1:4, 1:16 and 1:64 splitters (supply 40, 10, 3; loss 7.2, 13.8 and 20.8 dB; price 40, 80 and 250 dollars;
+1.5 dB per pass through the OCS). Each instance draws a random part of the supply and a random number of leaves; budgets
+range from 11.1 dB (10G-ER) to 49.5 dB. An integer program provides the optimal prices.
 
     .venv/bin/python benchmarks/cascade.py
     .venv/bin/python benchmarks/cascade.py --quick --json      # 15 s
 
-Exit status 1 where a price is not the lowest; times do not decide.
+Exit status 1 if a price is not optimal; times do not change the exit status.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BUDGETS = (11.1, 15.0, 24.0, 29.5, 34.5, 40.0, 49.5)
 SEEDS, QUICK_SEEDS = 20, 13
 PASS_DB = 1.5
 SUPPLY = {(4, 7.2, 40.0): 40, (16, 13.8, 80.0): 10, (64, 20.8, 250.0): 3}
-KINDS = {ways: Piece("", ways, exactly(loss), price=price) for ways, loss, price in SUPPLY}
+KINDS = {fan_out: Piece("", fan_out, exactly(loss), price=price) for fan_out, loss, price in SUPPLY}
 MAX_LEAVES = 256
 LOOKUPS = 2000
 MAX_LOOKUP_MICROSECONDS = 10.0
@@ -55,7 +55,7 @@ class Row:
 def main() -> None:
     """Measure and print."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SEEDS} instances a budget instead of {SEEDS}")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SEEDS} instances per budget instead of {SEEDS}")
     args = parser.parse_args()
     rows = [measure(budget, QUICK_SEEDS if args.quick else SEEDS) for budget in tqdm(BUDGETS, disable=None)]
     holds = all(row.optimal == row.instances for row in rows)
@@ -71,7 +71,7 @@ def measure(budget: float, seeds: int) -> Row:
     """Return the row of one budget."""
     light = Budget(Light(0, 0, 0), Passive("switch", exactly(PASS_DB)), Window(-budget, 10.0))
     start = time.process_time()
-    catalog = Catalog({KINDS[ways]: count for (ways, _, _), count in SUPPLY.items()}, light, MAX_LEAVES)
+    catalog = Catalog({KINDS[fan_out]: count for (fan_out, _, _), count in SUPPLY.items()}, light, MAX_LEAVES)
     catalog_ms = (time.process_time() - start) * 1000
     trees = sum(len(catalog.entries(leaves)) for leaves in range(1, MAX_LEAVES + 1))
     lookups, programs, prices = list[float](), list[float](), list[tuple[float | None, float | None]]()
@@ -96,9 +96,9 @@ def _are_equal(price: float | None, optimum: float | None) -> bool:
 
 
 def instance(budget: float, seed: int, catalog: Catalog) -> tuple[int, dict[int, int]]:
-    """Return leaves, and the rest of the pool; the whole pool serves four of five instances."""
+    """Return the number of leaves and the pool of an instance; the whole supply serves four of five instances."""
     rng = random.Random(f"cascade/{budget}/{seed}")
-    pool = {ways: rng.randint(0, count) for (ways, _, _), count in SUPPLY.items()}
+    pool = {fan_out: rng.randint(0, count) for (fan_out, _, _), count in SUPPLY.items()}
     possible = max(leaves for leaves in range(1, MAX_LEAVES + 1) if catalog.entries(leaves))
     return rng.randint(2, max(2, min(MAX_LEAVES, possible * 5 // 4))), pool
 

@@ -10,7 +10,7 @@ import pulp
 def cheapest_price(
     budget: float, pass_loss: float, supply: Mapping[tuple[int, float, float], int], leaves: int
 ) -> float | None:
-    """Return the least price of a passive tree, by an integer program over cumulative losses; None if there is none.
+    """Return the minimum price of a passive tree, or None if no tree exists, by an integer program over losses.
 
     `supply` maps (fan-out, loss, price) to the number of splitters.
     """

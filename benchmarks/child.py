@@ -1,4 +1,4 @@
-"""Processes of a benchmark; a `Child` prints JSON lines, answers lines on standard input, and ends with it."""
+"""Processes of a benchmark. A `Child` prints JSON lines, answers lines on standard input, and exits at its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOP_SECONDS = 5.0
 
 
 class ChildFailed(Exception):
-    """A process printed no line in time, or ended. One sentence."""
+    """A process printed no line in time, or exited. The message is one sentence."""
 
 
 class Process:
@@ -35,12 +35,12 @@ class Process:
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(command, stderr=stderr, text=True, errors="replace", **options)
         self._lines: SimpleQueue[tuple[float, str] | None] = SimpleQueue()
-        """Its lines with the times (time.monotonic) at which they came; None is the end."""
+        """Lines with the times (time.monotonic) of their arrival; None is the end."""
         self._reader = threading.Thread(target=self._read, name=f"read-{name}", daemon=True)
         self._reader.start()
 
-    def tell(self, line: str) -> None:
-        """Write a line to its standard input. Raises BrokenPipeError if it has ended."""
+    def write_line(self, line: str) -> None:
+        """Write a line to its standard input. Raises BrokenPipeError if it has exited."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
@@ -65,22 +65,22 @@ class Child(Process):
             raise ChildFailed(f"the {self.name} printed nothing for {seconds:g} s; see {self._log}") from None
         if found is None:
             raise self._ended()
-        said: dict[str, Any] = json.loads(found[1])
-        return said
+        document: dict[str, Any] = json.loads(found[1])
+        return document
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Return the lines that are there. Raises ChildFailed if it has ended."""
+        """Return the lines that have arrived. Raises ChildFailed if it has exited."""
         return [self.next(0.0) for _ in range(self._lines.qsize())]
 
     def rest(self) -> list[dict[str, Any]]:
-        """Return the remaining lines of a process that has ended."""
+        """Return the remaining lines of a process that has exited."""
         self._reader.join()
         return [json.loads(line) for _, line in iter(self._lines.get, None)]
 
     def order(self, line: str) -> None:
-        """Write a line to its standard input. Raises ChildFailed if it has ended."""
+        """Write a line to its standard input. Raises ChildFailed if it has exited."""
         try:
-            self.tell(line)
+            self.write_line(line)
         except BrokenPipeError:
             raise self._ended() from None
 
@@ -106,12 +106,12 @@ class Child(Process):
             raise self._ended()
 
     def kill(self) -> None:
-        """End it like a crash."""
+        """Kill it, as in a crash."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """End it."""
+        """Terminate it; kill it if it does not exit in time."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.terminate()
@@ -125,14 +125,14 @@ class Child(Process):
         return ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}")
 
 
-def tell(line: dict[str, Any]) -> None:
-    """Print a JSON line at once."""
+def print_json(line: dict[str, Any]) -> None:
+    """Print a JSON line and flush standard output."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 async def orders() -> AsyncIterator[str]:
-    """In a child: yield the lines on standard input."""
+    """Yield the lines on standard input; for use in a child."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
@@ -140,6 +140,6 @@ async def orders() -> AsyncIterator[str]:
 
 
 async def serve_counts(counts: DataclassInstance) -> None:
-    """In a child: answer each line on standard input with the counts."""
+    """Answer each line on standard input with the counts; for use in a child."""
     async for _ in orders():
-        tell(asdict(counts))
+        print_json(asdict(counts))

@@ -1,7 +1,7 @@
-"""Claim: `blast --version` and `blast --help` take at most 3 times as long as the interpreter that does nothing.
+"""Claim: `blast --version` and `blast --help` take at most 3 times as long as an interpreter with an empty program.
 
-They start in turn, so that a busy machine slows them equally; the result is medians and their ratio. Times do not
-decide the exit status; `tests/unit/test_command_start.py` checks that no heavy module is loaded.
+The commands alternate, so that a busy machine slows them equally; the result is their medians and ratios. Times do not
+change the exit status; `tests/unit/test_command_start.py` checks that no heavy module is loaded.
 
     .venv/bin/python benchmarks/command_start.py --repeats 40
 """
@@ -32,8 +32,8 @@ WITH_BAR = ("blast --version", "blast --help")
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--repeats", type=int, default=20, help="rounds that count (default: 20)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
     # The first round writes byte code.
     rounds = [{name: seconds(command) for name, command in COMMANDS.items()} for _ in range(args.repeats + 1)][1:]

@@ -2,22 +2,23 @@
 controller with its SQLite journal, 400 jobs in another process, devices emulated over real sockets, an optical switch
 with the paper's 14.172 ms.
 
-    rate      40 requests a second in all, one every 10 s from each job, for 60 s: all are granted
-    waiting   up to 36 a second, each with 1.25 s of light, the queue does not grow: waits p50 <= 0.1 s, p99 <= 2 s
-    starving  no job waits for light longer than 30 s, at any of these rates
-    leaks     afterwards no splitter, rack port, circuit or rule is held
+    rate      40 requests per second in total, one every 10 s from each job, for 60 s: all are granted
+    waiting   the queue does not grow up to 36 requests per second with transfers of 1.25 s: waits p50 <= 0.1 s,
+              p99 <= 2 s
+    starving  no job waits longer than 30 s for a grant, at any of these rates
+    leaks     no splitter, rack port, circuit or rule stays reserved at the end
 
-The paper counts 50 splitters / 40 a second = 1.25 s of light each, which leaves no time for setup and teardown: at that
-rate the queue must grow. So lower rates are measured, too, and 40 a second with 1.2 s. In the open loop the rate does
-not depend on waits; in the closed loop a job computes after its light.
+The paper divides 50 splitters by 40 requests per second, which gives transfers of 1.25 s and leaves no time for setup
+and teardown: at that rate the queue must grow. Therefore lower rates are measured, too, and 40 per second with 1.2 s.
+In the open loop the rate does not depend on waits; in the closed loop a job computes after its transfer.
 
-A job has 3 to 5 racks, which one splitter 1:4 serves. With 250 racks of 4 optical ports (at 40 servers, 10,000 in all)
-jobs share racks; each has its own with `--racks 1300 --ports-per-rack 1 --jobs 300`.
+A job has 3 to 5 racks, which one 1:4 splitter serves. With 250 racks of 4 optical ports (40 servers each, 10,000 in
+total) jobs share racks; with `--racks 1300 --ports-per-rack 1 --jobs 300` each job has racks of its own.
 
     .venv/bin/python benchmarks/concurrent_jobs.py
     .venv/bin/python benchmarks/concurrent_jobs.py --seconds 60 --case 40x1.25 --case closed
 
-Exit status 1 where a job starved or something is still held; times do not decide.
+Exit status 1 if a job starves or a resource stays reserved; times do not change the exit status.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from blast_client import Client
 
 SPLITTERS = 50
 DRAIN_SECONDS = 90.0
-"""The most that a load may take beyond its time."""
+"""The maximum time of a load beyond its duration."""
 DARK_SECONDS = 90.0
-"""The most until the last warm tree is torn down: a minute by default."""
+"""The maximum time until the last warm tree is torn down, after a minute by default."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Requests per second, seconds of light of each, the loop, and bars of the wait in ms."""
+    """Requests per second, seconds of each transfer, the loop, and bars of the wait in ms."""
 
     rate: float
     lit: float
@@ -68,7 +69,7 @@ CASES = {
 
 
 def measure(case: Case, size: Size, jobs: int, seconds: float) -> dict[str, Any]:
-    """Return the figures of a case on a controller and a fabric of its own."""
+    """Return the figures of a case, measured on a separate controller and fabric."""
     options = {"racks": size.racks, "splitters": size.splitters, "jobs": jobs, "rate": case.rate, "lit": case.lit}
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     with Rig(size) as rig, ExitStack() as undo:
@@ -102,13 +103,15 @@ def _held_when_dark(client: Client) -> dict[str, int]:
 def main() -> int:
     """Measure and print; return the exit status."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--case", action="append", choices=CASES, help="this one (may be given several times)")
-    parser.add_argument("--jobs", type=int, default=400)
-    parser.add_argument("--racks", type=int, default=250)
-    parser.add_argument("--ports-per-rack", type=int, default=4)
-    parser.add_argument("--switch-ms", type=float, default=PAPER_SWITCH_MS, help="to connect (default: the paper's)")
-    parser.add_argument("--keep-warm-ms", type=int, default=60_000, help="(default: the controller's, 60 s)")
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--case", action="append", choices=CASES, help="case, may be repeated (default: all)")
+    parser.add_argument("--jobs", type=int, default=400, help="number of jobs (default: 400)")
+    parser.add_argument("--racks", type=int, default=250, help="number of racks (default: 250)")
+    parser.add_argument("--ports-per-rack", type=int, default=4, help="optical ports of each rack (default: 4)")
+    connect = "connect time of the OCS in ms (default: the paper's, 14.172)"
+    parser.add_argument("--switch-ms", type=float, default=PAPER_SWITCH_MS, help=connect)
+    warm = "time that unused trees stay warm in ms (default: 60000)"
+    parser.add_argument("--keep-warm-ms", type=int, default=60_000, help=warm)
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of each case in s (default: 60)")
     args = parser.parse_args()
     size = Size(args.racks, SPLITTERS, args.switch_ms, args.ports_per_rack, args.keep_warm_ms)
     words = f"{size.words}; {args.jobs} jobs of 3 to 5 racks, {args.seconds:g} s"

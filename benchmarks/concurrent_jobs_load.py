@@ -1,9 +1,9 @@
-"""The jobs of `concurrent_jobs.py`, in a process of their own; one JSON line of figures at the end.
+"""The jobs of `concurrent_jobs.py`, in a separate process that prints one JSON line of figures at the end.
 
-Every job has a fixed group of racks; in each iteration it requests light, holds it, finishes and computes. In the open
-loop the due times do not depend on waits, and a late job requests at once; in the closed loop a job computes from the
-end of its light on. A wait counts from the due time, so that late requests do not make others look fast. All iterations
-due within the time are served.
+Every job has a fixed group of racks. In each iteration it submits a request, holds the grant, finishes it and computes.
+In the open loop the due times do not depend on waits, and a late job submits its request at once; in the closed loop a
+job computes from the end of its grant on. A wait counts from the due time, so that late requests do not hide long
+waits. All iterations due within the time are served.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from child import tell
+from child import print_json
 from control_plane_load import LARGEST_GROUP, SMALLEST_GROUP, figures
 from control_plane_rig import host
 
@@ -47,13 +47,13 @@ class Iteration:
         return self.granted - self.due
 
     def lit_within(self, seconds: float) -> float:
-        """Return how much of its light is in the first `seconds`."""
+        """Return the part of its grant within the first `seconds`."""
         return max(0.0, min(seconds, self.ended) - min(seconds, self.granted))
 
 
 @dataclass
 class Job:
-    """A job on its hosts, the sender first: its granted iterations, and the number of starved ones."""
+    """A job on its hosts, sender first, with its granted iterations and the number of starved ones."""
 
     hosts: Sequence[str]
     dice: random.Random
@@ -153,15 +153,17 @@ def main() -> None:
     """Run the load and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
-    parser.add_argument("--racks", type=int, required=True, help="of the fabric")
-    parser.add_argument("--splitters", type=int, required=True, help="of the fabric; each tree takes one")
-    parser.add_argument("--jobs", type=int, required=True)
-    parser.add_argument("--loop", choices=(OPEN, CLOSED), default=OPEN)
-    parser.add_argument("--rate", type=float, default=40.0, help="requests per second of all jobs together")
-    parser.add_argument("--lit", type=float, default=1.25, help="seconds of light of each")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    tell(asyncio.run(Load(parser.parse_args()).run()))
+    parser.add_argument("--racks", type=int, required=True, help="number of racks of the fabric")
+    splitters = "number of splitters of the fabric; each tree takes one"
+    parser.add_argument("--splitters", type=int, required=True, help=splitters)
+    parser.add_argument("--jobs", type=int, required=True, help="number of jobs")
+    parser.add_argument("--loop", choices=(OPEN, CLOSED), default=OPEN, help=f"kind of load (default: {OPEN})")
+    rate = "requests per second of all jobs together (default: 40)"
+    parser.add_argument("--rate", type=float, default=40.0, help=rate)
+    parser.add_argument("--lit", type=float, default=1.25, help="duration of each transfer in s (default: 1.25)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of the load in s (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default: 0)")
+    print_json(asyncio.run(Load(parser.parse_args()).run()))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
 """Claims about the control plane, on one machine: the real controller with its SQLite journal, Thrift clients in other
 processes, devices emulated over real sockets (one TL1 agent, one OpenFlow connection per rack), groups of 3 to 5 racks.
 
-    cycles    request, grant, finish: >= 300 per second with a switch of no latency on 100 racks
-    switch    the same with the paper's switch (14.172 ms): >= 100 per second
+    cycles    request, grant, finish: >= 300 per second with an OCS without latency on 100 racks
+    switch    the same with the paper's OCS (14.172 ms): >= 100 per second
     many      as cycles, on 1000 racks
-    overhead  software time of a grant, one request outstanding: p50 <= 3 ms, p99 <= 10 ms; fsync apart
-    parked    500 requests wait: ping p99 < 2 ms
-    restart   kill -9 with 300 lit trees on 1000 racks: ready < 2 s after the devices are connected, none touched
+    overhead  software time of a grant, one outstanding request: p50 <= 3 ms, p99 <= 10 ms; fsync is separate
+    parked    with 500 pending requests: ping p99 < 2 ms
+    restart   kill -9 with 300 lit trees on 1000 racks: ready < 2 s after the devices connect, no tree is changed
 
     .venv/bin/python benchmarks/control_plane.py
     .venv/bin/python benchmarks/control_plane.py --only cycles --seconds 10
 
-`--quick` takes less than a minute, with fewer racks, requests and seconds.
+`--quick` takes less than a minute, with fewer racks and requests and shorter loads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ QUICK = Scale(2.0, 60, 200, 40, 100)
 
 
 def load(rig: Rig, mode: str, **options: float) -> Figures:
-    """Return the figures of a load from a process of its own."""
+    """Return the figures of a load that runs in a separate process."""
     with ExitStack() as undo:
         return rig.child(undo, f"load {mode}", load_command(rig, mode, **options)).next(LOAD_SECONDS)
 
@@ -83,12 +83,12 @@ def _cycles_on(size: Size, racks_per_job: int, seconds: float) -> Figures:
 
 
 def cycles(scale: Scale) -> Figures:
-    """Measure cycles per second with a switch of no latency."""
+    """Measure cycles per second with an OCS without latency."""
     return _cycles_on(Size(100, 50), 5, scale.seconds)
 
 
 def switch(scale: Scale) -> Figures:
-    """Measure cycles per second with the paper's switch."""
+    """Measure cycles per second with the paper's OCS."""
     return _cycles_on(Size(100, 50, PAPER_SWITCH_MS), 5, scale.seconds)
 
 
@@ -98,7 +98,7 @@ def many(scale: Scale) -> Figures:
 
 
 def overhead(scale: Scale) -> Figures:
-    """Measure the software time of a grant: all of it with a switch of no latency."""
+    """Measure the software time of a grant, which is its total time with an OCS without latency."""
     size = Size(8, 8, keep_warm_ms=0)
     cases = {
         "journal_on_disk": (size, None),
@@ -141,11 +141,11 @@ def parked(scale: Scale) -> Figures:
     return {"input": words, "ping_ms": figures, "ping_without_them_ms": idle}
 
 
-def _until(child: Child, name: str, wanted: int) -> Figures:
+def _until(child: Child, name: str, count: int) -> Figures:
     deadline = time.monotonic() + LOAD_SECONDS
-    while (counts := child.ask())[name] < wanted:
+    while (counts := child.ask())[name] < count:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{counts} where {wanted} were wanted")
+            raise TimeoutError(f"{name} did not reach {count} within {LOAD_SECONDS:g} s: {counts}")
         time.sleep(0.1)
     return counts
 
@@ -175,7 +175,7 @@ def restart(scale: Scale) -> Figures:
         time.sleep(1.0)
         tors, switch_counts = rig.tors.ask(), rig.switch.ask()
     connected = tors["last_connected_at"]
-    # The new request takes one circuit and two rules, made and removed.
+    # The new request sets and removes one circuit and two rules.
     extra = {"commands": 2, "flow_mods": 4}
     return {
         "input": f"{size.words}; {scale.live_trees} live trees, kill -9",
@@ -200,9 +200,9 @@ ROWS: dict[str, Callable[[Scale], Figures]] = {
 def main() -> None:
     """Measure and print."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--only", action="append", choices=ROWS, help="this row (may be given several times)")
-    parser.add_argument("--seconds", type=float, help="of each load, instead of 10")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", action="append", choices=ROWS, help="row, may be repeated (default: all)")
+    parser.add_argument("--seconds", type=float, help="duration of each load in s (default: 10, with --quick 2)")
+    parser.add_argument("--quick", action="store_true", help="fewer racks and requests, shorter loads")
     args = parser.parse_args()
     scale = QUICK if args.quick else FULL
     if args.seconds is not None:

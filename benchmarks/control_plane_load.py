@@ -1,11 +1,11 @@
-"""Clients of `control_plane.py`, in a process of their own; one JSON line of figures at the end (times in ms).
+"""Clients of `control_plane.py`, in a separate process that prints one JSON line of figures at the end (times in ms).
 
-    cycles  jobs that request, are granted and finish at once, one request outstanding each
+    cycles  jobs with one outstanding request each: submit, wait for the grant, finish at once
     one     one client, one request at a time, with a pause for the release
-    held    requests that stay outstanding or lit until standard input ends
+    held    requests that stay pending or active until standard input ends
     pings   one client that pings
 
-A job has `--racks-per-job` racks of its own (0: all jobs share all racks); each request goes to 3 to 5 random ones.
+A job has `--racks-per-job` separate racks (0: all jobs share all racks); each request goes to 3 to 5 random racks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from child import serve_counts, tell
+from child import print_json, serve_counts
 from control_plane_rig import host
 
 from blast_api.ttypes import MulticastRequest
@@ -36,7 +36,7 @@ WARM_UP_REQUESTS = 20
 
 @dataclass
 class Held:
-    """Counts of the requests that are held; `keys` of the lit ones."""
+    """Counts of the held requests; `keys` of the granted ones."""
 
     submitted: int = 0
     granted: int = 0
@@ -62,7 +62,7 @@ class Groups:
 
 
 def groups_of(options: argparse.Namespace, job: int) -> Groups:
-    """Return the groups of a job; after the last rack comes the first, where racks have several optical ports."""
+    """Return the groups of a job; racks are assigned cyclically, because they may have several optical ports."""
     size = options.racks_per_job or options.racks
     return Groups([(job * size + place) % options.racks + 1 for place in range(size)], job)
 
@@ -157,19 +157,21 @@ MODES: dict[str, Callable[[argparse.Namespace], dict[str, Any] | Coroutine[Any, 
 
 
 def main() -> None:
-    """Make the load and print its figures."""
+    """Run the load and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=MODES)
     parser.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
-    parser.add_argument("--racks", type=int, default=0, help="of the fabric")
+    parser.add_argument("--racks", type=int, default=0, help="number of racks of the fabric (default: 0)")
     parser.add_argument("--racks-per-job", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1, help="concurrent jobs or requests")
+    parser.add_argument("--jobs", type=int, default=1, help="number of concurrent jobs or requests (default: 1)")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--pause", type=float, default=0.01, help="seconds between two requests or pings")
+    parser.add_argument(
+        "--pause", type=float, default=0.01, help="time between two requests or pings in s (default: 0.01)"
+    )
     options = parser.parse_args()
     outcome = MODES[options.mode](options)
-    tell(asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome)
+    print_json(asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ CONTROLLER = (sys.executable, "-c", "from blast_client.command import main; rais
 
 @dataclass(frozen=True)
 class Size:
-    """Racks of one host, splitters 1:4, and one optical switch that takes `connect_ms` to connect."""
+    """A fabric: racks of one host, 1:4 splitters, and one OCS that takes `connect_ms` to connect."""
 
     racks: int
     splitters: int
@@ -37,7 +37,7 @@ class Size:
 
     @property
     def switch_ports(self) -> int:
-        """Ports of the optical switch, each with an input and an output."""
+        """The number of ports of the OCS, each with an input and an output."""
         return self.racks * self.ports_per_rack + self.splitters * FAN_OUT
 
     @property
@@ -59,9 +59,9 @@ def tors_command(openflow: str, count: int, ports: str) -> list[str]:
 
 
 class Rig(SetUp):
-    """A controller with its devices, each in a process of its own, ended on exit.
+    """A controller with its devices, each in a separate process that is ended on exit.
 
-    The journal is in `journal_in`, by default where temporary files are.
+    The journal is in the folder `journal_in`, by default a temporary one.
     """
 
     def __init__(self, size: Size, journal_in: Path | None = None) -> None:
@@ -96,7 +96,7 @@ class Rig(SetUp):
         return child
 
     def start_controller(self) -> None:
-        """Start the controller, each time at the same addresses."""
+        """Start the controller, at the same addresses as before."""
         config = self.directory / "blast.toml"
         config.write_text(self._config())
         self.controller = Child("controller", [*CONTROLLER, "controller", "run", "--config", str(config)], self.log)
@@ -104,7 +104,7 @@ class Rig(SetUp):
         self._addresses = {name: ready[name] for name in self._addresses}
 
     def _stop_controller(self) -> None:
-        """Stop the current one."""
+        """Stop the current controller."""
         self.controller.stop()
 
     def wait_devices(self) -> float:
@@ -123,7 +123,7 @@ class Rig(SetUp):
             "[controller]",
             *(f'{name} = "{address}"' for name, address in self._addresses.items()),
             "min_lease_ms = 600_000",
-            # All clients have one address here.
+            # All clients have the same address here and share one limit.
             "max_calls_per_second = 100_000",
             f"keep_warm_ms = {size.keep_warm_ms}",
             f"warm_reserve = {size.warm_reserve}",
@@ -164,6 +164,6 @@ def await_devices(client: Client, seconds: float = START_SECONDS) -> None:
             if all(one.connected for one in fabric.racks) and all(one.connected for one in fabric.opticalSwitches):
                 return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not every device is connected to the controller after {seconds:g} s")
-            # The answer takes processor time from a controller that starts.
+                raise TimeoutError(f"a device is not connected to the controller after {seconds:g} s: see its log")
+            # Each answer takes processor time from the starting controller.
             time.sleep(0.2)

@@ -1,7 +1,7 @@
-"""An emulated optical switch: the TL1 agent in a process of its own, without fibers.
+"""An emulated OCS: its TL1 agent in a separate process, without fibers.
 
-A JSON line has its address; each line on standard input is answered by counts as JSON; the process ends with its
-standard input.
+The process prints a JSON line with its address, answers each line on standard input with counts as JSON, and exits at
+the end of standard input.
 
     python benchmarks/emulated_switch.py --ports 500 --connect-ms 14.172
 """
@@ -14,7 +14,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from child import serve_counts, tell
+from child import print_json, serve_counts
 
 from tl1_driver.circuits import Circuit, Port
 from tl1_driver.dialects import DIALECTS
@@ -26,14 +26,14 @@ LIT_DBM = -5.0
 
 @dataclass
 class Counts:
-    """Counts of changes; `circuits` are connected now."""
+    """Counts of commands, and of the circuits that are currently connected."""
 
     commands: int = 0
     circuits: int = 0
 
 
 def _everywhere(circuits: Sequence[Circuit]) -> dict[Port, float]:
-    """Return light at every connected output."""
+    """Return optical power at every connected output."""
     return {Port("out", circuit.output): LIT_DBM for circuit in circuits}
 
 
@@ -56,7 +56,7 @@ async def _serve(options: argparse.Namespace) -> None:
         power=_everywhere if options.lit else no_light,
     )
     server = await switch.serve(listener)
-    tell({"event": "ready", "tl1": f"127.0.0.1:{listener.getsockname()[1]}"})
+    print_json({"event": "ready", "tl1": f"127.0.0.1:{listener.getsockname()[1]}"})
     await serve_counts(counts)
     server.close()
 
@@ -65,8 +65,8 @@ def main() -> None:
     """Serve until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ports", type=int, required=True)
-    parser.add_argument("--connect-ms", type=float, default=0.0, help="time to answer a connect; below 0: the vendor's")
-    parser.add_argument("--lit", action="store_true", help="light at every connected output")
+    parser.add_argument("--connect-ms", type=float, default=0.0, help="connect time in ms; below 0: the vendor's")
+    parser.add_argument("--lit", action="store_true", help="optical power at every connected output")
     parser.add_argument("--dialect", choices=sorted(DIALECTS), default="glimmerglass")
     asyncio.run(_serve(parser.parse_args()))
 

@@ -1,8 +1,8 @@
 """Emulated ToRs: many OpenFlow 1.3 connections from one asyncio process.
 
-Each ToR answers the controller and keeps its flow table as bytes, also while the controller restarts; it forwards
-nothing. A JSON line is printed when all are connected; each line on standard input is answered by counts as JSON; the
-process ends with its standard input.
+Each ToR answers the controller and keeps its flow table as bytes, also while the controller restarts; it does not
+forward packets. The process prints a JSON line when all ToRs are connected, answers each line on standard input with
+counts as JSON, and exits at the end of standard input.
 
     python benchmarks/emulated_tors.py --controller 127.0.0.1:6653 --count 100 --optical-ports 49,50
 """
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from child import serve_counts, tell
+from child import print_json, serve_counts
 
 VERSION = 4
 HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 2, 3, 5, 6
@@ -115,7 +115,7 @@ class Line(asyncio.Protocol):
         self.lost = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the greeting first, as switches do."""
+        """Send HELLO first, as switches do."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._counts.connected += 1
@@ -128,7 +128,7 @@ class Line(asyncio.Protocol):
         self.lost.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every whole message, all together."""
+        """Answer all complete messages with one write."""
         buffer, position, answers = self._received + data, 0, []
         while len(buffer) - position >= HEADER.size:
             _, kind, length, xid = HEADER.unpack_from(buffer, position)
@@ -165,7 +165,7 @@ async def _serve(options: argparse.Namespace) -> None:
     lines = [asyncio.create_task(_stay_connected(host, int(port), tor, counts)) for tor in tors]
     while counts.connected < options.count:
         await asyncio.sleep(0.01)
-    tell({"event": "ready"})
+    print_json({"event": "ready"})
     await serve_counts(counts)
     for line in lines:
         line.cancel()
@@ -175,7 +175,7 @@ def main() -> None:
     """Serve until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--controller", required=True, metavar="ADDRESS:PORT")
-    parser.add_argument("--count", type=int, required=True, help="datapaths 1 to COUNT")
+    parser.add_argument("--count", type=int, required=True, help="number of ToRs, with datapath ids 1 to COUNT")
     parser.add_argument("--optical-ports", type=lambda text: [int(port) for port in text.split(",")], default=[49])
     asyncio.run(_serve(parser.parse_args()))
 

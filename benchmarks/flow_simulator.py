@@ -1,18 +1,18 @@
-"""Claim: `blast sim flow fig4` reproduces Figure 4 of the Blast paper, as far as its text has numbers, within a minute.
+"""Claim: `blast sim flow fig4` reproduces the numbers that the Blast paper states for Figure 4, within a minute.
 
-These are Blast's three times and two ratios, of HDFS and of the overlay to Blast. Times have the recorded computation
-of the controller, as section VI-A adds it: 0.276, 0.303, 0.303 s here for 0.265, 0.295, 0.295 in the text (4.2 and
-2.7 % off), and 0.265, 0.2917, 0.2917 s without it; the text's 0.265 s leave half a millisecond to compute. The ratios
-are to the paper's Blast and to ours, also under every other reading of what the paper leaves open. The other cells are
-bars without numbers: each is compared with closed forms of our reading of section VI, or for HDFS with an earlier
-program (within 2 %, 5 % where a seed decides). Also the paper's seven observations over the seeds, the CPU time of the
-figure, and the copies that TorrentBroadcast sends over the driver's uplink. `blast_sim.measuring.decisions` measures
-the controller's decisions.
+These are three times of Blast and two ratios, of HDFS and of the overlay to Blast. Times include the recorded
+computation of the controller, as in section VI-A: 0.276, 0.303, 0.303 s here, 0.265, 0.295, 0.295 s in the text (4.2
+and 2.7 % less), and 0.265, 0.2917, 0.2917 s here without the computation; the text's 0.265 s leave half a millisecond
+for it. The ratios are to the paper's Blast and to ours, also under every other reading of an ambiguous sentence of the
+paper. The other cells of the figure are bars without numbers: they are compared with closed forms of our reading of
+section VI, or for HDFS with an earlier program (within 2 %, or 5 % if the result depends on a seed). The script also
+checks the paper's seven observations for all seeds, the CPU time of the figure, and the copies that TorrentBroadcast
+sends over the driver's uplink. `blast_sim.measuring.decisions` measures the controller's decisions.
 
     .venv/bin/python benchmarks/flow_simulator.py [--quick] [--seeds N] [--json]
 
-`--quick` leaves out heavy load and takes two seeds: half a minute. Exit status 1 where a result is wrong; CPU time does
-not decide.
+`--quick` omits heavy load and takes two seeds: half a minute. Exit status 1 if a result is wrong; CPU time does not
+change the exit status.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ EXPECTED = {
     ("overlay", "10:1"): (0.480, 6.933, 95.626),
     ("overlay", "non-blocking"): (0.480, 1.232, 10.458),
 }
-"""Seconds with none, light and heavy load by our reading of section VI, Blast's with the recorded computation."""
+"""Seconds under no, light and heavy load in our reading of section VI; Blast includes the recorded computation."""
 TOLERANCES = {"hdfs": 0.05}
 RATIO_BARS = {"hdfs": (95.0, 115.0), "overlay": (33.0, 40.0)}
-"""To the paper's Blast, by our reading; other readings are outside of the first."""
+"""Bounds of the ratio to the paper's Blast in our reading; other readings exceed those of HDFS."""
 COPIES_BARS = {3: (1.8, 2.2), 7: (2.9, 3.3)}
 CPU_BAR_SECONDS = 40.0
 COLUMNS = ("method", "network", "background", "seconds", "seconds_without_computation")
@@ -89,8 +89,8 @@ def ratio_rows(rows: list[Row]) -> list[Row]:
     """Compare the two ratios that the paper states."""
     found = []
     for one in ratios(rows):
-        least, most = RATIO_BARS[one.method]
-        found.append({**asdict(one), "kept": least <= one.to_stated <= most})
+        low, high = RATIO_BARS[one.method]
+        found.append({**asdict(one), "kept": low <= one.to_stated <= high})
     return found
 
 
@@ -124,11 +124,11 @@ def claim_rows(seeds: int) -> list[Row]:
 def copies_rows(seeds: int) -> list[Row]:
     """Count copies on the driver's uplink with TorrentBroadcast, for the sizes that were measured on Spark."""
     found = []
-    for receivers, (least, most) in COPIES_BARS.items():
+    for receivers, (low, high) in COPIES_BARS.items():
         sizes = {size: [_copies(receivers, size, seed) for seed in range(seeds)] for size in (50, 100, 300)}
         mean = statistics.fmean(one for copies in sizes.values() for one in copies)
         by_size = {f"copies_{size}_mb": statistics.fmean(copies) for size, copies in sizes.items()}
-        found.append({"receivers": receivers, "copies": mean, **by_size, "kept": least <= mean <= most})
+        found.append({"receivers": receivers, "copies": mean, **by_size, "kept": low <= mean <= high})
     return found
 
 
@@ -150,7 +150,7 @@ def _copies(receivers: int, megabytes: int, seed: int) -> float:
 
 
 def ip_multicast_rows() -> list[Row]:
-    """Return for each size the set-up from which Blast is faster, and the share of the rate at the default set-up."""
+    """Return for each size the setup time from which Blast is faster, and the share of the rate at the default."""
     found = equals(played(against_set_up(quick=False)))
     rows = []
     for size in sorted({one.megabytes for one in found}):
@@ -170,10 +170,10 @@ def ip_multicast_rows() -> list[Row]:
 def main() -> int:
     """Measure and print; return the exit status."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="without heavy load; two seeds")
-    parser.add_argument("--seeds", type=int, default=10, help="for the observations (default: 10)")
+    parser.add_argument("--quick", action="store_true", help="no heavy load, two seeds")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds of the observations (default: 10)")
     args = parser.parse_args()
-    # Compiles the solver, or loads it.
+    # Keep compilation or loading of the solver out of the CPU time.
     played(fig4()[:1])
     rows = played([cell for cell in fig4() if not args.quick or cell.background != "heavy"])
     other = [] if args.quick else played(other_readings())

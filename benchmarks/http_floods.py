@@ -1,16 +1,18 @@
-"""Claim: no flood over HTTP keeps health, metrics and an operator's page from answering, or slows grants by half.
+"""Claim: during HTTP floods the controller answers health, metrics and operator requests, and grants slow down by less
+than half.
 
-Strangers and one viewer flood a controller (300 racks) in turn; meanwhile a client submits one request after another:
+Unauthenticated clients and one viewer flood a controller (300 racks), one flood at a time, while a client submits one
+request after another:
 
-    unread     254 connections that ask for a file of the page and do not read it
-    session    two connections that ask who they are, as often as they can
-    pages      a viewer keeps as many pages open as it may, and goes on to ask for more
-    picture    a viewer asks for the picture of the fabric over two connections, as often as it can
-    origin     one connection with a malformed Origin, as often as it can
+    unread     254 connections request a file of the page and do not read it
+    session    two connections request /session continuously
+    pages      a viewer keeps the maximum number of pages open and requests more
+    picture    a viewer requests the picture of the fabric over two connections continuously
+    origin     one connection sends requests with a malformed Origin continuously
 
-The output has the median and 99th percentile of the time to a grant under each flood, the ratio of the median to that
-without one (bar 1.5, median of rounds that take turns), and of how many probes /livez, /metrics and the operator's page
-were answered with what they should be.
+The output has the median and 99th percentile of the time to a grant under each flood, the ratio of its median to that
+without a flood (bar 1.5, median of alternating rounds), and the number of correct answers to probes of /livez, /metrics
+and the operator's page.
 
     .venv/bin/python benchmarks/http_floods.py --seconds 10
 """
@@ -44,7 +46,7 @@ UNREAD = 254
 PAGES = 80
 PROBE_SECONDS = 0.25
 PATHS = {"/livez": None, "/metrics": "operator", "/picture": "operator"}
-"""The probes, and the role of each; an operator's page is drawn from the picture."""
+"""The probes, and the role of each; the operator's page draws the picture."""
 TOKENS = {role: f"{role}-token-0123456789abcdef" for role in ("operator", "viewer", "user")}
 
 
@@ -72,7 +74,7 @@ class HttpRig(Rig):
 
 
 def asked(address: str, path: str, role: str | None = None, **headers: str) -> int:
-    """Ask once; return the status, 0 for no answer."""
+    """Send one request; return the status, 0 without an answer."""
     connection = http.client.HTTPConnection(address, timeout=2.0)
     if role is not None:
         headers["Authorization"] = f"Bearer {TOKENS[role]}"
@@ -88,19 +90,19 @@ def asked(address: str, path: str, role: str | None = None, **headers: str) -> i
 
 
 class Flood:
-    """Threads that go on until their process ends."""
+    """Actions that threads repeat until their process exits."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.sockets: list[socket.socket] = []
 
     def again(self, *words: str, **headers: str) -> None:
-        """Ask as often as can be."""
+        """Send requests continuously."""
         while True:
             asked(self.address, *words, **headers)
 
     def unread(self) -> None:
-        """Keep connections whose answers are not read."""
+        """Keep connections open without reading the answers."""
         host, port = self.address.rsplit(":", 1)
         while True:
             time.sleep(0.01)  # between two connections
@@ -113,7 +115,7 @@ class Flood:
                 self.sockets.pop(0).close()
 
     def pages(self) -> None:
-        """Keep pages open, and ask for more."""
+        """Keep pages open and request more."""
         host, port = self.address.rsplit(":", 1)
         request = f"GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['viewer']}\r\n\r\n"
         while True:
@@ -147,7 +149,7 @@ def _run(address: str, name: str) -> None:
 
 @contextmanager
 def flooded(address: str, name: str) -> Iterator[None]:
-    """Flood until the end of the block, in a process of its own: this one measures."""
+    """Flood until the end of the block, in a separate process because this one measures."""
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(address, name), daemon=True)
     process.start()
     try:
@@ -172,21 +174,21 @@ def grants(rig: Rig, seconds: float, seed: int) -> list[float]:
 
 
 def probes(address: str, ended: threading.Event, answered: Counter[tuple[str, bool]]) -> None:
-    """Ask for each path in turn, as a health check does."""
+    """Request the paths one after another, as a health check does."""
     while not ended.wait(PROBE_SECONDS):
         for path, role in PATHS.items():
             answered[path, asked(address, path, role) == http.client.OK] += 1
 
 
 def measure(seconds: float) -> dict[str, Any]:
-    """Take turns, and return the figures of each flood."""
+    """Alternate the floods, and return the figures of each."""
     names = list(_floods(Flood("")))
     latencies: dict[str, list[list[float]]] = {name: [] for name in names}
     answered = {name: Counter[tuple[str, bool]]() for name in names}
     with HttpRig(Size(RACKS, SPLITTERS)) as rig:
         address = rig.http
         grants(rig, 2.0, 0)
-        for turn in range(ROUNDS):
+        for number in range(ROUNDS):
             for place, name in enumerate(names):
                 with flooded(address, name), ExitStack() as stack:
                     ended = threading.Event()
@@ -195,7 +197,7 @@ def measure(seconds: float) -> dict[str, Any]:
                     stack.callback(thread.join)
                     stack.callback(ended.set)
                     time.sleep(1.0)  # the flood is under way
-                    latencies[name].append(grants(rig, seconds, 1 + place + turn * len(names)))
+                    latencies[name].append(grants(rig, seconds, 1 + place + number * len(names)))
     quiet = [statistics.median(found) for found in latencies["quiet"]]
     return {name: _row(latencies[name], quiet, answered[name]) for name in names}
 
@@ -203,13 +205,17 @@ def measure(seconds: float) -> dict[str, Any]:
 def _row(found: list[list[float]], quiet: list[float], answered: Counter[tuple[str, bool]]) -> dict[str, Any]:
     ratios = [statistics.median(one) / base for one, base in zip(found, quiet, strict=True)]
     shares = {path: [answered[path, True], answered[path, True] + answered[path, False]] for path in PATHS}
-    return {**figures([one for turn in found for one in turn]), "ratio": statistics.median(ratios), "answered": shares}
+    return {
+        **figures([seconds for times in found for seconds in times]),
+        "ratio": statistics.median(ratios),
+        "answered": shares,
+    }
 
 
 def main() -> None:
-    """Measure, and print a table; exit status 1 where a probe was not answered."""
+    """Measure and print a table; exit with status 1 if a probe was not answered."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each flood in each round (default: 10)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of each flood in s (default: 10)")
     options = parser.parse_args()
     rows = measure(options.seconds)
     if options.json:
@@ -220,7 +226,7 @@ def main() -> None:
         times = f"p50 {row['p50']:6.2f} ms  p99 {row['p99']:6.2f} ms  ratio {row['ratio']:.2f}{missed}"
         print(f"{name:8} {times}  {shares}")
     if any(found < of for row in rows.values() for found, of in row["answered"].values()):
-        sys.exit("not every probe was answered")
+        sys.exit("http_floods: a probe was not answered: see the counts in the table")
 
 
 if __name__ == "__main__":

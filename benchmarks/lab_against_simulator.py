@@ -1,19 +1,19 @@
 """Claims: lab and flow simulator agree within 15 % on the mean completion time of the same scaled trace, and within
 10 % on the time of a pipeline of real hosts.
 
-trace      A trace is folded onto eight racks, its bytes divided, and replayed by `blast lab replay` with the real
-           controller, devices and data, and by `blast sim replay` with the racks, splitters, switching delay and
-           payload rate of the lab. The simulator does not model connections, confirmations of receivers and the speed
-           of this machine. Two minutes.
-pipelines  Files of several sizes along chains of hosts in network namespaces, also with one slow hop, and the same in
-           the simulator (`transport_bed/modeled.py`). Ten minutes.
+trace      A trace is folded onto eight racks with scaled bytes. `blast lab replay` replays it with the real controller,
+           emulated devices and real data, `blast sim replay` with the racks, splitters, switching delay and payload
+           rate of the lab. The simulator does not model connections, confirmations of receivers and the speed of this
+           machine. Two minutes.
+pipelines  Files of several sizes are sent along chains of hosts in network namespaces, also with one slow hop, and the
+           simulator models the same transfers (`transport_bed/modeled.py`). Ten minutes.
 
 As root, on an idle machine:
 
     .venv/bin/python benchmarks/lab_against_simulator.py
     .venv/bin/python benchmarks/lab_against_simulator.py --only pipelines --rates 50,100
 
-Exit status 1 if data did not arrive intact; the differences do not decide.
+Exit status 1 if data did not arrive intact; differences do not change the exit status.
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ SPLITTERS, FAN_OUT = 2, 4
 def main() -> bool:
     """Measure and print; return whether all data arrived intact."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--only", type=script.some_of(PARTS), default=list(PARTS), help=f"of {','.join(PARTS)}")
-    parser.add_argument("--trace", default="sample", help="a coflow trace (default: sample)")
-    parser.add_argument("--first", default="30", metavar="N", help="multicasts (default: 30)")
-    parser.add_argument("--scale", default="40", metavar="S", help="of bytes (default: 40)")
-    parser.add_argument("--speed", default="1", metavar="F", help="of arrivals (default: 1)")
+    parser.add_argument(
+        "--only", type=script.some_of(PARTS), default=list(PARTS), help=f"parts: {','.join(PARTS)} (default: all)"
+    )
+    parser.add_argument("--trace", default="sample", help="coflow trace (default: sample)")
+    parser.add_argument("--first", default="30", metavar="N", help="number of multicasts (default: 30)")
+    parser.add_argument("--scale", default="40", metavar="S", help="divisor of bytes (default: 40)")
+    parser.add_argument("--speed", default="1", metavar="F", help="factor of the arrival rate (default: 1)")
     parser.add_argument("--policy", default="paper,srpt-lease", metavar="NAME,NAME")
-    parser.add_argument("--hops", type=counts, default=[3, 7], metavar="N,N", help="of pipelines (default: 3,7)")
+    parser.add_argument("--hops", type=counts, default=[3, 7], metavar="N,N", help="hops of pipelines (default: 3,7)")
     rates = "of their links (default: 50,100,400)"
     parser.add_argument("--rates", type=counts, default=[50, 100, 400], metavar="MBPS,MBPS", help=rates)
-    parser.add_argument("--megabytes", type=counts, default=[1, 10, 100], metavar="N,N", help="(default: 1,10,100)")
-    parser.add_argument("--repeats", type=script.count, default=3, help="of each pipeline (default: 3)")
+    sizes = "sizes of files in MB (default: 1,10,100)"
+    parser.add_argument("--megabytes", type=counts, default=[1, 10, 100], metavar="N,N", help=sizes)
+    parser.add_argument("--repeats", type=script.count, default=3, help="transfers of each pipeline (default: 3)")
     args = parser.parse_args()
     found: dict[str, Any] = {}
     tables, intact = [], True
@@ -70,7 +73,7 @@ def main() -> bool:
 
 
 def replayed(args: argparse.Namespace) -> tuple[list[dict[str, Any]], Any, Any]:
-    """Return a row for each policy, and what lab and simulator printed."""
+    """Return a row for each policy, and the output of lab and simulator."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/scaled.txt"
         scaling = ("--volume", "maximum", "--first", args.first, "--scale", args.scale, "--speed", args.speed)
@@ -99,7 +102,7 @@ def network_of(lab: Any) -> list[str]:
 
 
 def blast(*words: str) -> str:
-    """Return the output of a command. Raises CalledProcessError if there is none."""
+    """Return the output of a command. Raises CalledProcessError if it has none."""
     done = subprocess.run([BLAST, *words], check=False, stdout=subprocess.PIPE, text=True)
     if not done.stdout:
         done.check_returncode()

@@ -1,9 +1,9 @@
-"""Claim: with 10,000 pending parts, the deciding thread is busy for at most 50 ms with any event of a client or device.
+"""Claim: with 10,000 pending parts, each event of a client or device occupies the deciding thread for at most 50 ms.
 
-A fabric of 1,000 racks in which 10,000 parts wait, for every policy, with and without a power budget; 1,000 random
-events: submissions, finishes, withdrawals, progress, changes, a client that vanishes, ends of leases, answers of
-devices, a ToR that disconnects and returns. The output has the processor time of each kind, median and largest, beside
-a loop of the same run that shows the speed of the machine.
+A fabric of 1,000 racks has 10,000 pending parts, for every policy, with and without a power budget, and handles 1,000
+random events: submissions, finishes, withdrawals, progress reports, extensions, a client that disappears, ends of
+leases, answers of devices, a ToR that disconnects and returns. The output has the processor time of each kind, median
+and largest, and that of a loop in the same run as a measure of the speed of the machine.
 
     .venv/bin/python benchmarks/largest_event.py
     .venv/bin/python benchmarks/largest_event.py --racks 100 --pending 500 --events 100 --policies paper
@@ -56,7 +56,7 @@ LOOP = 200_000
 
 
 class Measured(World):
-    """A world that times each event in the core by `kind`, when `timing`."""
+    """A world that, while `timing` is set, records the time of each event in the core by `kind`."""
 
     kind = "?"
     timing = False
@@ -66,7 +66,7 @@ class Measured(World):
         self.spent: defaultdict[str, list[float]] = defaultdict(list)
 
     def handle(self, event: Event) -> list[Command]:
-        """Give the core an event, timed."""
+        """Pass an event to the core and record the time."""
         began = time.thread_time()
         try:
             self.core.take(event, self.now)
@@ -78,7 +78,7 @@ class Measured(World):
 
 
 class Crowd:
-    """Random clients that overload the fabric, and random devices; the same in every run."""
+    """Random clients that overload the fabric, and random devices; identical in every run."""
 
     def __init__(self, world: Measured, racks: int) -> None:
         self._world, self._racks = world, racks
@@ -99,7 +99,7 @@ class Crowd:
         }
 
     def fill(self, pending: int) -> None:
-        """Submit requests until `pending` of them wait."""
+        """Submit requests until `pending` of them are pending."""
         world = self._world
         while world.core.pending_count < pending:
             with suppress(RequestError):
@@ -109,7 +109,7 @@ class Crowd:
         world.settle()
 
     def step(self) -> None:
-        """Take one random event, and all answers of devices to its commands."""
+        """Handle one random event and all answers of devices to its commands."""
         world, known = self._world, self._world.core.requests
         world.now += 0.02
         self._live = [key for key in self._live if key in known and known[key].state in LIVE]
@@ -123,7 +123,7 @@ class Crowd:
         world.settle()
 
     def _one(self) -> RequestKey:
-        """Return a request, a lit one if there is any."""
+        """Return a live request, preferably an active one."""
         known = self._world.core.requests
         active = [key for key in self._live if known[key].state is PartState.ACTIVE]
         return self._chance.choice(active or self._live)
@@ -133,13 +133,13 @@ class Crowd:
         size = chance.choice([2, 2, 3, 4, 7])
         sender, *receivers = (f"r{number}h1" for number in chance.sample(range(1, self._racks + 1), size))
         key, volume = f"{client}-{next(self._numbers)}", 10 ** chance.randint(7, 10)
-        wanted = MulticastRequest(key, f"t{client}", sender, tuple(receivers), volume)
-        self._live.append(wanted.id)
-        return RequestSubmitted(wanted, attached=True)
+        request = MulticastRequest(key, f"t{client}", sender, tuple(receivers), volume)
+        self._live.append(request.id)
+        return RequestSubmitted(request, attached=True)
 
     def _leave(self) -> Event:
-        gone = f"t{self._chance.randrange(CLIENTS)}"
-        return ClientsVanished(tuple(key for key in self._live if key[0] == gone))
+        tenant = f"t{self._chance.randrange(CLIENTS)}"
+        return ClientsVanished(tuple(key for key in self._live if key[0] == tenant))
 
     def _lose(self, device: Device) -> None:
         if self._world.device(device).up:
@@ -152,7 +152,7 @@ class Crowd:
 
 
 def measure(policy: str, budget: bool, racks: int, pending: int, events: int) -> dict[str, Any]:
-    """Return seconds of one configuration by kind: median, largest and number."""
+    """Return the seconds of one configuration by kind of event: median, largest and number."""
     fabric = make_fabric(racks, [4] * (racks // 8) + [8] * (racks // 16))
     if budget:
         fabric = with_optics(fabric, {f"r{number}": 2.5 for number in range(1, racks, 5)})
@@ -181,12 +181,12 @@ def loop_seconds() -> float:
 def main() -> None:
     """Measure and print."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--racks", type=int, default=1000)
-    parser.add_argument("--pending", type=int, default=10_000)
-    parser.add_argument("--events", type=int, default=1000)
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--racks", type=int, default=1000, help="number of racks (default: 1000)")
+    parser.add_argument("--pending", type=int, default=10_000, help="number of pending parts (default: 10000)")
+    parser.add_argument("--events", type=int, default=1000, help="number of random events (default: 1000)")
+    parser.add_argument("--policies", default=",".join(POLICIES), help="policies (default: %(default)s)")
     options = parser.parse_args()
-    # As in the controller: the garbage collector does not scan long-lived objects again and again.
+    # As in the controller: the garbage collector does not scan long-lived objects repeatedly.
     GarbageCollection().start()
     print(machine.describe(), f"a loop of {LOOP:,}: {loop_seconds() * 1e3:.1f} ms", sep="\n", flush=True)
     for policy in options.policies.split(","):
@@ -197,7 +197,7 @@ def main() -> None:
                 continue
             largest = max(worst for _, worst, _ in found["kinds"].values())
             print(
-                f"{policy}, power budget {'on' if budget else 'off'}, {found['waiting']} wait: largest "
+                f"{policy}, power budget {'on' if budget else 'off'}, {found['waiting']} pending: largest "
                 f"{largest * 1e3:.1f} ms"
             )
             for kind, (median, worst, number) in found["kinds"].items():

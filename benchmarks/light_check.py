@@ -1,7 +1,7 @@
-"""Claim: a grant takes p50 <= 25 ms with the paper's switch, also when the controller checks for light before it.
+"""Claim: a grant takes p50 <= 25 ms with the paper's OCS, also with a light check before the grant.
 
-The real controller, one request outstanding, the emulated switch of each dialect with its vendor's switching time,
-light at every output. The three settings of `light_check` take turns.
+The real controller has one outstanding request; the emulated OCS of each dialect has its vendor's switching time and
+reports optical power at every output. The three settings of `light_check` alternate.
 
     .venv/bin/python benchmarks/light_check.py --rounds 3 --requests 60
 """
@@ -12,7 +12,7 @@ import argparse
 import statistics
 from collections import defaultdict
 
-from child import tell
+from child import print_json
 from control_plane import load
 from control_plane_rig import Rig, Size
 
@@ -34,9 +34,10 @@ def grants(dialect: str, setting: str, requests: int) -> dict[str, float]:
 def main() -> None:
     """Print one JSON line for each dialect and setting: the median over the rounds of each figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=60)
-    parser.add_argument("--dialects", nargs="+", choices=sorted(DIALECTS), default=USUAL)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds over the settings (default: 3)")
+    parser.add_argument("--requests", type=int, default=60, help="requests of each round and setting (default: 60)")
+    dialects = f"TL1 dialects (default: {' '.join(USUAL)})"
+    parser.add_argument("--dialects", nargs="+", choices=sorted(DIALECTS), default=USUAL, help=dialects)
     options = parser.parse_args()
     for dialect in options.dialects:
         found: defaultdict[str, list[dict[str, float]]] = defaultdict(list)
@@ -47,7 +48,7 @@ def main() -> None:
             grant_ms = {name: round(statistics.median(one[name] for one in rounds), 2) for name in ("p50", "p99")}
             default = setting == DIALECTS[dialect].light_check
             line = {"dialect": dialect, "light_check": setting, "default": default, "grant_ms": grant_ms}
-            tell(line)
+            print_json(line)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Claims: light carries a file to seven racks at >= 0.9 of its rate with <= 1.05 copies on the sender's uplink and
-<= 1 % of the file in the packet core; naive unicast of the same file is within 5 % of what the access link allows.
+"""Claims: an optical transfer of a file to seven racks reaches >= 0.9 of the optical rate with <= 1.05 copies on the
+sender's uplink and <= 1 % of the file in the packet core; naive unicast is within 5 % of the limit of the access link.
 
 As root:
 
@@ -25,8 +25,8 @@ from mininet_topos.plan import preset
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=8)
-    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--megabytes", type=int, default=8, help="size of the file in MB (default: 8)")
+    parser.add_argument("--iterations", type=int, default=5, help="number of transfers (default: 5)")
     args = parser.parse_args()
     plan = preset("small")
     print(machine.describe())

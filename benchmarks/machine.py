@@ -1,4 +1,4 @@
-"""The machine of a measurement; the options and the output of a script."""
+"""The description of the machine, and the options and output that all scripts share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from blast_sim.measuring import machine
 
 def describe() -> str:
     """Return CPU, cores, kernel, Python and Open vSwitch in one line."""
-    said = subprocess.run(["ovs-vsctl", "--version"], capture_output=True, text=True, check=True).stdout
-    return machine.describe(said.split("\n")[0])
+    version = subprocess.run(["ovs-vsctl", "--version"], capture_output=True, text=True, check=True).stdout
+    return machine.describe(version.split("\n")[0])
 
 
 def parser(text: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the option that all scripts have."""
+    """Return a parser with the option `--json`, which all scripts have."""
     result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("--json", action="store_true")
+    result.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return result
 
 
@@ -32,7 +32,7 @@ def progress(text: str) -> None:
 
 
 def as_table(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows under their columns, numbers to three digits."""
+    """Return rows as a table, numbers with three digits."""
     return table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
 
 
@@ -45,5 +45,5 @@ def _cell(value: object) -> str:
 
 
 def show(as_json: bool, found: dict[str, Any], lines: Iterable[str]) -> None:
-    """Print what was found as JSON, or these lines; the machine comes first."""
+    """Print the results as JSON, or these lines, with the machine first."""
     print(json.dumps({"machine": describe(), **found}, indent=2) if as_json else "\n".join([describe(), *lines]))

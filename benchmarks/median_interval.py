@@ -10,7 +10,7 @@ from collections.abc import Sequence
 def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[float, float, float]:
     """Return (low, median, high): the median is between low and high with `confidence`, by the binomial distribution.
 
-    For fewer than five values low and high are the least and the greatest.
+    For fewer than five values, low and high are the minimum and the maximum.
     """
     ranked, count = sorted(values), len(values)
     rank, outside = 0, 0.0

@@ -1,8 +1,8 @@
-"""Claim: a pipeline ordered by racks carries the file over each link of the core at most 1.05 times each way; in random
-order, which is measured beside it, many times.
+"""Claim: a pipeline ordered by racks sends the file over each core link at most 1.05 times in each direction; one in
+random order, measured for comparison, several times.
 
-Four racks of four hosts, each rack with one link to the core, the sender in the first; bytes are those of the
-interfaces, with all headers, control and acknowledgments. As root:
+Four racks have four hosts each, with the sender in the first, and one link to the core each. Bytes are counted at the
+interfaces, and include headers, control messages and acknowledgments. As root:
 
     .venv/bin/python benchmarks/pipeline_core_links.py                     # half a minute
 
@@ -26,7 +26,7 @@ BAR = 1.05
 
 
 def main() -> bool:
-    """Measure and print; return whether the bar was kept."""
+    """Measure and print; return whether the result meets the bar."""
     args = script.parser(__doc__, megabytes=50, repeats=3).parse_args()
     racks = tuple(tuple(range(rack * HOSTS, (rack + 1) * HOSTS)) for rack in range(RACKS))
     plan = Plan(RACKS * HOSTS - 1, racks=racks, light=False)

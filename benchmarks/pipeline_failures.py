@@ -1,21 +1,22 @@
 """Claim (section IV-G of the Kascade paper): 2, 5 or 10 % of 100 nodes fail during a transfer, at once or one after the
-other; every other node gets the whole file, and the report names exactly those that failed. Failures at once cost one
-timeout together, failures one after the other cost one each.
+other; every other node receives the whole file, and the report names exactly the failed nodes. Simultaneous failures
+cost one timeout together, sequential failures one timeout each.
 
-n1 sends along a pipeline to n2 … n100, of which the nodes of the paper fail in each of three ways: killed (the kernel
-resets connections at once), frozen (SIGSTOP: the kernel goes on acknowledging) and vanished (the link is cut). The
-paper sends 5 GB at 80 MB/s in 62.5 s, with failures from 10 s on, 2 to 10 s apart, and a timeout of 1 s; ours is 1 s of
-silence. Here it is 80 MB at 2 MB/s: 42 s, with failures at the same times. In transfers below 40 s they are earlier and
-closer in proportion; closer than the timeout they overlap, and cost less. On slower links the control messages would
-take a greater part of the sender's link. With more than 100 nodes the same ones fail in every hundred. As root:
+n1 sends along a pipeline to n2 … n100. The nodes of the paper fail, in each of three modes: killed (the kernel resets
+connections at once), frozen (SIGSTOP: the kernel still acknowledges) and vanished (the link is cut). The paper sends
+5 GB at 80 MB/s in 62.5 s, with failures from 10 s on, 2 to 10 s apart, and a timeout of 1 s; ours is 1 s of silence.
+Here 80 MB are sent at 2 MB/s in 42 s, with failures at the same times. In transfers shorter than 40 s, failures are
+earlier and closer in proportion; failures closer than the timeout overlap and cost less. On slower links the control
+messages would take a greater part of the sender's link. With more than 100 nodes, the same nodes of every hundred fail.
+As root:
 
     .venv/bin/python benchmarks/pipeline_failures.py --keep failures.jsonl   # can be interrupted and resumed
     .venv/bin/python benchmarks/pipeline_failures.py --nodes 200 --rate 8 --megabytes 40 --repeats 1
     .venv/bin/python benchmarks/pipeline_failures.py --quick                 # 30 nodes, 20 MB, once
 
-Receivers stay up between transfers; those that failed are restarted. `idle` is the least idle share of the processors
-during a transfer: where it is zero, the machine is too slow for these nodes, and starved nodes look dead. Exit status
-1 if a node that did not fail has no whole file, or the report is wrong.
+Receivers stay up between transfers; failed receivers are restarted. `idle` is the minimum idle share of the processors
+during a transfer: if it is zero, the machine is too slow for these nodes, and starved nodes look dead. Exit status 1 if
+a node that did not fail lacks the whole file, or if the report is wrong.
 """
 
 from __future__ import annotations
@@ -51,19 +52,19 @@ RATE_MBPS, REPEATS = 16.0, 20
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario with one way of failing; None: nothing fails."""
+    """A scenario with one failure mode; None: no node fails."""
 
     scenario: Scenario
     mode: FailureMode | None = None
 
     @property
     def name(self) -> str:
-        """For results that are kept."""
+        """The key of kept results."""
         return self.scenario.name if self.mode is None else f"{self.mode.name}, {self.scenario.name}"
 
 
 def main() -> bool:
-    """Measure and print; return whether all survivors had the file and the reports were right."""
+    """Measure and print; return whether all survivors have the file and all reports are correct."""
     end_in_order(script.ENDED, signal.SIGINT)
     args = _arguments()
     size, links = args.megabytes * 1_000_000, Shape(args.rate)
@@ -74,9 +75,9 @@ def main() -> bool:
     kept = KeptRounds(args.keep, {"nodes": args.nodes, "bytes": size, "rate_mbps": args.rate})
     if missing := kept.missing(cases, args.repeats):
         with _standing(Plan(args.nodes - 1, links, light=False), size) as standing:
-            # The first transfer finds cold receivers.
+            # The first transfer warms up the receivers and does not count.
             _measure(cases[NO_FAILURE.name], standing, args.nodes, undisturbed)
-            for number, name in script.turns(cases, args.repeats, args.repeats * len(cases) - missing):
+            for number, name in script.runs(cases, args.repeats, args.repeats * len(cases) - missing):
                 if not kept.has(number, name):
                     kept.add(number, name, _measure(cases[name], standing, args.nodes, undisturbed))
     rows = _rows(cases, args, kept)
@@ -150,11 +151,15 @@ def _line(row: dict[str, Any]) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
-    parser.add_argument("--nodes", type=script.count, default=NODES, help=f"with the sender (default: {NODES})")
-    rate = f"of each link, Mbit/s (default: {RATE_MBPS:g})"
+    parser.add_argument(
+        "--nodes", type=script.count, default=NODES, help=f"number of nodes with the sender (default: {NODES})"
+    )
+    rate = f"rate of each link in Mbit/s (default: {RATE_MBPS:g})"
     parser.add_argument("--rate", type=positive, default=RATE_MBPS, help=rate)
-    parser.add_argument("--ways", type=script.some_of(MODES), default=list(MODES), help=f"of {','.join(MODES)}")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep every result, and resume")
+    modes = f"failure modes, separated by commas: {','.join(MODES)} (default: all)"
+    parser.add_argument("--ways", type=script.some_of(MODES), default=list(MODES), help=modes)
+    keep = "file that keeps every result, so that the script can resume"
+    parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_NODES} nodes, {QUICK_MEGABYTES} MB, one repeat")
     args = parser.parse_args()
     if args.quick:

@@ -1,14 +1,16 @@
-"""Claims on the simulator of the rack fabric, one core, release build: 2.0 M delivered copies of 1522-byte frames in a
-CPU second of one leaf (one source, 4 local and 4 remote copies, 40 ms); with 16 ports of a leaf saturated by uniform
-unicast 50 times the packets that BookSim2 delivers in a CPU second; 1 ms of a broadcast to 640 terminals at 99 Gb/s in
-20 s and 1 GB; the same bytes on a second run.
+"""Claims about the simulator of the rack fabric, on one core, release build:
 
-BookSim2's figure, 91,000 flits of a crossbar of 16 ports (islip, two iterations, 16 virtual channels), was measured
-once on another machine of this kind. CPU seconds are those of the program with its start.
+- one leaf (one source, 4 local and 4 remote copies, 40 ms) delivers 2.0 M copies of 1522-byte frames per CPU second;
+- with 16 ports of a leaf saturated by uniform unicast, it delivers 50 times the packets per CPU second of BookSim2;
+- 1 ms of a broadcast to 640 terminals at 99 Gb/s takes at most 20 CPU seconds and 1 GB;
+- a second run produces the same bytes.
+
+The rate of BookSim2, 91,000 flits of a crossbar of 16 ports (islip, two iterations, 16 virtual channels), was measured
+once on another machine of this kind. CPU seconds include the start of the program.
 
     .venv/bin/python benchmarks/rack_fabric.py [--repeats 3] [--json]
 
-Exit status 1 where a second run gives other bytes; times do not decide.
+Exit status 1 if a second run produces other bytes; times do not change the exit status.
 """
 
 from __future__ import annotations
@@ -56,13 +58,13 @@ class Run:
 
 
 def one_leaf() -> Scenario:
-    """Return four copies in a leaf and four in others, at a constant distance."""
+    """Return a scenario with four copies in a leaf and four in other leaves, at a constant distance."""
     flow = {"source": [0, 0], "to": LOCAL_AND_REMOTE, "frame_bytes": 1522, "rate_gbps": 99}
     return {"duration_ns": 40_000_000, "topology": {"leaves": 5, "spines": 0}, "flows": [flow]}
 
 
 def saturated(ports: int = 16) -> Scenario:
-    """Return flows from all ports of a leaf to all others."""
+    """Return a scenario with flows from all ports of a leaf to all others."""
     flow = {"spread": "uniform", "frame_bytes": 1522, "rate_gbps": 100}
     others = [[[0, other] for other in range(ports) if other != port] for port in range(ports)]
     return {
@@ -73,13 +75,13 @@ def saturated(ports: int = 16) -> Scenario:
 
 
 def broadcast() -> Scenario:
-    """Return a broadcast from one terminal to all others of four racks."""
+    """Return a scenario with a broadcast from one terminal to all others of four racks."""
     flow = {"source": [0, 0], "to": "all", "tree": "rack", "frame_bytes": 1522, "rate_gbps": 99}
     return {"duration_ns": 1_000_000, "flows": [flow]}
 
 
 def run(scenario: Scenario) -> Run:
-    """Simulate in a process of its own."""
+    """Simulate in a separate process, whose CPU time and memory are measured."""
     with subprocess.Popen([str(program()), "run", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(scenario).encode())
@@ -88,7 +90,7 @@ def run(scenario: Scenario) -> Run:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise SystemExit(f"the simulator ended with status {process.returncode}")
+        raise SystemExit(f"the simulator exited with status {process.returncode}: see its message above")
     digest = hashlib.blake2b(out).hexdigest()
     return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, json.loads(out), digest)
 
@@ -101,30 +103,30 @@ def rows(repeats: int) -> Iterator[Row]:
 
     found = runs(one_leaf())
     copies = statistics.median(each.copies for each in found)
-    yield _row("one leaf, constant delay to the others", "M copies a CPU second", copies, found, least=2.0)
+    yield _row("one leaf, constant delay to the others", "M copies per CPU second", copies, found, min_bar=2.0)
     found = runs(saturated())
     packets = statistics.median(each.packets for each in found)
-    least = 50 * BOOKSIM_PACKETS / 1e6
-    yield _row("16 ports saturated with unicast", "M packets a CPU second", packets, found, least=least)
+    min_bar = 50 * BOOKSIM_PACKETS / 1e6
+    yield _row("16 ports saturated with unicast", "M packets per CPU second", packets, found, min_bar=min_bar)
     found = runs(broadcast())
     seconds = statistics.median(each.cpu_seconds for each in found)
-    yield _row("1 ms of broadcast to 640 at 99 Gb/s", "CPU seconds", seconds, found, most=20.0)
-    yield _row("the same", "GB", max(each.memory_bytes for each in found) / 1e9, found, most=1.0)
+    yield _row("1 ms of broadcast to 640 at 99 Gb/s", "CPU seconds", seconds, found, max_bar=20.0)
+    yield _row("the same", "GB", max(each.memory_bytes for each in found) / 1e9, found, max_bar=1.0)
 
 
 def _row(  # noqa: PLR0913 - the columns
-    name: str, unit: str, value: float, runs: list[Run], *, least: float | None = None, most: float | None = None
+    name: str, unit: str, value: float, runs: list[Run], *, min_bar: float | None = None, max_bar: float | None = None
 ) -> Row:
-    bar = least if most is None else most
-    met = None if bar is None else value >= bar if most is None else value <= bar
+    bar = min_bar if max_bar is None else max_bar
+    met = None if bar is None else value >= bar if max_bar is None else value <= bar
     same = len({each.digest for each in runs}) == 1
     return {"what": name, "value": value, "unit": unit, "bar": bar, "met": met, "same_bytes": same}
 
 
 def main() -> bool:
-    """Measure and print; return whether runs repeat to the byte."""
+    """Measure and print; return whether repeated runs produce the same bytes."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--repeats", type=int, default=3, choices=range(2, 100), metavar="N")
+    parser.add_argument("--repeats", type=int, default=3, choices=range(2, 100), metavar="N", help="runs (default: 3)")
     args = parser.parse_args()
     try:
         program()

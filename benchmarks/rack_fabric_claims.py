@@ -1,9 +1,9 @@
-"""Claim: the simulator gives the verdicts of docs/rack-fabric.md on every statement of the rack-fabric paper, for every
-seed, and the experiments that explain a claim that is not reproduced hold. The statements are in
-blast_sim/fabric/paper/claims.py.
+"""Claim: for every seed, the simulator yields the verdicts of docs/rack-fabric.md on every claim of the rack-fabric
+paper, and the experiments that explain the claims that are not reproduced hold. blast_sim/fabric/paper/claims.py has
+the claims.
 
-The results do not depend on the machine. Exit status 1 where a row differs from its verdict. `--markdown` prints the
-tables and the reasons of the page. The second line also checks the invariants of the model:
+The results do not depend on the machine. Exit status 1 if a row differs from its verdict. `--markdown` prints the
+tables and the reasons of the page. The second command also checks the invariants of the model:
 
     .venv/bin/python benchmarks/rack_fabric_claims.py [--seeds 1-5] [--keep DIR] [--json | --markdown]
     scripts/cargo build --profile checked && BLAST_RACK_FABRIC=target/checked/rack-fabric .venv/bin/python \
@@ -36,8 +36,10 @@ EXPERIMENT_COLUMNS = ("figure", "experiment", "here")
 def main() -> int:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=seeds, default=(1, 2, 3, 4, 5), metavar="N|N-N|N,N", help="(default: 1-5)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep results there, and resume")
+    parser.add_argument(
+        "--seeds", type=seeds, default=(1, 2, 3, 4, 5), metavar="N|N-N|N,N", help="seeds (default: 1-5)"
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder that keeps results, to resume")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true")
     form.add_argument("--markdown", action="store_true")
@@ -71,7 +73,7 @@ def main() -> int:
 
 
 def _over_seeds(by_seed: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the rows of the first seed, as expected only if those of every seed are, with the values of all."""
+    """Return the rows of the first seed with the values of all; a row is as expected only if it is for every seed."""
     return [
         {
             **several[0],
@@ -83,7 +85,7 @@ def _over_seeds(by_seed: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _marked(rows: Sequence[Row], kind: str) -> list[Row]:
-    """Return the rows with the ids of docs/values.toml behind the numbers of `here`."""
+    """Return the rows with the ids of docs/values.toml after the numbers of `here`."""
     return [{**row, "here": _with_ids(row["here"], f"fabric.{kind}.{row['name']}")} for row in rows]
 
 

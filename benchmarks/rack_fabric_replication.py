@@ -1,6 +1,6 @@
-"""Claim: the rack fabric copies to all servers of up to 16 racks at the line rate in its lossy class, and at what the
-surrogates' private buffers allow in a lossless one. Writes blast_sim/fabric/replication.toml, from which the flow-level
-simulator takes the rate of its method `rack-fabric`. The same on every machine.
+"""Claim: the rack fabric replicates to all servers of up to 16 racks at line rate in its lossy class, and at the rate
+that the surrogates' private buffers allow in a lossless one. The script writes blast_sim/fabric/replication.toml, from
+which the flow-level simulator takes the rate of its method `rack-fabric`. The result is the same on every machine.
 
     .venv/bin/python benchmarks/rack_fabric_replication.py [--out FILE]      # a minute
 """
@@ -22,7 +22,7 @@ from blast_sim.fabric.simulator import NoSimulator, program
 def main() -> None:
     """Simulate and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=FILE)
+    parser.add_argument("--out", type=Path, default=FILE, help="file to write (default: %(default)s)")
     args = parser.parse_args()
     try:
         command = [str(program()), "run", "-"]
@@ -32,8 +32,8 @@ def main() -> None:
     for lossless, word in ((False, "lossy"), (True, "lossless")):
         for racks in tqdm(RACKS, desc=word, disable=None, file=sys.stderr):
             text = json.dumps(scenario(racks, lossless))
-            told = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
-            row = row_of(racks, json.loads(told))
+            output = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+            row = row_of(racks, json.loads(output))
             lines += ["", f"[[{word}]]", *(f"{key} = {value}" for key, value in row.items())]
     args.out.write_text("\n".join(lines) + "\n")
     print(args.out.read_text(), end="")

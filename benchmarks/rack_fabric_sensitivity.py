@@ -1,9 +1,9 @@
-"""Claim: no parameter that the rack-fabric paper states explains the 83 Gb/s of Figure 13(a) at 30 Gb/s with
-synchronization on, over its plausible range and with the others as stated; a sync CAM of at most 8 entries instead of
-24 does, and so does a fabric whose surrogates do not synchronize. Prints the table of docs/rack-fabric.md.
+"""Claim: no single parameter that the rack-fabric paper states, over its plausible range, explains the 83 Gb/s of
+Figure 13(a) at 30 Gb/s with synchronization; a sync CAM of at most 8 entries instead of 24 does, and so does a fabric
+whose surrogates do not synchronize. The script prints the table of docs/rack-fabric.md.
 
-The results do not depend on the machine. Exit status 1 where other values explain it than
-blast_sim/fabric/paper/sensitivity.py names:
+The results do not depend on the machine. Exit status 1 if the values that explain it differ from those in
+blast_sim/fabric/paper/sensitivity.py:
 
     .venv/bin/python benchmarks/rack_fabric_sensitivity.py [--seed N] [--keep DIR] [--json]      # a minute
 """
@@ -30,8 +30,8 @@ def main() -> int:
     """Simulate all variations and print a row of the table for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="draw of the trees (default: 1)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep results there, and resume")
-    parser.add_argument("--json", action="store_true", help="print each throughput instead")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder that keeps results, to resume")
+    parser.add_argument("--json", action="store_true", help="print each throughput as JSON instead of the table")
     args = parser.parse_args()
     several = variations(args.seed)
     models = [model for variation in several for model in variation.models.values()]
@@ -50,9 +50,9 @@ def main() -> int:
     return int(any(set(close[one.name]) != one.explains for one in several))
 
 
-def _cells(variation: Variation, highest: float, close: Sequence[str]) -> list[str]:
-    """Return a row of the page, with the id of docs/values.toml behind its result."""
-    result = f"{highest:.1f}<!--fabric-sensitivity.{variation.name}-->"
+def _cells(variation: Variation, max_gbps: float, close: Sequence[str]) -> list[str]:
+    """Return a row of the table, with the id of docs/values.toml after its result."""
+    result = f"{max_gbps:.1f}<!--fabric-sensitivity.{variation.name}-->"
     return [variation.parameter, variation.stated, ", ".join(variation.models), result, ", ".join(close) or "–"]
 
 

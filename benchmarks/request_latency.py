@@ -1,16 +1,15 @@
-"""Claim: trees kept warm cost a cold request nothing, and a returning group finds its tree lit.
+"""Claim: warm trees do not delay a cold request, and a returning group finds its tree lit.
 
-A request on an idle lab is granted in p50 <= 18 ms with the paper's optical switch (14.172 ms), also with trees kept
-warm as by default. Three loads, each with trees torn down after their transfer, kept warm without a reserve, and kept
-warm by default:
+A request on an idle lab is granted in p50 <= 18 ms with the paper's OCS (14.172 ms), also with warm trees as by
+default. Three loads, each with trees torn down after their transfer, warm without a reserve, and warm by default:
 
     cold       each request to a different group of 4 to 8 racks; 8 racks, two splitters 1:4
-    iterative  one group of 4 racks again and again, from its third request on; the same lab
-    mix        three jobs of 3 racks make 70 % of the requests, groups of 3 racks that do not return the rest;
+    iterative  one group of 4 racks repeatedly, from its third request on; the same lab
+    mix        three jobs of 3 racks submit 70 % of the requests, one-shot groups of 3 racks the rest;
                12 racks, four splitters 1:4
 
-The three ways take turns on one lab, each with groups of its own. The output has milliseconds from request to grant,
-the ratio of the medians to that of torn-down trees, and the share of requests that found their tree lit. Run as root:
+The three settings alternate on one lab, each with its own groups. The output has milliseconds from request to grant,
+the ratio of the median to that with torn-down trees, and the share of requests that found their tree lit. Run as root:
 
     .venv/bin/python benchmarks/request_latency.py --requests 200
 """
@@ -25,7 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import machine
-from latency_loads import ROOMS, Asked, Turns, draw, max_requests
+from latency_loads import ROOMS, Asked, Rounds, draw, max_requests
 from transport_bed import script
 
 from blast_api.ttypes import FabricStatus
@@ -38,49 +37,49 @@ from mininet_topos.lab import Lab
 
 BAR_MS = 18.0
 QUICK_REQUESTS = 20
-WAYS = {
+SETTINGS = {
     "taken_down": (0, 0.0),
     "warm_without_reserve": (KEEP_WARM_MS, 0.0),
     "warm_by_default": (KEEP_WARM_MS, ControllerSection().warm_reserve),
 }
-"""How long an unused tree is kept (ms), and the share of idle pieces that stays dark."""
+"""The time for which an unused tree stays warm (ms), and the share of idle resources that stays dark."""
 
 
-class Taker:
-    """Makes the requests of each way in turns, and collects the results."""
+class Submitter:
+    """Submits the requests of each setting in rounds, and collects the results."""
 
-    def __init__(self, stage: Stage, endpoints: Endpoints, asked: Mapping[str, Turns]) -> None:
-        self._stage, self._endpoints, self._asked = stage, endpoints, asked
-        self._seen = {way: dict[str, Latencies]() for way in WAYS}
-        self._found_lit = {way: list[bool]() for way in WAYS}
+    def __init__(self, stage: Stage, endpoints: Endpoints, requests: Mapping[str, Rounds]) -> None:
+        self._stage, self._endpoints, self._requests = stage, endpoints, requests
+        self._latencies = {setting: dict[str, Latencies]() for setting in SETTINGS}
+        self._found_lit = {setting: list[bool]() for setting in SETTINGS}
 
-    def turn(self, place: int) -> None:
-        """Play the next turn of every way, each time another way first. Raises DemoError."""
-        ways = list(WAYS)
-        for way in ways[place % len(ways) :] + ways[: place % len(ways)]:
-            self._configure(way)
-            for request in self._asked[way][place]:
-                self._ask(way, request)
+    def play_round(self, number: int) -> None:
+        """Submit a round of every setting, each time starting with another setting. Raises DemoError."""
+        settings = list(SETTINGS)
+        for setting in settings[number % len(settings) :] + settings[: number % len(settings)]:
+            self._configure(setting)
+            for request in self._requests[setting][number]:
+                self._submit(setting, request)
             self._stage.wait_dark()
 
-    def figures(self, way: str) -> dict[str, Any]:
+    def figures(self, setting: str) -> dict[str, Any]:
         """Return latencies by kind of request, and the share that found their tree lit."""
         return {
-            "total_ms": {kind: seen.to_json()["total"] for kind, seen in self._seen[way].items()},
-            "optical_ms": {kind: seen.to_json()["optical"] for kind, seen in self._seen[way].items()},
-            "found_lit": statistics.fmean(self._found_lit[way]),
+            "total_ms": {kind: found.to_json()["total"] for kind, found in self._latencies[setting].items()},
+            "optical_ms": {kind: found.to_json()["optical"] for kind, found in self._latencies[setting].items()},
+            "found_lit": statistics.fmean(self._found_lit[setting]),
         }
 
-    def _ask(self, way: str, request: Asked) -> None:
+    def _submit(self, setting: str, request: Asked) -> None:
         sample = one(self._stage, self._endpoints, *request.group)
         if request.counts:
-            self._seen[way].setdefault(request.kind, Latencies()).add(sample)
+            self._latencies[setting].setdefault(request.kind, Latencies()).add(sample)
             # A lit tree needs no command to any device.
-            self._found_lit[way].append(not sample["optical"])
+            self._found_lit[setting].append(not sample["optical"])
 
-    def _configure(self, way: str) -> None:
-        """Reload the configuration of the controller, first so that trees of another way are torn down."""
-        lab, (keep_warm_ms, reserve) = self._stage.lab, WAYS[way]
+    def _configure(self, setting: str) -> None:
+        """Reload the configuration of the controller twice: the first reload tears down trees of other settings."""
+        lab, (keep_warm_ms, reserve) = self._stage.lab, SETTINGS[setting]
         for kept in (0, keep_warm_ms):
             text = re.sub(r"(?m)^warm_reserve = .*\n", "", lab.config.read_text())
             lines = f"keep_warm_ms = {kept}\nwarm_reserve = {1.0 if not kept else reserve}\n"
@@ -100,15 +99,15 @@ class Taker:
 def main() -> None:
     """Measure and print."""
     parser = machine.parser(__doc__)
-    parser.add_argument("--requests", type=int, default=100, help="of each load, each way (default: 100)")
-    some = f"some of {', '.join(ROOMS)} (default: all)"
+    parser.add_argument("--requests", type=int, default=100, help="requests per load and setting (default: 100)")
+    some = f"loads, separated by commas: {', '.join(ROOMS)} (default: all)"
     parser.add_argument("--loads", type=script.some_of(ROOMS), default=list(ROOMS), help=some)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REQUESTS} requests")
     args = parser.parse_args()
     requests = QUICK_REQUESTS if args.quick else args.requests
-    most = min(map(max_requests, args.loads))
-    if not 1 <= requests <= most:
-        parser.error(f"--requests must be between 1 and {most} for these loads")
+    max_count = min(map(max_requests, args.loads))
+    if not 1 <= requests <= max_count:
+        parser.error(f"--requests must be between 1 and {max_count} for these loads")
     measured = {load: _measured(load, requests) for load in args.loads}
     lines = []
     for load, found in measured.items():
@@ -122,15 +121,15 @@ def main() -> None:
 
 def _measured(load: str, requests: int) -> dict[str, Any]:
     plan = ROOMS[load]
-    asked = {way: draw(load, place, len(WAYS), requests) for place, way in enumerate(WAYS)}
+    drawn = {setting: draw(load, index, len(SETTINGS), requests) for index, setting in enumerate(SETTINGS)}
     with Lab(plan, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.wait_devices()
         with endpoints_of(stage) as endpoints:
-            taker = Taker(stage, endpoints, asked)
-            for place in stage.progress(range(len(asked["taken_down"])), f"turns of {load}"):
-                taker.turn(place)
-    return {way: taker.figures(way) for way in WAYS}
+            submitter = Submitter(stage, endpoints, drawn)
+            for number in stage.progress(range(len(drawn["taken_down"])), f"rounds of {load}"):
+                submitter.play_round(number)
+    return {setting: submitter.figures(setting) for setting in SETTINGS}
 
 
 def _table(found: dict[str, Any]) -> list[str]:

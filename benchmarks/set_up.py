@@ -1,4 +1,4 @@
-"""Environments of measurements: set up in steps, and torn down in reverse order."""
+"""Environments of measurements, which are set up in steps and torn down in reverse order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class SetUp(ABC):
-    """A context manager; if one of its steps fails, the steps before are undone."""
+    """A context manager that undoes the previous steps if one of its steps fails."""
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
@@ -21,4 +21,4 @@ class SetUp(ABC):
 
     @abstractmethod
     def _set_up(self, undo: ExitStack) -> None:
-        """Take all steps, and add to `undo` what reverses each."""
+        """Take all steps, and add the reverse of each to `undo`."""

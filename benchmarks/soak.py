@@ -1,12 +1,13 @@
-"""Claim: honest clients are served while hostile ones attack a real lab, and nothing is left wrong or leaked.
+"""Claim: a lab serves honest clients during attacks of hostile ones; at the end no file is wrong and no resource is
+leaked.
 
-The lab has Open vSwitch, the emulated optical switch over TL1, agents, and the real controller with TLS, tokens and a
-journal on disk. Honest clients request light, read, and send files; hostile ones attack at fixed rates. Baseline slices
-without hostile clients alternate with soak slices, so that their p99 compare.
+The lab has Open vSwitch, the emulated OCS over TL1, agents, and the real controller with TLS, tokens and a journal on
+disk. Honest clients submit requests, read, and send files; hostile clients attack at fixed rates. Baseline slices
+without hostile clients alternate with soak slices, so that their p99 are comparable.
 
 Exit status 1 for a file with another SHA-256, a difference between journal, flow tables and cross-connects at the end,
-a controller that ended by itself, or anything left behind: processes, interfaces, bridges, descriptors, light. Times
-do not decide. Ctrl-C prints the results so far and removes the lab (130). As root, with nothing else running:
+a controller that exits by itself, or a leak: processes, interfaces, bridges, descriptors, light trees. Times do not
+change the exit status. Ctrl-C prints the partial results and removes the lab (130). As root, on an idle machine:
 
     .venv/bin/python benchmarks/soak.py --minutes 60 --json > soak.json
     .venv/bin/python benchmarks/soak.py --minutes 3 --clients 12 --hostile 5
@@ -46,7 +47,7 @@ def progress(reached: Reached, part: Slice, seconds: float) -> None:
 
 
 def main() -> int:
-    """Run it and print the report; return the exit status."""
+    """Run the soak and print the report; return the exit status."""
     options = _parser().parse_args()
     try:
         if options.minutes < 0.5:
@@ -77,14 +78,15 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 
 def _parser() -> argparse.ArgumentParser:
-    attacks = "\n".join(f"  {name:<9}{what}" for name, what in ATTACKS.items())
+    attacks = "\n".join(f"  {name:<9}{text}" for name, text in ATTACKS.items())
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=f"attacks:\n{attacks}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=60.0, help="baseline and soak together (default: 60)")
-    parser.add_argument("--clients", type=int, default=50, help="in all (default: 50)")
-    parser.add_argument("--hostile", type=int, default=5, help="hostile ones of them (default: 5)")
-    parser.add_argument("--attacks", default=",".join(CLIENT_ATTACKS), metavar="NAME,…", help="taken in turn (all)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="duration of baseline and soak (default: 60)")
+    parser.add_argument("--clients", type=int, default=50, help="number of all clients (default: 50)")
+    parser.add_argument("--hostile", type=int, default=5, help="number of hostile clients (default: 5)")
+    names = "attacks, assigned to the hostile clients in rotation (default: all)"
+    parser.add_argument("--attacks", default=",".join(CLIENT_ATTACKS), metavar="NAME,…", help=names)
     parser.add_argument("--json", action="store_true", help="print JSON, with every sample")
     return parser
 

@@ -1,17 +1,17 @@
-"""Claim: a broadcast leaves Spark's driver once, and is at 3 executors in <= 1/2 of Spark's time, at 7 in <= 1/3.
+"""Claim: a broadcast leaves Spark's driver once, and reaches 3 executors in <= 1/2 of Spark's time, 7 in <= 1/3.
 
-A standalone Spark cluster in the racks of the lab: master and driver in the first host, an executor of one core in each
-other, all links of one rate, real agents, the real controller. The job broadcasts an array of random bytes; every
-executor deserializes it and computes its CRC-32, which must be the driver's. The clock runs from the call until the
-last executor has done so, with the request, TL1, OpenFlow and the agents. Three ways: Spark's own (TorrentBroadcast),
-the plugin without a change to the job, and `blast_broadcast`. The first broadcast of an application does not count. The
-ways take turns; ratios are of the pairs of a round, with a 90 % interval by ranks. Bytes are those that left the
-driver's host over all its links. All hosts share the processors of this machine: where the idle share is small, a ratio
-is one of processor time.
+A standalone Spark cluster runs in the racks of the lab, with real agents and the real controller: master and driver on
+the first host, an executor with one core on each other host, all links at one rate. The job broadcasts an array of
+random bytes; every executor deserializes it and computes its CRC-32, which must equal the driver's. The clock runs from
+the call until the last executor has done so, and includes the request, TL1, OpenFlow and the agents. Three methods are
+compared: Spark's own (TorrentBroadcast), the plugin without a change to the job, and `blast_broadcast`. The first
+broadcast of an application does not count. The methods alternate; ratios are of the pairs of a round, with a 90 %
+interval by ranks. Uplink bytes are all bytes that leave the driver's host, over all its links. All hosts share the
+processors of this machine: with a small idle share, a ratio compares processor time.
 
 `--job threads` makes four broadcasts from four threads at the same time, `--job star` runs a star join whose three
 dimensions Spark broadcasts at the same time: claim <= 0.6 of Spark's time. `--dead-agents 1` kills the agent of one
-executor before the first broadcast: claim <= 0.75 of Spark's time. As root, with nothing else running:
+executor before the first broadcast: claim <= 0.75 of Spark's time. As root, on an idle machine:
 
     scripts/setup spark && mvn -q -f clients/java/pom.xml package -pl spark -am -DskipTests
     .venv/bin/python benchmarks/spark_broadcast.py
@@ -20,7 +20,7 @@ executor before the first broadcast: claim <= 0.75 of Spark's time. As root, wit
     .venv/bin/python benchmarks/spark_broadcast.py --dead-agents 1 --megabytes 32
 
 Exit status 1 if an executor read wrong bytes or, with `--job one` and all agents, a broadcast did not use the optical
-transport; times do not decide.
+transport; times do not change the exit status.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any
 
 import machine
 from median_interval import median_interval
-from spark_bed.asking import BROADCASTS_OF, JOB, order, ways_of_plugin
+from spark_bed.asking import BROADCASTS_OF, JOB, order, transports_of_plugin
 from transport_bed import script
 
 from mininet_topos.spark.installation import find_plugin, find_spark
@@ -56,7 +56,7 @@ _OPTIONS = ("megabytes", "executors", "rate_mbps", "compress", "job", "dead_agen
 
 @dataclass(frozen=True)
 class Application:
-    """The medians of the orders of an application without the first."""
+    """The medians over the broadcasts of an application without the first."""
 
     seconds: float
     copies: float
@@ -66,14 +66,14 @@ class Application:
 
 
 def main() -> bool:
-    """Measure and print; return whether every executor read what was sent, by light."""
+    """Measure and print; return whether every executor read the correct bytes, over the optical transport."""
     args = _arguments()
     jar, spark = find_plugin(), find_spark()
     with spark_room(spark_plan(args.executors + 1, args.rate_mbps), spark) as room:
         for host in room.cluster.executors[args.executors - args.dead_agents :]:
             room.agents.kill(host)
-        measures = {way: partial(_measured, room, way, jar, args) for way in args.ways}
-        results = script.in_turn(measures, args.repeats, 0)
+        measures = {way: partial(_measured, room, way, jar, args) for way in args.methods}
+        results = script.alternate(measures, args.repeats, 0)
     own = results.get(TORRENT, [])
     report = {
         **{name: getattr(args, name) for name in _OPTIONS},
@@ -81,13 +81,13 @@ def main() -> bool:
         "ratios": {way: _ratio(runs, own) for way, runs in results.items() if own and way != TORRENT},
     }
     machine.show(args.json, report, _text(report))
-    ways = {way for name, runs in results.items() if name != TORRENT for run in runs for way in run.ways}
-    by_light = not _is_alone(args) or ways <= {"optical"}
-    return by_light and all(run.equal for runs in results.values() for run in runs)
+    transports = {one for name, runs in results.items() if name != TORRENT for run in runs for one in run.ways}
+    is_optical = not _is_alone(args) or transports <= {"optical"}
+    return is_optical and all(run.equal for runs in results.values() for run in runs)
 
 
 def _is_alone(args: argparse.Namespace) -> bool:
-    """Return whether each broadcast has the link alone, and every executor an agent."""
+    """Return whether broadcasts do not share the link, and every executor has an agent."""
     return args.job == "one" and not args.dead_agents
 
 
@@ -106,15 +106,15 @@ def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) ->
     orders = cluster.folder / "orders"
     orders.write_text(f"{order(size, explicit if way == EXPLICIT else None, args.job)}\n" * args.broadcasts)
     run = cluster.submit(JOB, [str(orders)], conf)
-    # The id of the application and the first order do not count.
+    # The first line has the id of the application, the second the broadcast that does not count.
     counted = [json.loads(line) for line in run.output.read_text().splitlines() if line.startswith("{")][2:]
-    ways = [one["way"] for one in counted]
+    transports = [one["way"] for one in counted]
     if way != EXPLICIT:
-        ways = ways_of_plugin(next((run.output.parent / "events").iterdir()))
+        transports = transports_of_plugin(next((run.output.parent / "events").iterdir()))
     return Application(
         statistics.median(one["seconds"] for one in counted),
         statistics.median(one["uplink_bytes"] for one in counted) / size / together,
-        ways,
+        transports,
         all(one["equal"] for one in counted),
         run.idle,
     )
@@ -141,15 +141,15 @@ def _text(report: Mapping[str, Any]) -> list[str]:
         f"job {report['job']}: {together} x {report['megabytes']} MB to {report['executors']} executors{dead}, "
         f"every link {report['rate_mbps']:g} Mbit/s, compression {'on' if report['compress'] else 'off'}: "
         f"one copy on a link takes {copy:.2f} s",
-        f"{'':<18}{'median':>10}{'least':>10}{'most':>10}{'uplink ÷ size':>15}{'bar':>7}{'idle CPU':>10}   by",
+        f"{'':<18}{'median':>10}{'min':>10}{'max':>10}{'uplink ÷ size':>15}{'bar':>7}{'idle CPU':>10}   transports",
     ]
     for row in report["rows"]:
         times = [run["seconds"] for run in row["runs"]]
-        ways = Counter(way for run in row["runs"] for way in run["ways"])
+        transports = Counter(one for run in row["runs"] for one in run["ways"])
         lines.append(
             f"{TITLES[row['way']]:<18}{row['seconds']:>8.2f} s{min(times):>8.2f} s{max(times):>8.2f} s"
             f"{row['copies']:>15.3f}{COPIES_BARS.get(row['way'], ''):>7}{row['idle_share']:>10.0%}   "
-            f"{', '.join(f'{count} {way}' for way, count in ways.items()) or 'Spark'}"
+            f"{', '.join(f'{count} {name}' for name, count in transports.items()) or 'Spark'}"
         )
     bar = _time_bar(report)
     for way, ratio in report["ratios"].items():
@@ -167,23 +167,28 @@ def _time_bar(report: Mapping[str, Any]) -> float | None:
 
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
-    parser.add_argument("--executors", type=script.count, default=EXECUTORS, help=f"(default: {EXECUTORS})")
-    parser.add_argument("--rate-mbps", type=script.count, default=RATE_MBPS, help=f"of every link ({RATE_MBPS})")
-    parser.add_argument("--job", choices=BROADCASTS_OF, default="one", help="one, or several broadcasts together (one)")
-    parser.add_argument("--dead-agents", type=int, default=0, help="executors whose agent is killed (default: 0)")
-    broadcasts = f"orders of each application, the first not counted (default: {BROADCASTS})"
+    parser.add_argument(
+        "--executors", type=script.count, default=EXECUTORS, help=f"number of executors (default: {EXECUTORS})"
+    )
+    rate = f"rate of every link in Mbit/s (default: {RATE_MBPS})"
+    parser.add_argument("--rate-mbps", type=script.count, default=RATE_MBPS, help=rate)
+    job = "one broadcast, or several at the same time (default: one)"
+    parser.add_argument("--job", choices=BROADCASTS_OF, default="one", help=job)
+    parser.add_argument("--dead-agents", type=int, default=0, help="number of agents to kill (default: 0)")
+    broadcasts = f"broadcasts of each application, of which the first does not count (default: {BROADCASTS})"
     parser.add_argument("--broadcasts", type=script.count, default=BROADCASTS, help=broadcasts)
     parser.add_argument("--no-compress", dest="compress", action="store_false", help="spark.broadcast.compress=false")
-    ways = f"of {','.join(TITLES)} (default: all; with several broadcasts or dead agents the first two)"
-    parser.add_argument("--ways", type=script.some_of(TITLES), help=ways)
+    methods = f"methods, separated by commas: {','.join(TITLES)} (default: all; the first two if --job or "
+    methods += "--dead-agents is given)"
+    parser.add_argument("--ways", dest="methods", metavar="NAME,…", type=script.some_of(TITLES), help=methods)
     args = parser.parse_args()
-    args.ways = args.ways or (list(TITLES) if _is_alone(args) else [TORRENT, PLUGIN])
-    if EXPLICIT in args.ways and not _is_alone(args):
-        parser.error("blast_broadcast is measured with --job one and all agents alone")
+    args.methods = args.methods or (list(TITLES) if _is_alone(args) else [TORRENT, PLUGIN])
+    if EXPLICIT in args.methods and not _is_alone(args):
+        parser.error("--ways explicit needs --job one and no --dead-agents")
     if not 0 <= args.dead_agents < args.executors:
-        parser.error("--dead-agents must be fewer than the executors")
+        parser.error("--dead-agents must be less than --executors")
     if args.broadcasts < 2:
-        parser.error("--broadcasts must be 2 or more: the first of an application does not count")
+        parser.error("--broadcasts must be at least 2: the first broadcast does not count")
     return args
 
 

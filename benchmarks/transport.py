@@ -1,15 +1,16 @@
-"""Claims: light carries a file to seven hosts at >= 0.35 of the rate at which they can write it, >= 6 times as fast as
-the better of udpcast and uftp; on shaped links at >= 0.97 of the payload limit, as fast to 15 hosts as to 3, and at 400
-Mbit/s >= 6.5 times as fast as naive TCP. The pipeline reaches >= 0.9 of the limit, and of naive TCP unshaped. To one
-receiver, light reaches >= 1.1 of naive TCP that verifies (BLAKE3), and the pipeline >= 0.95.
+"""Claims: the optical transport sends a file to seven hosts at >= 0.35 of the rate at which they can write it, and >= 6
+times as fast as the better of udpcast and uftp; on shaped links at >= 0.97 of the payload limit, as fast to 15 hosts as
+to 3, and at 400 Mbit/s >= 6.5 times as fast as naive TCP. The pipeline reaches >= 0.9 of the payload limit, and of
+naive TCP on unshaped links. To one receiver, the optical transport reaches >= 1.1 of the rate of naive TCP that
+verifies (BLAKE3), and the pipeline >= 0.95.
 
-Sender and receivers are network namespaces on this machine: packets cross a kernel bridge, light the lab's emulated
-optics. All tools carry the same file in memory in turn. The clock runs from the start of the sender to the last
-complete copy, which is then compared byte by byte; a first round does not count. The floor is N processes that only
-write. All hosts share the processors of this machine: only ratios within one run compare. Where links set the pace,
+Sender and receivers are network namespaces on this machine: packets cross a kernel bridge, optical datagrams the lab's
+emulated optics. The tools send the same file in memory one after another. The clock runs from the start of the sender
+to the last complete copy, which is then compared byte by byte; the first round does not count. The floor is N processes
+that only write. All hosts share the processors of this machine: compare only ratios within one run. On shaped links,
 copies go into memory that was used before (`transport_bed/contents.py`).
 
-As root, on Debian 12, with nothing else running (two to three hours; 17 GB of memory for 15 receivers):
+As root, on Debian 12, on an idle machine (two to three hours; 17 GB of memory for 15 receivers):
 
     apt-get install -y --no-install-recommends $(cat requirements/debian-benchmarks.txt)
     .venv/bin/python benchmarks/transport.py --json > transport.json
@@ -18,7 +19,7 @@ As root, on Debian 12, with nothing else running (two to three hours; 17 GB of m
     .venv/bin/python benchmarks/transport.py --cells 400:7 --tools floor,optical,naive --repeats 5
     .venv/bin/python benchmarks/transport.py --cells unshaped:1 --tools optical,optical-python,verifying   # engines
 
-Exit status 1 if a tool of ours failed; rates do not decide.
+Exit status 1 if a transport of Blast failed; rates do not change the exit status.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ CELLS, QUICK_CELLS = "unshaped:3,7,15 400:3,7,15 1000:3", "unshaped:3"
 MEGABYTES, QUICK_MEGABYTES = 1000, 64
 REPEATS, QUICK_REPEATS = 3, 1
 UNUSUAL = ("unicast", "optical-python", "pipeline-python", "verifying", "verifying_floor")
-"""Measured only if named: slow, or of interest to the compiled engine."""
+"""Tools that run only if named: slow ones, and comparisons for the compiled engine."""
 OURS = ("optical", "pipeline")
 
 
 def main() -> bool:
-    """Measure and print; return whether all our transfers were complete."""
+    """Measure and print; return whether all transfers by Blast were complete."""
     args = _arguments()
     effort = Effort(args.megabytes * 1_000_000, args.repeats)
     rows: list[Row] = []
@@ -62,7 +63,7 @@ def main() -> bool:
                 for row in compare(cell, args.tools, effort, partial(script.report, bar)):
                     rows.append(row)
     except LabError:
-        # The results so far are worth their time.
+        # Hours of measurements must not be lost.
         show()
         raise
     show()
@@ -71,10 +72,10 @@ def main() -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
-    cells = f"SHAPE:N,N… …, in Mbit/s or unshaped (default: {CELLS})"
+    cells = f"cells SHAPE:N,N…: link rate in Mbit/s or unshaped, and numbers of receivers (default: {CELLS})"
     parser.add_argument("--cells", type=_cells, default=_cells(CELLS), help=cells)
     usual = [name for name in TOOLS if name not in UNUSUAL]
-    tools = f"of {','.join(TOOLS)} (default: {','.join(usual)})"
+    tools = f"tools, separated by commas: {','.join(TOOLS)} (default: {','.join(usual)})"
     parser.add_argument("--tools", type=script.some_of(TOOLS), default=usual, help=tools)
     quick = f"{QUICK_CELLS}, {QUICK_MEGABYTES} MB, {QUICK_REPEATS} repeat"
     parser.add_argument("--quick", action="store_true", help=quick)
@@ -84,7 +85,7 @@ def _arguments() -> argparse.Namespace:
         args = parser.parse_args()
     missing = {name: TOOLS[name]().missing for name in args.tools}
     if any(missing.values()):
-        lacking = "; ".join(f"{name} needs {', '.join(what)}" for name, what in missing.items() if what)
+        lacking = "; ".join(f"{name} needs {', '.join(needed)}" for name, needed in missing.items() if needed)
         parser.error(f"{lacking}: install requirements/debian-benchmarks.txt, or choose other --tools")
     return args
 

@@ -1,16 +1,16 @@
-"""Claims: when one of seven receivers fails during a transfer, the others get the file byte for byte: at most 0.5 s
-later when it is killed (-9), 2 s later when it is stopped (SIGSTOP: its kernel still accepts connections), and at >=
-0.9 of their rate when its store is throttled to a tenth. A receiver that is stopped before it answers costs 0.5 s, and
-two adjacent ones cost what one does. The report names exactly those that failed.
+"""Claims: when one of seven receivers fails during a transfer, the others receive the correct file: at most 0.5 s later
+if it is killed (-9), 2 s later if it is stopped (SIGSTOP: its kernel still accepts connections), and at >= 0.9 of their
+rate if its store is throttled to a tenth. A receiver that is stopped before it answers costs 0.5 s, and two adjacent
+ones cost as much as one. The report names exactly the failed receivers.
 
-With each transport, at 400 Mbit/s, when half of the file has reached the first victim; also the last node of the
-pipeline, and two adjacent ones. All cases take turns with transfers without a fault. The slow store is
-`transport_bed/programs/slow_store.c`, preloaded into that receiver. As root:
+Faults strike with each transport, at 400 Mbit/s, when the first victim has received half of the file; also the last
+node of the pipeline, and two adjacent nodes. All cases alternate with transfers without a fault. The library
+`transport_bed/programs/slow_store.c`, preloaded into the receiver, emulates the slow store. As root:
 
     .venv/bin/python benchmarks/transport_faults.py                                    # about a quarter of an hour
     .venv/bin/python benchmarks/transport_faults.py --megabytes 40 --repeats 1 --transports pipeline --faults kill:4
 
-Exit status 1 if a receiver did not end as it must; times and rates do not decide.
+Exit status 1 if a file, a report or the sender's status is wrong; times and rates do not change the exit status.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SHAPE = Shape(400.0)
 FAULTS = "kill:4,kill:7,kill:4+5,stop:4,stop:4+5,silent:4,slow:4"
 TRANSPORTS = "optical,pipeline"
 BARS = {"kill": 0.5, "stop": 2.0, "silent": 0.5}
-"""The most seconds that a fault may add."""
+"""The maximum seconds that a fault may add."""
 SLOW_BAR, THROTTLED_TO = 0.9, 0.1
 _LIMIT_SECONDS = 120.0
 
@@ -52,12 +52,12 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """As in the option."""
+        """The fault as written in the option `--faults`."""
         return f"{self.kind}:{'+'.join(map(str, self.victims))}" if self.victims else self.kind
 
 
 def main() -> bool:
-    """Measure and print; return whether every receiver ended as it must."""
+    """Measure and print; return whether all files and reports are correct."""
     args = _arguments()
     cases = [(transport, fault) for transport in args.transports for fault in (Fault("none"), *args.faults)]
     with script.bed_and_file(Plan(RECEIVERS, SHAPE), args.megabytes * 1_000_000) as (bed, source):
@@ -66,7 +66,7 @@ def main() -> bool:
             f"{transport} {fault.name}": partial(_measure, transport, fault, bed, source, library)
             for transport, fault in cases
         }
-        results = script.in_turn(measures, args.repeats)
+        results = script.alternate(measures, args.repeats)
     rows: list[dict[str, Any]] = []
     for transport, fault in cases:
         undisturbed = next((row["seconds"] for row in rows if row["transport"] == transport), None)
@@ -132,8 +132,10 @@ def _line(row: dict[str, Any]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, megabytes=200, repeats=3)
     transports = script.some_of(("optical", "pipeline", "unicast"))
-    parser.add_argument("--transports", type=transports, default=TRANSPORTS.split(","), help=f"(default: {TRANSPORTS})")
-    parser.add_argument("--faults", type=_faults, default=_faults(FAULTS), help=f"KIND:HOST+HOST,… (default: {FAULTS})")
+    names = f"transports, separated by commas (default: {TRANSPORTS})"
+    parser.add_argument("--transports", type=transports, default=TRANSPORTS.split(","), help=names)
+    faults = f"faults KIND:HOST+HOST, separated by commas (default: {FAULTS})"
+    parser.add_argument("--faults", type=_faults, default=_faults(FAULTS), help=faults)
     return parser.parse_args()
 
 

@@ -1,14 +1,15 @@
-"""Claims: by light, seven receivers that lose datagrams independently get the file at >= 0.97 of the rate without loss
-when a thousandth is lost, and at >= 0.85 when a hundredth is.
+"""Claims: over the optical network, seven receivers with independent loss receive the file at >= 0.97 of the rate
+without loss if 0.1 % of the datagrams are lost, and at >= 0.85 if 1 % are lost.
 
-Unshaped. The receivers themselves drop datagrams (`transport_bed/programs/lossy.c`, preloaded, also for the row without
-loss), because the kernel here has no netem and filters see 44 datagrams as one packet. The result is the median of the
-ratios of rounds, with a 90 % interval by ranks. As root:
+Links are unshaped. A preloaded library (`transport_bed/programs/lossy.c`, also for the row without loss) drops
+datagrams in the receivers, because the kernel here has no netem and filters see 44 datagrams as one packet. The result
+is the median of the ratios of rounds, with a 90 % interval by ranks. As root:
 
     .venv/bin/python benchmarks/transport_loss.py                              # about ten minutes, 8 GB of memory
     .venv/bin/python benchmarks/transport_loss.py --megabytes 100 --repeats 1
 
-Exit status 1 if a receiver has no whole file, or if the loss is off by more than a tenth; rates do not decide.
+Exit status 1 if a receiver lacks the whole file, or if the measured loss differs from the set loss by more than a
+tenth; rates do not change the exit status.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from transport_bed.tools.blast import BlastOptical
 
 RECEIVERS = 7
 BARS = {0.0: 1.0, 1e-3: 0.97, 1e-2: 0.85}
-"""The share of datagrams that is lost, and the least share of the rate without loss."""
+"""The share of lost datagrams, and the minimum ratio to the rate without loss."""
 MEGABYTES, REPEATS = 400, 15
 _MAX_OFF = 0.1
 _LIMIT_SECONDS = 180.0
@@ -50,7 +51,7 @@ def main() -> bool:
         measures: dict[str, Callable[[], tuple[Struck, float]]] = {
             f"loss {share:g}": partial(_measure, share, bed, source, library) for share in BARS
         }
-        results = script.in_turn(measures, args.repeats)
+        results = script.alternate(measures, args.repeats)
     lossless = [run.others_seconds for run, _ in results["loss 0"]]
     rows = [_row(args.megabytes, share, results[f"loss {share:g}"], lossless) for share in BARS]
     head = f"{RECEIVERS} receivers, unshaped, {args.megabytes} MB, {args.repeats} rounds: medians, 90 % intervals"
@@ -59,7 +60,7 @@ def main() -> bool:
 
 
 def _measure(share: float, bed: Bed, source: Path, library: Path) -> tuple[Struck, float]:
-    """Return a transfer, and the share of datagrams that was really lost."""
+    """Return a transfer and the measured share of lost datagrams."""
     tool = BlastOptical()
     counts = {receiver: source.parent / f"lost-{receiver}" for receiver in bed.plan.hosts[1:]}
     for receiver, count in counts.items():
@@ -73,7 +74,7 @@ def _measure(share: float, bed: Bed, source: Path, library: Path) -> tuple[Struc
                 tool.prepare(run)
             struck = watched(tool, run, _LIMIT_SECONDS, None, victims=set(), failing=set())
         except RunFailed as failure:
-            raise CannotRun(f"by light, with a loss of {share:g}: {failure}") from failure
+            raise CannotRun(f"the optical transfer with a loss of {share:g} failed: {failure}") from failure
     lost, seen = map(sum, zip(*(_COUNTS.unpack(count.read_bytes()) for count in counts.values()), strict=True))
     return struck, lost / max(seen, 1)
 

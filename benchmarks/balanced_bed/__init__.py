@@ -1,1 +1,1 @@
-"""Balanced multicast on emulated sites: plans of the methods, agents, a sender, and peers."""
+"""Balanced multicast on emulated sites: plans of the methods, agents, a sender, and unshaped trees."""

@@ -1,6 +1,6 @@
-"""Sites with agents, and transfers from any of them to all others.
+"""Sites with agents, and transfers from any site to all others.
 
-The clock is the sender's own, without the start of Python. Copies are compared byte for byte after it has stopped.
+The sender measures the time itself, without the start of Python. Copies are compared byte by byte after the transfer.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Bed(SetUp):
 
 
 class Transfer:
-    """A transfer that runs."""
+    """A running transfer."""
 
     def __init__(self, bed: Bed, root: str, words: Sequence[str], source: Path) -> None:
         self.bed, self.source = bed, source
@@ -132,31 +132,31 @@ class Transfer:
         try:
             if strike is not None:
                 strike(self)
-            while (said := self._next(deadline))["event"] != "result":
+            while (message := self._next(deadline))["event"] != "result":
                 pass
             self._sender.await_end(deadline)
         finally:
             self._sender.end()
-        return self._result(said["transfers"][0], self._times.share(BUSY))
+        return self._result(message["transfers"][0], self._times.share(BUSY))
 
     def await_slowest(self, count: float) -> float:
         """Return the seconds until the slowest receiver has this number of bytes. Raises RunFailed."""
         while not self._seen or self._seen[-1].slowest < count:
             if self._next(time.monotonic() + _START_SECONDS)["event"] == "result":
-                raise RunFailed("the transfer was over before it was struck")
+                raise RunFailed("the transfer ended before the fault: send a larger file")
         return self._seen[-1].seconds
 
     def _next(self, deadline: float) -> dict[str, Any]:
         moment, line = self._sender.next_line(deadline)
-        said: dict[str, Any] = json.loads(line)
-        if said["event"] == "progress":
-            self._seen.append(Seen(moment - self._began, said["slowest"]))
-        return said
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] == "progress":
+            self._seen.append(Seen(moment - self._began, message["slowest"]))
+        return message
 
     def _result(self, report: dict[str, Any], share: float) -> Sent:
         complete = tuple(each["name"] for each in report["receivers"] if each["complete"])
         failed = tuple(each["name"] for each in report["receivers"] if not each["complete"])
         copies = {host: self.bed.agents.folder(host) / self.source.name for host in complete}
         wrong = [host for host, copy in copies.items() if not contents.same(self.source, copy)]
-        faults = tuple(f"{host} has another file than was sent" for host in wrong)
+        faults = tuple(f"the copy at {host} differs from the original" for host in wrong)
         return Sent(self.size, report["seconds"], share, complete, failed, tuple(self._seen), faults)

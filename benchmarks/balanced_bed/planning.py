@@ -28,7 +28,7 @@ class Planned:
 def planned(network: Network, method: str) -> Planned:
     """Return the plan of a method with the trees that a transfer uses.
 
-    Trees of `fpfr` are sent at the rates that it assumes: nothing shapes them to the rates that fit.
+    Trees of `fpfr` send at the rates that it assumes, because it does not shape them to feasible rates.
     """
     plan = answer_of(network, PlanOptions(method)).plan
     sent = fpfr(network) if method == "fpfr" else without_thin(network, plan)
@@ -55,7 +55,7 @@ def interior(plan: Planned, root: str) -> str:
 
 
 def dearest_path(plan: SitesPlan, root: str) -> tuple[Pair, SitesPlan, float]:
-    """Return the path whose half rate costs most, the sites with that half rate, and their optimum."""
+    """Return the path at half of whose rate the optimum is lowest, the sites with that rate, and their optimum."""
     used = {
         (start, end) for tree in planned(plan.network(root), "exact").trees["trees"] for start, end in tree["edges"]
     }

@@ -1,4 +1,4 @@
-"""The command line of `benchmarks/regress.py`, and what it prints."""
+"""The command line and the output of `benchmarks/regress.py`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from blast_sim.measuring.machine import describe
 REPOSITORY = Path(__file__).resolve().parents[2]
 DONE, WORSE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 130
 CAPTION = (
-    "ratio: HEAD / BASE, costs inverted, so that above 1 HEAD is better; median of the pairs and its interval, which "
-    "covers the true median with the stated probability"
+    "ratio: HEAD / BASE, inverted for costs, so that above 1 HEAD is better; median of the pairs and its interval, "
+    "which covers the true median with the stated probability"
 )
 
 
 def main(description: str) -> int:
-    """Compare as the command line says, print, and return the exit status."""
+    """Compare two commits, print the result, and return the exit status."""
     arguments = _arguments(description)
     if arguments.list:
         print("\n".join(f"{row.name:16}{row.title} [{row.unit}]" for row in ROWS.values()))
         return DONE
-    # A shell that starts this in the background has SIGINT ignored.
+    # A shell that starts this in the background ignores SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     machine = describe()
@@ -54,7 +54,7 @@ def main(description: str) -> int:
 
 
 def exit_status(results: Iterable[Result], named: bool) -> int:
-    """Return the exit status; `named` says that rows were named by --only, and all of them have to be measured."""
+    """Return the exit status. With `named` (--only), every row must have been measured."""
     found = list(results)
     if any(result.state == MEASURED and result.verdict == "worse" for result in found):
         return WORSE
@@ -64,21 +64,21 @@ def exit_status(results: Iterable[Result], named: bool) -> int:
 
 def _arguments(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("base", metavar="BASE", nargs="?", help="older commit: a name that git knows")
+    parser.add_argument("base", metavar="BASE", nargs="?", help="older commit: any revision that git accepts")
     parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="newer commit (default: HEAD)")
     parser.add_argument(
         "--only", metavar="ROW", action="append", choices=ROWS, help="row, may be repeated (see --list)"
     )
-    pairs = "pairs of runs of each row (default: by row, at least 5)"
+    pairs = "pairs of runs of each row (default: depends on the row, at least 5)"
     parser.add_argument("--pairs", metavar="N", type=whole_number(1, 1000), help=pairs)
     parser.add_argument(
-        "--cache", metavar="DIR", type=Path, default=default_cache(), help="worktrees (default: %(default)s)"
+        "--cache", metavar="DIR", type=Path, default=default_cache(), help="folder for worktrees (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON with every reading")
-    parser.add_argument("--list", action="store_true", help="list the rows, and end")
+    parser.add_argument("--list", action="store_true", help="list the rows and exit")
     arguments = parser.parse_args()
     if arguments.base is None and not arguments.list:
-        parser.error("name the commit to compare with, for example: regress.py HEAD~1")
+        parser.error("BASE is missing: name the commit to compare with, for example: regress.py HEAD~1")
     arguments.cache = arguments.cache.absolute()
     return arguments
 

@@ -1,4 +1,4 @@
-"""Pairs of runs: which command goes first, the ratio of each pair, its interval, and the verdict on a row."""
+"""Pairs of runs: the order of the commands, the ratio of each pair, its interval, and the verdict on a row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASURED, NOT_MEASURED, FAILED = "measured", "not measured", "failed"
 
 @dataclass
 class Result:
-    """The readings of a row, pair by pair, or the reason why there are none."""
+    """The readings of a row, pair by pair, or the reason why it has none."""
 
     row: Row
     state: str = NOT_MEASURED
@@ -34,20 +34,20 @@ class Result:
 
     @property
     def ratios(self) -> list[float]:
-        """Return HEAD / BASE of each pair, inverted where a lower reading is better: above 1, HEAD is better."""
+        """Return HEAD / BASE of each pair, inverted if a lower reading is better: above 1, HEAD is better."""
         pairs = zip(self.readings[BASE], self.readings[HEAD], strict=True)
         return [head / base if self.row.higher_is_better else base / head for base, head in pairs]
 
     @property
     def verdict(self) -> str:
-        """Return `worse`, `better`, an empty text for neither, or that there are too few pairs for any of these."""
+        """Return `worse`, `better`, an empty text for neither, or `too few pairs` for a verdict."""
         low, _, high = median_interval(self.ratios, CONFIDENCE)
         if coverage(len(self.ratios)) < CONFIDENCE:
             return "too few pairs"
         return "worse" if high < WORSE_BELOW else "better" if low > 1 / WORSE_BELOW else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything that is known."""
+        """Return all readings and results."""
         known = {"row": self.row.name, "unit": self.row.unit, "state": self.state, **self.readings}
         if self.state != MEASURED:
             return {**known, "reason": self.reason}
@@ -57,13 +57,13 @@ class Result:
 
 
 def coverage(pairs: int) -> float:
-    """Return the probability that the interval of `median_interval` covers the median, at the least."""
+    """Return a lower bound on the probability that the interval of `median_interval` covers the median."""
     outside = list(accumulate(math.comb(pairs, rank) * 0.5 ** (pairs - 1) for rank in range(max(1, (pairs - 1) // 2))))
     return 1 - max((both_tails for both_tails in outside if both_tails < 1 - CONFIDENCE), default=outside[0])
 
 
 def order(pair: int) -> tuple[str, str]:
-    """Return which commit goes first in a pair, counted from 0: each does in every second one."""
+    """Return the order of the commits in a pair, counted from 0: it alternates."""
     return (HEAD, BASE) if pair % 2 else (BASE, HEAD)
 
 
@@ -76,7 +76,7 @@ class Side:
     worktree: Path
 
     def reason_against(self, row: str) -> str:
-        """Return why a row cannot be measured here, or an empty text."""
+        """Return the reason why a row cannot be measured here, or an empty text."""
         command = self.era.command_of(row)
         if command is None:
             reason = self.era.absent.get(row, "no command for it in this era")
@@ -96,12 +96,12 @@ class Comparison:
         self.results = {name: Result(ROWS[name]) for name in rows}
 
     def run(self, pairs: int | None) -> None:
-        """Measure all rows that can be measured, each as many pairs of runs as it needs or `pairs`."""
+        """Measure all rows that can be measured, each with `pairs` pairs of runs or its own number."""
         for commands, results in self._groups():
-            wanted = pairs or max(result.row.pairs for result in results)
+            count = pairs or max(result.row.pairs for result in results)
             try:
-                for pair in range(wanted):
-                    self._run_pair(commands, results, f"pair {pair + 1} of {wanted}", order(pair))
+                for pair in range(count):
+                    self._run_pair(commands, results, f"pair {pair + 1} of {count}", order(pair))
             except (RunFailed, ReadingError) as error:
                 for result in results:
                     result.state, result.reason = FAILED, str(error)

@@ -5,8 +5,8 @@ An era is a range of commits whose scripts have the same names, options and outp
 have not changed are shared by name. The tables of older eras stay as they are, so that their commits stay runnable.
 
 In a command, `{python}` is the interpreter of the commit's environment, `{blast}` its `blast`, and `{probes}` the
-folder `probes` beside this file, whose programs measure what the commit's own scripts do not. It runs in the root of
-the commit's worktree, and prints one JSON document.
+folder `probes` next to this file, whose programs measure rows that the commit's own scripts do not. A command runs in
+the root of the commit's worktree and prints one JSON document.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ReadingError(Exception):
 
 @dataclass(frozen=True)
 class Output:
-    """What a command printed, and the CPU seconds (user and system) of its processes."""
+    """The JSON document that a command printed, and the CPU seconds (user and system) of its processes."""
 
     document: Any
     cpu_seconds: float
@@ -34,7 +34,7 @@ Reading = Callable[[Output], float]
 
 @dataclass(frozen=True)
 class Row:
-    """A quantity that is compared; `pairs` is how many pairs of runs measure it by default."""
+    """A quantity to compare; `pairs` is its default number of pairs of runs."""
 
     name: str
     title: str
@@ -47,8 +47,8 @@ class Row:
 class Command:
     """A command and the rows that it measures.
 
-    `needs` is a path that the worktree must have, beside the scripts of its own that `argv` names. `limit_seconds` ends
-    a run that hangs.
+    `needs` is a path that the worktree must have, in addition to its scripts in `argv`. A run that takes longer than
+    `limit_seconds` is ended.
     """
 
     argv: tuple[str, ...]
@@ -66,10 +66,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Era:
-    """Commits that are measured by the same commands.
+    """Commits that the same commands measure.
 
-    `marker` is a path that they have and older commits lack. `setup` are the commands that make the environment, and
-    fill caches that a first run would fill otherwise. `absent` says why a row has no command.
+    `marker` is a path that exists in these commits and not in older ones. `setup` has the commands that create the
+    environment and fill the caches that the first run would fill otherwise. `absent` maps a row without a command to
+    the reason.
     """
 
     name: str
@@ -100,7 +101,7 @@ def median(output: Output) -> float:
     try:
         return _positive(statistics.median(output.document), "its median")
     except (TypeError, statistics.StatisticsError):
-        raise ReadingError("the output is no list of numbers") from None
+        raise ReadingError("the output is not a list of numbers") from None
 
 
 def cpu_seconds(output: Output) -> float:
@@ -112,9 +113,9 @@ def _step(value: Any, step: str | Mapping[str, object]) -> Any:
     try:
         if isinstance(step, str):
             return value[step]
-        return next(each for each in value if all(each[key] == wanted for key, wanted in step.items()))
+        return next(each for each in value if all(each[key] == expected for key, expected in step.items()))
     except (KeyError, TypeError, StopIteration):
-        # The rest of the row may say why.
+        # The rest of the row may contain the reason.
         raise ReadingError(f"the output has no {step!r} in {str(value)[:400]}") from None
 
 
@@ -126,7 +127,7 @@ def _positive(value: Any, path: object) -> float:
 
 TRANSPORTS = ("optical", "pipeline", "unicast", "trees")
 RECEIVERS = {1: "--megabytes 400 --repeats 1", 7: "--megabytes 150 --repeats 1"}
-"""Numbers of receivers, and the options for what they get."""
+"""Numbers of receivers, and the options for the size of their file."""
 
 ROWS = {
     row.name: row
@@ -161,13 +162,13 @@ FLOW = Command(
     {"flow": cpu_seconds},
 )
 ENGINE = ".venv/lib/python3.11/site-packages/blast_*_native"
-"""The compiled engine, which a set-up without Rust leaves out: transports without it would be compared unnoticed."""
+"""The compiled engine. A setup without Rust lacks it, and rows would then compare the Python engine unnoticed."""
 SET_UP_FLOW = ("{blast}", "sim", "flow", "fig4", "--methods", "blast", "--backgrounds", "none", "--json")
 SET_UP_BYTECODE = ("{python}", "-m", "compileall", "-q", "-x", r"\.venv", ".")
 
 
 def functions(*lines: str) -> tuple[str, ...]:
-    """Return the command of a program that calls a function of the scripts of the commit, which measure more."""
+    """Return a command that calls one function of the commit's scripts, which as a whole measure more."""
     return ("{python}", "-c", "\n".join(("import json, sys", "sys.path.insert(0, 'benchmarks')", *lines)))
 
 
@@ -183,7 +184,7 @@ GRANT = Command(
 
 
 def allocation(module: str) -> Command:
-    """Return the command for one-shot allocation, which is a function of `module`."""
+    """Return the command for one-shot allocation, a function of `module`."""
     lines = f"from {module} import one_shot", "print(json.dumps(one_shot('P-contig', 1000, 1000, 40)))"
     return Command(functions(*lines), {"allocation": median}, "benchmarks/allocation_speed.py")
 
@@ -195,7 +196,7 @@ def event(*options: str) -> Command:
 
 
 def transports(tools: Mapping[str, str], script: str = "benchmarks/transport.py", needs: str = "") -> list[Command]:
-    """Return the commands for transports, of which `tools` has the names in the script."""
+    """Return the commands for transports; `tools` maps each to its name in the script."""
     return [
         Command(
             ("{python}", script, "--tools", tool, "--cells", f"unshaped:{count}", *size.split(), "--json"),
@@ -264,5 +265,5 @@ ERAS = (ERA_3, ERA_2, ERA_1)
 
 
 def era_of(has: Callable[[str], bool]) -> Era | None:
-    """Return the era of a commit, of which `has` says whether it has a path; None before the first era."""
+    """Return the era of a commit, or None before the first era; `has` returns whether the commit has a path."""
     return next((era for era in ERAS if has(era.marker)), None)

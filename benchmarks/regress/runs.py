@@ -1,4 +1,4 @@
-"""Commands in the worktree of a commit: started in a session of their own, which ends with them, whatever happens."""
+"""Commands in the worktree of a commit, each in a new session of which no process survives the command."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def resolve(argv: Sequence[str], worktree: Path) -> list[str]:
 
 
 def measure(argv: Sequence[str], worktree: Path, limit_seconds: float) -> Output:
-    """Run a command and return what it measured. Raises RunFailed."""
+    """Run a command and return its output and CPU time. Raises RunFailed."""
     before = _children_seconds()
     text = execute(argv, worktree, limit_seconds)
     cpu_seconds = _children_seconds() - before
     try:
         return Output(json.loads(text), cpu_seconds)
     except ValueError:
-        raise RunFailed(f"{shlex.join(resolve(argv, worktree))}: printed no JSON, but {text[-200:]!r}") from None
+        raise RunFailed(f"{shlex.join(resolve(argv, worktree))}: the output is not JSON: {text[-200:]!r}") from None
 
 
 def execute(argv: Sequence[str], worktree: Path, limit_seconds: float | None = None) -> str:
@@ -68,7 +68,7 @@ def execute(argv: Sequence[str], worktree: Path, limit_seconds: float | None = N
             status = process.wait(limit_seconds)
             reason = f"exit status {status}" if status else ""
         except subprocess.TimeoutExpired:
-            reason = f"no end within {limit_seconds:g} s"
+            reason = f"still running after {limit_seconds:g} s"
         finally:
             _end_session(process)
         if reason:
@@ -78,7 +78,7 @@ def execute(argv: Sequence[str], worktree: Path, limit_seconds: float | None = N
 
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
-    """End the command, which may clean up as after Ctrl-C, and then all that is left of its process group."""
+    """Interrupt the command so that it can clean up, then kill the rest of its process group."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if process.poll() is None:
             _signal(process, number)

@@ -1,7 +1,7 @@
 """Worktrees of commits with their environments, kept in a cache folder.
 
-Each lies in a folder with the name of its commit. A stamp beside it, written last, says by which set-up it was made: a
-worktree without this stamp is incomplete, and is removed and made again.
+Each worktree is in a folder with the name of its commit. A stamp next to it, written last, contains the setup commands
+that created it: a worktree without this stamp is incomplete, and is removed and created again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """Its abbreviated name."""
+        """The abbreviated name."""
         return self.sha[:7]
 
 
@@ -54,14 +54,16 @@ class Worktrees:
         found = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         sha = found.stdout.strip()
         if found.returncode:
-            raise WrongRevision(f"{revision!r} names no commit of {self._repository}: use a name that git knows")
+            raise WrongRevision(f"{revision!r} is not a commit of {self._repository}: use a revision that git accepts")
         era = era_of(lambda path: self._git("cat-file", "-e", f"{sha}:{path}").returncode == 0)
         if era is None:
-            raise WrongRevision(f"{revision!r} is older than the first era in benchmarks/regress/eras.py")
+            raise WrongRevision(
+                f"{revision!r} is older than the first era in benchmarks/regress/eras.py: use a newer commit"
+            )
         return Commit(sha, self._git("log", "-1", "--format=%s", sha).stdout.strip(), era)
 
     def prepare(self, commit: Commit) -> Path:
-        """Return the worktree of a commit, made now unless it is complete. Raises RunFailed."""
+        """Return the worktree of a commit; create it unless it is complete. Raises RunFailed."""
         self._cache.mkdir(parents=True, exist_ok=True)
         worktree, stamp = self._cache / commit.sha, self._cache / f"{commit.sha}.stamp"
         made_by = repr(commit.era.setup)
@@ -78,10 +80,10 @@ class Worktrees:
         if worktree.exists():
             shutil.rmtree(worktree)
         self._git("worktree", "prune")
-        self._report(f"set-up of {commit.short}: worktree in {worktree}")
+        self._report(f"setup of {commit.short}: worktree in {worktree}")
         execute(("git", "worktree", "add", "--quiet", "--detach", str(worktree), commit.sha), self._repository)
         for argv in commit.era.setup:
-            self._report(f"set-up of {commit.short}: {' '.join(argv)}")
+            self._report(f"setup of {commit.short}: {' '.join(argv)}")
             execute(("nice", "-n", "10", *argv), worktree)
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:

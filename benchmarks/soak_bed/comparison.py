@@ -1,4 +1,4 @@
-"""Journal (SQLite), flow tables (`ovs-ofctl`) and cross-connects (TL1), each read on its own and compared.
+"""Journal (SQLite), flow tables (`ovs-ofctl`) and cross-connects (TL1), read independently and compared.
 
 No difference means: every reservation of the journal has exactly its rules on the ToRs and its circuits on the optical
 switch, the switches hold nothing else of ours, and requests and reservations refer to each other.
@@ -51,7 +51,7 @@ class Rule:
 
 @dataclass(slots=True)
 class Readings:
-    """The three accounts."""
+    """The states of journal, flow tables and cross-connects."""
 
     reservations: dict[int, tuple[str, str]] = field(default_factory=dict)
     """Request and state of each reservation of the journal."""
@@ -65,11 +65,11 @@ class Readings:
     """Rules that the ToRs have, and circuits of the optical switch."""
     held_circuits: set[Circuit] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
-    """ToRs without guards, and rules that steer a group or have our mark, and are none of ours."""
+    """ToRs without guard rules, and foreign rules that forward a group or have our cookie."""
 
 
 def read(plan: LabPlan, bridges: Mapping[int, str], journal: Path, tl1: str) -> Readings:
-    """Read the three accounts, which agree only at rest; `bridges` are Open vSwitch's names by datapath.
+    """Read the three states, which agree only at rest; `bridges` are Open vSwitch's names by datapath.
 
     Raises sqlite3.Error, HostError, OSError and the errors of the TL1 client.
     """
@@ -84,12 +84,12 @@ def read(plan: LabPlan, bridges: Mapping[int, str], journal: Path, tl1: str) -> 
 
 
 def differences(read: Readings) -> list[str]:
-    """Return every difference between the three, one sentence each."""
+    """Return every difference between the three states, one sentence each."""
     return [*_in_the_journal(read), *_between(read), *read.faults]
 
 
 def dark(read: Readings) -> list[str]:
-    """Return all that is left although nothing should be lit, one sentence each."""
+    """Return all remaining resources although all trees should be dark, one sentence each."""
     kept = sorted(read.reservations.items())
     return [
         *(f"reservation {number} of {request} is still {state}" for number, (request, state) in kept),

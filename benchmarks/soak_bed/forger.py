@@ -1,8 +1,8 @@
 """Forged datagrams in the groups of running transfers.
 
-An ordinary process on a receiver's host can list the groups that the host has joined (/proc/net/igmp), join them too,
-and learn the session from real datagrams. It then sends its own: from there, where the kernel delivers them to the
-agent beside it, and from every other host, where the guards on the ToRs should drop them.
+An unprivileged process on a receiver's host can list the groups that the host has joined (/proc/net/igmp), join them
+too, and learn the session from real datagrams. The forger then sends its own datagrams: from that host, whose kernel
+delivers them to the agent, and from every other host, where the guard rules on the ToRs should drop them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Seen = tuple[int, int, int]
 
 
 class Forger:
-    """Forges on `hosts`, which map a name to a process in its namespace and its address."""
+    """A forger on `hosts`, which map a name to a process in its namespace and its address."""
 
     def __init__(self, hosts: Mapping[str, tuple[int, str]], tally: Counter[str]) -> None:
         self._hosts, self._tally = hosts, tally
@@ -43,7 +43,7 @@ class Forger:
         self._sending: dict[str, socket.socket] = {}
 
     async def run(self) -> None:
-        """Forge as long as transfers run, until cancelled."""
+        """Forge datagrams in all running transfers, until canceled."""
         self._sending = {host: _sender(*place) for host, place in self._hosts.items()}
         busy: dict[tuple[str, str], asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
@@ -58,8 +58,8 @@ class Forger:
         """Forge while the host is a member and real datagrams arrive."""
         ours = {sock.getsockname() for sock in self._sending.values()}
         with _listener(*self._hosts[host], group) as listening:
-            while (seen := await _heard(listening, ours)) is not None:
-                self._tally["real datagrams heard"] += 1
+            while (seen := await _next_datagram(listening, ours)) is not None:
+                self._tally["real datagrams received"] += 1
                 for _ in range(round(_NEAR_PER_SECOND * _LOOK_SECONDS)):
                     self._send(host, group, seen)
                 for other in self._hosts.keys() - {host}:
@@ -72,7 +72,7 @@ class Forger:
                         listening.recv(1 << 16)
 
     def _send(self, host: str, group: str, seen: Seen) -> None:
-        """Send a segment just ahead of the sender, sometimes behind it or far beyond the end."""
+        """Send a segment just ahead of the sender, sometimes one behind it or far beyond the end."""
         session, segment, payload = seen
         ahead = self._chance.choice((1, 1, 1, -1)) * self._chance.randrange(1, _AHEAD_SEGMENTS)
         forged = max(0, segment + ahead) if self._chance.random() < 0.9 else self._chance.randrange(1 << 20)
@@ -89,8 +89,8 @@ def joined(igmp: str) -> list[str]:
     return [str(group) for group in found if group in GROUPS]
 
 
-async def _heard(listening: socket.socket, ours: Container[tuple[str, int]]) -> Seen | None:
-    """Return the next datagram that is not `ours`; None when no more arrive."""
+async def _next_datagram(listening: socket.socket, ours: Container[tuple[str, int]]) -> Seen | None:
+    """Return the next datagram that is not `ours`, or None if none arrives in time."""
     loop = asyncio.get_running_loop()
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(_QUIET_SECONDS):

@@ -1,6 +1,6 @@
-"""The honest clients of the controller, in a process of their own; one JSON line for each call.
+"""The honest clients of the controller, in a separate process that prints one JSON line for each call.
 
-    application  requests light for a group of its racks, asks for the status, finishes
+    application  submits a request for a group of its racks, reads the status, finishes
     observer     asks for the fabric, a page of requests and a ping
 
 Each client starts a round at a fixed rate. A round that is due while the one before still runs is left out, and its
@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from child import orders, tell
+from child import orders, print_json
 from thrift.Thrift import TException
 
 from blast_api.ttypes import MulticastRequest
@@ -33,7 +33,7 @@ _BYTES = 100_000
 
 
 async def _timed(kind: str, call: Awaitable[object]) -> bool:
-    """Make a call and report it; return whether it was completed."""
+    """Make a call and print its result; return whether it completed."""
     begun, fault = time.monotonic(), ""
     try:
         await call
@@ -44,11 +44,11 @@ async def _timed(kind: str, call: Awaitable[object]) -> bool:
 
 
 def _report(kind: str, at: float, seconds: float, fault: str) -> None:
-    tell(asdict(Call(kind, at, seconds, fault)))
+    print_json(asdict(Call(kind, at, seconds, fault)))
 
 
 class Application:
-    """A client that requests light and finishes."""
+    """A client that submits requests and finishes them."""
 
     kinds = ("request", "status", "finish")
     period = APPLICATION_SECONDS
@@ -90,7 +90,7 @@ class Observer:
 
 
 async def first_page(client: AsyncClient, size: int) -> None:
-    """Ask for one page of requests."""
+    """Request one page of `listRequests`."""
     requests = client.list_requests(page=size)
     async for _ in requests:
         break
@@ -138,7 +138,7 @@ def client_of(options: argparse.Namespace, identity: str, answer_seconds: float)
 
 def parser(text: str | None) -> argparse.ArgumentParser:
     """Return the options that honest and hostile clients share."""
-    # Ctrl-C is for the soak, which then ends this process.
+    # On Ctrl-C, the soak ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("--controller", required=True, metavar="ADDRESS:PORT")

@@ -1,7 +1,8 @@
-"""All hostile clients of one slice, in a process of their own.
+"""All hostile clients of one slice, in a separate process.
 
-It prints `ready` as JSON; a line on standard input starts all attacks. It then prints what each has done, now and
-again and at the next line on standard input, and exits at once with all its connections, like a process that crashes.
+The process prints `ready` as JSON; a line on standard input starts all attacks. It then prints the counts of each
+attack periodically and at the next line on standard input, and exits at once with all its connections, like a process
+that crashes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from child import orders, tell
+from child import orders, print_json
 from thrift.Thrift import TException
 
 from blast_api.ttypes import Extension, MulticastRequest
@@ -37,7 +38,7 @@ Attack = Coroutine[Any, Any, None]
 Tally = Counter[str]
 
 _FROM = itertools.cycle(("127.0.0.66", "127.0.0.67", "127.0.0.68", "127.0.0.69"))
-"""Addresses that no client and no ToR has, as of other machines."""
+"""Source addresses that no client and no ToR has, as if the attacks came from other machines."""
 _NEVER = 1 << 40
 """A sequence number that no event of a request reaches."""
 
@@ -47,7 +48,7 @@ def _frame(content: bytes, length: int | None = None) -> bytes:
 
 
 def _login(token: bytes) -> bytes:
-    """Return a whole call of `login` with a wrong token."""
+    """Return a complete call of `login` with a wrong token."""
     name = b"login"
     head = struct.pack("!Ii", 0x80010001, len(name)) + name + struct.pack("!i", 1)
     return _frame(head + struct.pack("!bhi", 11, 1, len(token)) + token + b"\0")
@@ -62,11 +63,11 @@ _FRAMES = (
 """Half a frame, one byte of a frame, the greatest length, and more calls than the controller can answer."""
 _HELLO, _LONGEST = bytes.fromhex("0400000800000001"), bytes.fromhex("0400ffff00000001")
 _GARBAGE = (os.urandom(2048), _HELLO[:5], _LONGEST + bytes(4096), _HELLO, b"\xff" * 4096, b"")
-"""Noise, half a header, the greatest OpenFlow length, a greeting without more, the greatest agent length, silence."""
+"""Noise, half a header, the greatest OpenFlow length, a hello and nothing else, the greatest agent length, silence."""
 
 
 async def _ticks(per_second: float) -> AsyncIterator[None]:
-    """Yield at a fixed rate; a delay of more than a second is not made up for."""
+    """Yield at a fixed rate; ticks that are more than a second late are skipped."""
     due = time.monotonic()
     while True:
         await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -75,7 +76,7 @@ async def _ticks(per_second: float) -> AsyncIterator[None]:
 
 
 async def _visit(tally: Tally, where: str, seconds: float, payload: bytes, *address: Any, **options: Any) -> None:
-    """Connect without credentials, send the payload, and stay until the peer closes or the time is up."""
+    """Connect without credentials, send the payload, and stay until the peer closes or the time ends."""
     tally[f"{where}connections"] += 1
     try:
         async with asyncio.timeout(seconds):
@@ -101,7 +102,7 @@ def _any_tls() -> ssl.SSLContext:
 
 
 async def _flood(address: Address, tally: Tally) -> None:
-    """Connect, send nothing, stay."""
+    """Open connections, send nothing, and keep them open."""
     places, tls = asyncio.Semaphore(2000), itertools.cycle((_any_tls(), None, None))
     async with asyncio.TaskGroup() as tasks:
         async for _ in _ticks(30):
@@ -113,19 +114,19 @@ async def _flood(address: Address, tally: Tally) -> None:
 
 
 async def _send_invalid(payloads: Sequence[bytes], address: Address, visit: Callable[..., Attack]) -> None:
-    """Send payloads that do not end or must not be, each on a connection of its own."""
-    turns = itertools.cycle(payloads)
+    """Send incomplete or invalid payloads, each on a new connection."""
+    rotation = itertools.cycle(payloads)
     async with asyncio.TaskGroup() as tasks:
         async for _ in _ticks(5):
-            tasks.create_task(visit(next(turns), *address, local_addr=(next(_FROM), 0)))
+            tasks.create_task(visit(next(rotation), *address, local_addr=(next(_FROM), 0)))
 
 
 async def _garbage(agents: Mapping[Address, int], tally: Tally) -> None:
     """Send garbage to agents, from a namespace that reaches them."""
-    payloads, turns, loop = itertools.cycle(_GARBAGE), itertools.cycle(agents.items()), asyncio.get_running_loop()
+    payloads, targets, loop = itertools.cycle(_GARBAGE), itertools.cycle(agents.items()), asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:
         async for _ in _ticks(2):
-            address, pid = next(turns)
+            address, pid = next(targets)
             sock = open_socket(pid, socket.AF_INET, socket.SOCK_STREAM)
             sock.setblocking(False)
             try:
@@ -138,9 +139,9 @@ async def _garbage(agents: Mapping[Address, int], tally: Tally) -> None:
 
 
 class EvilTenant:
-    """Clients with valid tokens that vanish, extend without end, or read everything.
+    """Clients with valid tokens that disappear, extend requests without end, or read everything.
 
-    Their requests hold all light between the two racks of the tenant, so that all further ones stay pending.
+    Their requests hold all optical ports of the tenant's two racks, so that all further requests stay pending.
     """
 
     def __init__(self, client: Callable[[str], AsyncClient]) -> None:
@@ -153,7 +154,7 @@ class EvilTenant:
         return MulticastRequest(key, self._sender, [self._receiver], size)
 
     async def block(self) -> None:
-        """Hold the light, and keep one request pending behind it; all of them outlive this process."""
+        """Hold grants and keep one more request pending; all of them outlive this process."""
         held = [self._request(f"evil-held-{number}", 10**10) for number in range(PLAN.optical_ports_per_rack)]
         async with self._client(EVIL) as client:
             async for _ in _ticks(0.2):
@@ -163,7 +164,7 @@ class EvilTenant:
                     self._blocked.set()
 
     async def vanish(self, tally: Tally) -> None:
-        """Make many requests on one connection, and close it soon after."""
+        """Submit many requests on one connection, and close it soon after."""
         await self._blocked.wait()
         async with asyncio.TaskGroup() as rounds:
             async for _ in _ticks(0.2):
@@ -196,9 +197,9 @@ class EvilTenant:
                 ("listRequests", lambda: first_page(client, 1000)),
                 *(("awaitEvent", lambda: client.await_event(self._pending, _NEVER, 60.0)),) * 12,
             )
-            turns = itertools.cycle(looks)
+            rotation = itertools.cycle(looks)
             async for _ in _ticks(100):
-                kind, look = next(turns)
+                kind, look = next(rotation)
                 tasks.create_task(_counted(tally, kind, look()))
 
 
@@ -239,16 +240,16 @@ def _attacks(options: argparse.Namespace, tallies: dict[str, Tally]) -> Iterator
 
 async def _serve(options: argparse.Namespace) -> None:
     commands, tallies = orders(), dict[str, Tally]()
-    tell({"event": "ready"})
+    print_json({"event": "ready"})
     await anext(commands, None)
     attacks = [asyncio.create_task(attack) for attack in _attacks(options, tallies)]
     end = asyncio.ensure_future(anext(commands, None))
     while not end.done():
         done, _ = await asyncio.wait([*attacks, end], timeout=2.0, return_when=asyncio.FIRST_COMPLETED)
         for one in done - {end}:
-            # An attack that fails by itself is our own fault.
+            # An attack that raises is a bug of this program.
             one.result()
-        tell({name: dict(tally) for name, tally in tallies.items()})
+        print_json({name: dict(tally) for name, tally in tallies.items()})
     os._exit(0)
 
 
@@ -258,7 +259,7 @@ def _address(text: str) -> Address:
 
 
 def main() -> None:
-    """Attack when the parent process says so."""
+    """Attack on command of the parent process."""
     options = parser(__doc__)
     options.add_argument("--openflow", required=True, metavar="ADDRESS:PORT")
     options.add_argument("--attacks", nargs="+", required=True)

@@ -1,4 +1,4 @@
-"""The result of a soak: calls, files, levels of memory and journal, differences, and the report of all that."""
+"""The result of a soak: calls, files, levels of memory and journal, differences; and its report."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 MIN_COMPLETION, MAX_RATIO = 0.9, 2.0
 ALL, SEND = "all calls", "blast send"
-"""A transfer is no call: its seconds would be the slowest hundredth of all calls."""
+"""Transfers do not count as calls: their seconds would dominate the p99 of all calls."""
 WARM_UP_SECONDS, MAX_GROWTH, NEGLIGIBLE_BYTES = 600.0, 0.10, 4 << 20
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that was due at `at` (monotonic clock) and took `seconds`; `fault` says why it was not completed."""
+    """A call that was due at `at` (monotonic clock) and took `seconds`; `fault` is the reason of a failure."""
 
     kind: str
     at: float
@@ -42,7 +42,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Calls that were due and completed, and seconds of the completed ones (None without any)."""
+    """Numbers of due and completed calls, and seconds of the completed ones (None without any)."""
 
     due: int
     completed: int
@@ -69,7 +69,7 @@ class Level:
 
     @property
     def flat(self) -> bool:
-        """Whether it did not grow."""
+        """Return whether the level did not grow."""
         return self.last - self.first <= max(self.first * MAX_GROWTH, NEGLIGIBLE_BYTES)
 
 
@@ -86,7 +86,7 @@ def level(series: Sequence[tuple[float, float]]) -> Level | None:
 
 @dataclass
 class Reached:
-    """All results so far; it is reported also when the soak is interrupted. `compared`: the final check has run."""
+    """All results of a soak, complete or interrupted. `compared` is set once the final comparison has run."""
 
     roster: Roster
     plan: list[Slice]
@@ -114,7 +114,7 @@ class Reached:
 
     @property
     def failures(self) -> list[str]:
-        """The sentences that decide the exit status."""
+        """The faults that determine the exit status, a sentence each."""
         found = [*self.wrong, *self.differences, *self.left, *self.ends]
         if not self.compared and not self.interrupted:
             found.append("journal, rules and cross-connects were not compared")
@@ -129,7 +129,7 @@ class Reached:
 
     @property
     def levels(self) -> dict[str, Level | None]:
-        """What must not grow, by name."""
+        """Levels that must not grow, by name."""
         names = self.samples[-1][1] if self.samples else ()
         return {name: level([(at, sizes[name]) for at, sizes in self.samples if name in sizes]) for name in names}
 
@@ -155,7 +155,7 @@ def faults(calls: Iterable[Call]) -> list[tuple[str, int]]:
 
 
 def to_json(reached: Reached) -> dict[str, Any]:
-    """Return everything, for programs."""
+    """Return all results as JSON."""
     return {
         "lab": PLAN.summary,
         "calls": {
@@ -184,7 +184,7 @@ def _ratio(reached: Reached) -> float | None:
 
 
 def lines(reached: Reached) -> Iterator[str]:
-    """Yield the report for people."""
+    """Yield the lines of the printed report."""
     roster = reached.roster
     yield f"lab: {PLAN.summary}; TLS, tokens, journal on disk; {SETTINGS}"
     yield f"clients: {roster.applications} applications, {roster.observers} observers, {len(roster.attacks)} hostile"
@@ -195,8 +195,8 @@ def lines(reached: Reached) -> Iterator[str]:
     yield from (f"  not completed, {count} times: {reason}" for reason, count in faults(reached.calls))
     for name, tally in reached.hostile.items():
         yield f"  {name:<10}{ATTACKS[name.partition(' ')[0]]}"
-        yield f"  {'':<10}did: {', '.join(f'{count} {what}' for what, count in sorted(tally.items())) or 'nothing'}"
-    yield "\nbars (they do not decide the exit status)"
+        yield f"  {'':<10}did: {', '.join(f'{count} {action}' for action, count in sorted(tally.items())) or 'nothing'}"
+    yield "\nbars (they do not change the exit status)"
     yield _bar("honest calls completed", _completion(reached), MIN_COMPLETION, ">=")
     yield _bar("p99, soak / baseline", _ratio(reached), MAX_RATIO, "<=")
     for name, one in reached.levels.items():
@@ -206,9 +206,9 @@ def lines(reached: Reached) -> Iterator[str]:
             yield f"  {name:<26}{growth:<44}flat: {'yes' if one.flat else 'NO'}{short}"
     yield f"\nfiles: {reached.intact} arrived with the SHA-256 of the original, {len(reached.wrong)} wrong"
     if reached.interrupted:
-        yield "interrupted: nothing was compared at the end"
+        yield "interrupted: no final comparison"
     elif reached.compared and not reached.differences:
-        yield "journal, rules on the ToRs and cross-connects agree, with light and without"
+        yield "journal, rules on the ToRs and cross-connects agree, with lit trees and without"
     yield from (f"FAILED: {failure}" for failure in reached.failures)
 
 

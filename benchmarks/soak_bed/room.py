@@ -1,4 +1,4 @@
-"""The lab of the soak, run as an operator would: TLS, tokens, tenants, a journal on disk, agents on hosts."""
+"""The lab of the soak, configured like a production deployment: TLS, tokens, tenants, a journal on disk, agents."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Papers:
 
 
 class Room:
-    """The lab and its controller, which is restarted when it ends by itself, as a supervisor would.
+    """The lab and its controller, which is restarted if it exits by itself, as a supervisor would do.
 
-    `folder` is on the disk of the controller, `hosts` stands for the disks of all hosts.
+    `folder` is on the disk of the controller; `hosts` represents the disks of all hosts.
     """
 
     def __init__(self, folder: Path, hosts: Path) -> None:
@@ -52,7 +52,7 @@ class Room:
         self.journal = folder / "journal.sqlite"
         self.lab = Lab(PLAN, controller=self._command)
         self.ends: list[str] = []
-        """A sentence for each unexpected end of the controller."""
+        """A sentence for each unexpected exit of the controller."""
         self.lab_id = ""
         self._ended = threading.Event()
 
@@ -82,7 +82,7 @@ class Room:
         )
 
     def supervise(self) -> None:
-        """Restart the controller if it has ended. Raises ProcessFault."""
+        """Restart the controller if it has exited. Raises ProcessFault."""
         if self._ended.is_set():
             self._ended.clear()
             self.lab.stop_controller()

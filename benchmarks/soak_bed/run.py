@@ -1,4 +1,4 @@
-"""A soak from beginning to end: lab, load, slices, and the final checks."""
+"""A complete soak: lab, load, slices, and the final checks."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from tl1_driver.errors import Tl1Error
 
 ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
 FEW_DESCRIPTORS = 16
-"""More than before the load are no leak: connections of our own, and files that a process opens once."""
+"""Additional descriptors that are not a leak: our own connections, and files that a process opens once."""
 _GUARD_SECONDS = 180.0
-"""Guards against hanging: how long anything takes decides nothing."""
+"""Guard against hanging; durations do not change the result."""
 _SAMPLE_SECONDS = 5.0
 _LAST_BYTES = 10**9
 """Enough for a lease that outlives the comparison."""
@@ -56,13 +56,13 @@ Progress = Callable[[Slice, float], None]
 
 
 def run(reached: Reached, progress: Progress) -> None:
-    """Run it all and fill `reached`. Raises LabError, ChildFailed, TimeoutError; KeyboardInterrupt ends it early."""
+    """Run the soak and fill `reached`. Raises LabError, ChildFailed, TimeoutError; KeyboardInterrupt ends it early."""
     with (
         tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/var/tmp") as folder,
-        # Hosts have disks of their own: on that of the controller, its commits would wait for all files.
+        # Real hosts have separate disks: on the controller's disk, its commits would wait for all files.
         tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/dev/shm") as hosts,
     ):
-        # As after an installation: without bytecode each `blast send` would compile a hundred modules.
+        # An installation has bytecode; without it each `blast send` would compile a hundred modules.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"
         room = Room(Path(folder), Path(hosts))
@@ -124,7 +124,7 @@ class Load:
         self._begun = self._next_sample = time.monotonic()
 
     def play(self, part: Slice) -> None:
-        """Let a slice pass; what an attack leaves behind belongs to its slice."""
+        """Run a slice. The aftermath of an attack belongs to its slice."""
         begin = time.monotonic()
         if part.phase == SOAK and self._reached.roster.attacks:
             hostile = self._child("hostile", *self._targets())
@@ -175,7 +175,7 @@ class Load:
 
     def _child(self, name: str, *arguments: str) -> Child:
         path = os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
-        # With the mark of the lab, `blast lab down` ends these, too.
+        # With the mark of the lab, `blast lab down` ends these processes, too.
         command = ["env", f"{MARK}={self._room.lab.id}", f"PYTHONPATH={path}", sys.executable, "-m", f"soak_bed.{name}"]
         child = Child(name, [*command, *self._where, *arguments], self._room.folder / f"{name}.log")
         self._stack.callback(child.kill)
@@ -183,7 +183,7 @@ class Load:
 
 
 def _is_calm(room: Room) -> bool:
-    """Return whether only the lasting requests of the hostile tenant are left: a baseline must not start before."""
+    """Return whether the hostile tenant has only its lasting requests, as a baseline requires."""
     try:
         with room.client(OPERATOR) as operator:
             tenants = [request.tenant for request in operator.list_requests(ALIVE)]
@@ -198,7 +198,7 @@ def await_devices(room: Room) -> None:
 
 
 def held_by(pid: int | None) -> Held | None:
-    """Return what a process holds; None if it does not run."""
+    """Return memory, descriptors and threads of a process; None if it does not run."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
@@ -217,7 +217,7 @@ def size_of(*paths: Path) -> int:
 
 
 def holdings(room: Room, agents: Agents) -> dict[str, Held | None]:
-    """Return what the controller and each agent hold."""
+    """Return memory, descriptors and threads of the controller and each agent."""
     found = {f"agent {host}": held_by(pid) for host, pid in agents.pids.items()}
     return {"the controller": held_by(room.lab.controller_pid), **found}
 
@@ -228,12 +228,12 @@ def leaks(before: dict[str, Held | None], after: dict[str, Held | None]) -> list
     for name, held in after.items():
         had = before.get(name)
         if held is None or had is None:
-            found.append(f"{name} does not run any more")
+            found.append(f"{name} no longer runs")
             continue
-        for what in ("descriptors", "threads"):
-            more = getattr(held, what) - getattr(had, what)
+        for kind in ("descriptors", "threads"):
+            more = getattr(held, kind) - getattr(had, kind)
             if more > FEW_DESCRIPTORS:
-                found.append(f"{name} has {more} {what} more than before the load")
+                found.append(f"{name} has {more} more {kind} than before the load")
     return found
 
 
@@ -243,16 +243,16 @@ def readings(room: Room) -> Readings:
 
 
 def compare(room: Room) -> list[str]:
-    """Return what does not agree when dark, lit and dark again; leave the lab dark."""
+    """Return the differences with all trees dark, lit, and dark again; leave the lab dark."""
     try:
         settled(lambda: _withdrawn(room))
         found = [f"after all requests were withdrawn, {fault}" for fault in settled(lambda: dark(readings(room)))]
         with lit(room):
-            found += [f"with light, {fault}" for fault in settled(lambda: differences(readings(room)))]
+            found += [f"with lit trees, {fault}" for fault in settled(lambda: differences(readings(room)))]
         after = settled(lambda: [*dark(readings(room)), *differences(readings(room))])
-        return found + [f"after the light was released, {fault}" for fault in after]
+        return found + [f"after the trees were released, {fault}" for fault in after]
     except (TException, ControllerUnreachable) as error:
-        return [f"the controller did not serve at the end: {type(error).__name__}: {error}"]
+        return [f"the controller did not answer at the end: {type(error).__name__}: {error}"]
     except (LabError, Tl1Error, OSError, sqlite3.Error, ValueError, KeyError) as error:
         return [f"the devices or the journal could not be read at the end: {type(error).__name__}: {error}"]
 
@@ -271,7 +271,7 @@ def _withdrawn(room: Room) -> list[str]:
 
 @contextmanager
 def lit(room: Room) -> Iterator[None]:
-    """Light three groups: one through a splitter, one of two racks, one within a rack."""
+    """Hold grants of three groups: one through a splitter, one of two racks, one within a rack."""
     one, two, three, four, five = (hosts_of((rack,)) for rack in APPLICATIONS)
     groups = ((one[0], [two[0], three[0], three[1]]), (four[0], [five[0]]), (two[0], [two[1]]))
     with room.client(HONEST_TENANTS[1]) as client:
@@ -284,7 +284,7 @@ def lit(room: Room) -> Iterator[None]:
 
 
 def settled(faults: Callable[[], list[str]]) -> list[str]:
-    """Return the faults that are still there after things had time to settle."""
+    """Return the faults that remain after the system had time to settle."""
     deadline = time.monotonic() + _GUARD_SECONDS
     while found := faults():
         if time.monotonic() > deadline:

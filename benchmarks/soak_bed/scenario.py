@@ -1,7 +1,7 @@
 """The lab, the tenants, the clients and the slices of a soak, as data.
 
-A tenant may keep the light that it was granted; that is no attack. Applications, transfers and hostile tenants
-therefore have racks of their own, and share the controller, the switches and the processors.
+A tenant may keep its grants, which is not an attack. Applications, transfers and hostile tenants therefore have
+separate racks, and share the controller, the switches and the processors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mininet_topos.plan import LabPlan
 PLAN = LabPlan(
     racks=10, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 6}, light_rate_mbps=40.0, access_rate_mbps=40.0
 )
-"""With enough light for the honest load: close to its limit, times would only show the wait for light."""
+"""A fabric with enough capacity for the honest load: close to its limit, times would only show pending requests."""
 APPLICATIONS, TRANSFERS, HOSTILE = (1, 2, 3, 4, 5), (6, 7, 8), (9, 10)
 """Rack numbers."""
 
@@ -33,7 +33,7 @@ IDENTITIES: Mapping[str, Identity] = {
 """The owner of the token in each file NAME.token."""
 
 SETTINGS = {"keep_warm_ms": 2_000, "ended_retention_ms": 300_000, "retention_entries": 10_000}
-"""Short enough that memory and journal can stop growing before the warm-up ends."""
+"""Short enough for memory and journal to stop growing before the warm-up ends."""
 SENDERS = 2
 APPLICATION_SECONDS, OBSERVER_SECONDS, SEND_SECONDS = 7.0, 3.0, 10.0
 """The period of each honest client."""
@@ -44,11 +44,11 @@ ATTACKS: Mapping[str, str] = {
     "16 calls of 250 kB at once",
     "vanish": "500 pending requests on one connection that closes after 2 s; every 5 s",
     "extend": "50 extend(addBytes=1)/s of one pending request",
-    "view": "20 calls/s of fabric, explain, listRequests(1000) in turn, and 80 awaitEvent/s that stay for 60 s",
+    "view": "20 calls/s of fabric, explain, listRequests(1000) in rotation, and 80 awaitEvent/s that last 60 s",
     "forge": "datagrams in the session of each running transfer: 240/s at every receiver, 10/s at every other host",
     "garbage": "5 connections/s at the OpenFlow port, 2/s at agents: noise, half a header, extreme lengths, silence",
 }
-"""The attacks; `forge` and `garbage` are always there when a hostile client is."""
+"""The attacks; `forge` and `garbage` always run if there is a hostile client."""
 CLIENT_ATTACKS = tuple(ATTACKS)[:5]
 
 
@@ -64,7 +64,7 @@ class Roster:
 def roster(clients: int, hostile: int, attacks: Sequence[str] = CLIENT_ATTACKS) -> Roster:
     """Divide `clients` into kinds. Raises ValueError for an unknown attack or too few honest clients."""
     if unknown := [attack for attack in attacks if attack not in CLIENT_ATTACKS]:
-        raise ValueError(f"there is no attack {unknown[0]!r}: choose from {', '.join(CLIENT_ATTACKS)}")
+        raise ValueError(f"unknown attack {unknown[0]!r}: choose from {', '.join(CLIENT_ATTACKS)}")
     honest = clients - hostile
     observers = max(1, honest // 5)
     applications = honest - observers - SENDERS
@@ -85,7 +85,7 @@ class Slice:
 
 
 def slices(minutes: float) -> list[Slice]:
-    """Alternate baseline and soak: two times compare on a shared machine only if they are taken close together."""
+    """Alternate baseline and soak: on a shared machine, only times that are measured close together are comparable."""
     rounds = max(2, round(minutes / 6))
     each = minutes * 60 / rounds
     baseline = min(max(20.0, each / 6), each / 2)

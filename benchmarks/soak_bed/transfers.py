@@ -1,6 +1,6 @@
 """Files sent by `blast send` to real agents; after each transfer the copy of every receiver is hashed.
 
-A copy with the name of the file and other bytes is wrong, and so is one that the sender reports and that is missing.
+A copy with other bytes than the original is wrong, and so is a missing copy that the sender reports as delivered.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from soak_bed.room import Room
 from soak_bed.scenario import HONEST_TENANTS
 
 _FILE_BYTES = 8_000_000
-"""1.6 s of light."""
+"""1.6 s at the rate of the optical network."""
 _TRANSPORTS = ("auto", "optical")
-"""The senders take them in turn: light, or a pipeline until it is granted; and light only."""
+"""Transports by the number of the sender: optical, with a pipeline until the grant; and optical only."""
 _LIMIT_SECONDS = 60.0
 
 
 @dataclass
 class Received:
-    """The copies of one sender's files: `intact` ones, transfers that used light, a sentence for each wrong copy."""
+    """The copies of one sender's files: `intact` copies, transfers over the optical network, faults of wrong copies."""
 
     intact: int = 0
     by_light: int = 0
@@ -40,7 +40,7 @@ class Received:
 
 
 class Sender(threading.Thread):
-    """A client that sends one file after another every `seconds`, and passes each call to `done`."""
+    """A client that sends a file every `seconds`, and passes each call to `done`."""
 
     def __init__(self, room: Room, agents: Agents, number: int, seconds: float, done: Callable[[Call], None]) -> None:
         super().__init__(name=f"sender-{number}", daemon=True)
@@ -59,7 +59,7 @@ class Sender(threading.Thread):
             self._done(self._send(f"sender{self._number}-{count}.bin"))
             due += self._seconds
             while due < time.monotonic():
-                self._done(Call(SEND, due, 0.0, "left out: the one before took too long"))
+                self._done(Call(SEND, due, 0.0, "skipped: the previous transfer took too long"))
                 due += self._seconds
 
     def stop(self) -> None:
@@ -67,7 +67,7 @@ class Sender(threading.Thread):
         self._stopped.set()
 
     def kill(self) -> None:
-        """Start no more transfers, and end the current one at once."""
+        """Start no more transfers, and kill the current one."""
         self.stop()
         if (process := self._process) is not None:
             process.kill()
@@ -93,7 +93,7 @@ class Sender(threading.Thread):
         return Call(SEND, begun, seconds, f"status {status}: {words}" if status else "")
 
     def _run_send(self, path: Path, sender: str, receivers: Sequence[str]) -> tuple[int, str, bool]:
-        """Return exit status, reasons of failure, and whether light carried any of it."""
+        """Return exit status, reasons of failure, and whether the optical transport was used."""
         addresses, papers = self._agents.addresses, self._room.papers
         to = ",".join(f"{host}={addresses[host]}:{PORT}" for host in receivers)
         command = [BLAST, "send", str(path), "--to", to, "--via", _TRANSPORTS[self._number % len(_TRANSPORTS)]]
@@ -125,16 +125,16 @@ class Sender(threading.Thread):
 
 
 def verdict(name: str, digest: str, copy: Path, *, reported: bool) -> str | None:
-    """Return the fault of a receiver's copy; None for a right copy, and for a missing one that is not reported."""
+    """Return the fault of a receiver's copy; None for a correct copy, and for a missing one that is not reported."""
     if not copy.exists():
-        return f"{name}: the sender reports it, and it is missing" if reported else None
-    return None if sha256(copy) == digest else f"{name}: its SHA-256 is not the original's"
+        return f"{name}: the copy that the sender reports is missing" if reported else None
+    return None if sha256(copy) == digest else f"{name}: the SHA-256 differs from the original's"
 
 
 def outcome(lines: str) -> tuple[str, bool]:
-    """Read the JSON lines of `blast send`: each reason of failure once, and whether light carried any of it."""
-    results: list[dict[str, Any]] = [said for line in lines.splitlines() if (said := json.loads(line))]
-    result: dict[str, Any] = next((said for said in reversed(results) if said.get("event") == "result"), {})
+    """Return from the JSON lines of `blast send` the distinct reasons of failure and whether optical was used."""
+    messages: list[dict[str, Any]] = [found for line in lines.splitlines() if (found := json.loads(line))]
+    result: dict[str, Any] = next((one for one in reversed(messages) if one.get("event") == "result"), {})
     transfers = result.get("transfers", ())
     failed = [one["reason"] for each in transfers for one in each.get("receivers", ()) if not one["complete"]]
     reasons = [*result.get("unreachable", {}).values(), *failed, *filter(None, [result.get("no_light")])]

@@ -1,4 +1,4 @@
-"""A running Spark job that broadcasts on order (`broadcast_job.py`), and the transports of broadcasts by the plugin."""
+"""A running Spark job that broadcasts on command (`broadcast_job.py`), and the transports that the plugin used."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _EVENTS = ("ExecutorJoined", "BroadcastSent", "BroadcastTaken")
 Job = Literal["one", "threads", "star"]
 """One broadcast, several from as many threads, or a star join, as in `broadcast_job.py`."""
 BROADCASTS_OF: Mapping[Job, int] = {"one": 1, "threads": 4, "star": 3}
-"""Broadcasts of each job that are made together."""
+"""Number of concurrent broadcasts of each job."""
 
 
 def events_of_plugin(event_file: Path, kind: str) -> list[dict[str, Any]]:
-    """Return the plugin's events of a kind, for example "BroadcastSent", in their order."""
+    """Return the plugin's events of a kind, for example "BroadcastSent", in order."""
     lines = event_file.read_text().splitlines()
     return [json.loads(line) for line in lines if f'"org.blast.spark.{kind}"' in line[:60]]
 
 
-def ways_of_plugin(event_file: Path) -> list[str]:
+def transports_of_plugin(event_file: Path) -> list[str]:
     """Return the transports of each broadcast: "optical", "pipeline+optical", or "spark" for one without Blast."""
     return [str(sent["way"]) for sent in events_of_plugin(event_file, "BroadcastSent")]
 
@@ -41,21 +41,21 @@ def order(size: int, explicit: Mapping[str, Any] | None = None, job: Job = "one"
 
 @dataclass(frozen=True)
 class Answer:
-    """The seconds of all broadcasts together, and whether every task read what was sent."""
+    """The seconds of all broadcasts together, and whether every task read the correct bytes."""
 
     seconds: float
     equal: bool
 
 
 class AskedJob:
-    """A job that is up during a `with` block. Raises ProcessFault when it ends by itself or hangs."""
+    """A job that runs during a `with` block. Raises ProcessFault if it exits by itself or hangs."""
 
     def __init__(self, room: SparkRoom, name: str, conf: Mapping[str, str]) -> None:
-        self._room, self._heard = room, 0
+        self._room, self._answers_read = room, 0
         self.events: dict[str, list[dict[str, Any]]] = {}
         self._pipe = room.cluster.folder / f"{name}.orders"
         os.mkfifo(self._pipe, 0o600)
-        # Opening it only for writing would wait for the reader.
+        # Opening it only for writing would block until the reader opens it.
         self._orders = os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
         self._process = room.cluster.start(JOB, [str(self._pipe)], conf)
 
@@ -77,7 +77,7 @@ class AskedJob:
         self._pipe.unlink()
 
     @property
-    def ways(self) -> list[str]:
+    def transports(self) -> list[str]:
         """The transports of each broadcast, after the `with` block."""
         return [str(sent["way"]) for sent in self.events["BroadcastSent"]]
 
@@ -89,14 +89,14 @@ class AskedJob:
 
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + _LIMIT_SECONDS
-        while len(said := self._said()) <= self._heard:
+        while len(answers := self._answers()) <= self._answers_read:
             if self._process.status is not None or time.monotonic() > deadline:
-                raise ProcessFault(f"{JOB.name} gives no answer: {self._process.words.last()}")
+                raise ProcessFault(f"{JOB.name} does not answer: {self._process.words.last()}")
             time.sleep(0.02)
-        self._heard += 1
-        answer: dict[str, Any] = json.loads(said[self._heard - 1])
+        self._answers_read += 1
+        answer: dict[str, Any] = json.loads(answers[self._answers_read - 1])
         return answer
 
-    def _said(self) -> list[str]:
+    def _answers(self) -> list[str]:
         text = self._process.words.output.read_text()
         return [line for line in text[: text.rfind("\n") + 1].splitlines() if line.startswith("{")]

@@ -1,4 +1,4 @@
-"""A Spark job that broadcasts on order; every executor reads each broadcast and computes its CRC-32.
+"""A Spark job that broadcasts on command; every executor reads each broadcast and computes its CRC-32.
 
 Its argument is a file or named pipe with a JSON line for each order. `job` is "one" broadcast, "threads" (several
 broadcasts, made at the same time by as many threads), or "star" (a star join in SQL: Spark broadcasts its dimensions at
@@ -85,7 +85,7 @@ def _joined(context: Any, number: int, order: dict[str, Any]) -> dict[str, Any]:
     session.conf.set("spark.sql.broadcastTimeout", 3600)
     rows = order["bytes"] // _ROW_BYTES
     dimensions = [_dimension(session, rows, count, number, place) for place in range(DIMENSIONS)]
-    # Without a join, and so without a broadcast; this also fills the cache of the dimensions.
+    # Compute the expected sums without a join, and thus without a broadcast; this also fills the cache.
     expected = [_checksums(dimension, [place])[0] for place, dimension in enumerate(dimensions)]
     before, began = _sent_bytes(), time.time()
     joined = reduce(

@@ -1,4 +1,4 @@
-"""A sender and receivers in network namespaces, joined by a packet network and by light.
+"""A sender and receivers in network namespaces, joined by a packet network and an optical network.
 
 Host 0 sends, hosts 1..N receive. Each has `eth0` (10.77.0.<host + 1>) on the packet network, which is a kernel bridge,
 or one for each rack and one between them; and `light` (10.78.0.<host + 1>) on the project's emulated optics: the fiber
@@ -54,9 +54,9 @@ class Plan:
     light: bool = True
 
     def __post_init__(self) -> None:
-        most, why = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MAX_RECEIVERS, "the addresses")
-        if not 1 <= self.receivers <= most:
-            raise PlanError(f"a bed has 1 to {most} receivers because of {why}, not {self.receivers}")
+        limit, cause = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MAX_RECEIVERS, "the addresses")
+        if not 1 <= self.receivers <= limit:
+            raise PlanError(f"a bed has 1 to {limit} receivers because of {cause}, not {self.receivers}")
         if self.racks and sorted(host for rack in self.racks for host in rack) != list(self.hosts):
             raise PlanError("every host must be in exactly one rack")
 
@@ -151,7 +151,7 @@ class Bed(SetUp):
         return self._counted(host, 0)
 
     def sent_bytes(self, host: int) -> int:
-        """Return the bytes that a host has sent, by light and by packets."""
+        """Return the bytes that a host has sent over the optical and the packet network."""
         return self._counted(host, 8)
 
     def _counted(self, host: int, column: int) -> int:

@@ -1,6 +1,6 @@
-"""All tools on the same file in turn, the table of their rates, and the claims that these decide.
+"""Runs of all tools on the same file, the table of their rates, and the claims about these.
 
-A first round does not count; of the others the median and the spread do.
+The first round does not count; the results are the median and the spread of the others.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from transport_bed.tools.tool import Tool
 Row = dict[str, Any]
 _DISCARDED_ROUNDS = 1
 _MAX_FAILURES = 2
-"""After these a tool is not tried again in a cell: each may have taken the whole limit."""
+"""Failures after which a tool does not run again in a cell, since each may have taken the whole limit."""
 _MIN_UNSHAPED_RATE = 1e9
 """Bits per second over all receivers; a slower tool hangs."""
 _START_SECONDS = 60.0
 _MIDDLE = 7
-"""Receivers of most claims."""
+"""Number of receivers in most claims."""
 _FAMILIAR_MBPS = 400.0
 
 
@@ -46,7 +46,7 @@ class Cell:
         return f"{self.shape.name}, {self.receivers} receivers"
 
     def limit_seconds(self, size: int) -> float:
-        """Return the time for one copy after another, and half of that again."""
+        """Return 1.5 times the time of one copy after another, plus start-up."""
         rate = self.shape.rate_mbps
         bits_per_second = _MIN_UNSHAPED_RATE if rate is None else rate * 1e6 / 1.5
         return _START_SECONDS + size * 8 * self.receivers / bits_per_second
@@ -73,7 +73,7 @@ def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[
     outcomes: dict[str, list[Outcome]] = {name: [] for name in tools}
     plan = Plan(cell.receivers, cell.shape)
     with script.bed_and_file(plan, effort.size) as (bed, source), ExitStack() as stack:
-        # On unshaped links it would take processor time from the tools.
+        # On unshaped links, warming memory would take processor time from the tools.
         warm = stack.enter_context(WarmMemory(source.parent)) if cell.shape.rate_mbps else None
         used = {name: TOOLS[name]() for name in tools}
         programs = compiled(used.values(), source.parent)
@@ -132,7 +132,7 @@ def _claim(words: str, value: float, bar: float) -> Claim:
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """Return all claims that these rows decide."""
+    """Return all claims for which there are rows."""
     rates = {(row["rate_mbps"], row["receivers"], row["tool"]): row["gbps"] * 1e9 for row in rows if row.get("gbps")}
     return [*_against_others(rates), *_against_limits(rates), *_flat(rates)]
 
@@ -143,16 +143,18 @@ Rates = dict[tuple[float | None, int, str], float]
 
 def _against_others(rates: Rates) -> Iterator[Claim]:
     free = UNSHAPED.rate_mbps
-    wanted = [
+    comparisons = [
         ("optical ÷ floor, unshaped", free, _MIDDLE, "optical", ["floor"], 0.35),
         ("optical ÷ best of udpcast, uftp, unshaped", free, _MIDDLE, "optical", ["udpcast", "uftp"], 6.0),
         (f"optical ÷ naive TCP, {_FAMILIAR_MBPS:g} Mbit/s", _FAMILIAR_MBPS, _MIDDLE, "optical", ["naive"], 6.5),
     ]
     for tool, bar in (("optical", 1.1), ("pipeline", 0.95)):
-        wanted.append((f"{tool} ÷ naive TCP that verifies, unshaped", free, 1, tool, ["verifying"], bar))
+        comparisons.append((f"{tool} ÷ naive TCP that verifies, unshaped", free, 1, tool, ["verifying"], bar))
     receivers = sorted({number for rate, number, _ in rates if rate is free})
-    wanted += [("pipeline ÷ naive TCP, unshaped", free, number, "pipeline", ["naive"], 0.9) for number in receivers]
-    for words, rate, number, ours, peers, bar in wanted:
+    comparisons += [
+        ("pipeline ÷ naive TCP, unshaped", free, number, "pipeline", ["naive"], 0.9) for number in receivers
+    ]
+    for words, rate, number, ours, peers, bar in comparisons:
         theirs = [rates[key] for peer in peers if (key := (rate, number, peer)) in rates]
         if theirs and (rate, number, ours) in rates:
             yield _claim(f"{words}, {number} receivers", rates[rate, number, ours] / max(theirs), bar)

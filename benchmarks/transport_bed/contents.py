@@ -1,4 +1,4 @@
-"""The file that every tool carries, in memory; the memory for its copies; and the bytecode of the processes."""
+"""The file that every tool sends, in memory; the memory for its copies; and the bytecode of the processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transport_bed.failures import CannotRun
 MEMORY = Path("/dev/shm")
 _PIECE = 1 << 20
 _SPARE = 2 << 30
-"""For everything else on the machine."""
+"""Memory for everything else on the machine."""
 _MIN_FREE, _MAX_FREE, _STEP = 1 << 30, 3 << 29, 64 << 20
 _PREFIX, _NONE = "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"
 
@@ -69,7 +69,7 @@ def memory(field: str) -> int:
 def compiled_once(package: Path, folder: Path) -> Iterator[None]:
     """Compile `package` once for all processes started in the block; `folder` keeps the bytecode.
 
-    Otherwise a hundred receivers may compile the same modules in the same second, and look dead meanwhile.
+    Otherwise a hundred receivers may compile the same modules in the same second, and look dead while they do.
     """
     before = {name: os.environ.pop(name) for name in (_PREFIX, _NONE) if name in os.environ}
     os.environ[_PREFIX] = str(folder)

@@ -1,11 +1,11 @@
-"""What can go wrong in a measurement."""
+"""Exceptions of measurements."""
 
 from __future__ import annotations
 
 
 class RunFailed(Exception):
-    """A tool did not do what it is there for: it ended, or was not done in time. One sentence."""
+    """A tool failed: it exited early, or did not complete in time. The message is one sentence."""
 
 
 class CannotRun(Exception):
-    """The machine lacks something that the measurement needs. One sentence that says what to do."""
+    """The machine lacks a prerequisite of the measurement. The message is one sentence with the remedy."""

@@ -18,7 +18,7 @@ Result = dict[str, Any]
 class KeptRounds:
     """A result for each case and round, in `path` or, if it is None, in memory only. Raises CannotRun, OSError.
 
-    Results compare only under the same `settings`: a file of others is refused.
+    A file of other `settings` is refused, because results are comparable only under the same settings.
     """
 
     def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
@@ -57,7 +57,7 @@ class KeptRounds:
         return [self._results[number, case] for number in range(rounds) if self.has(number, case)]
 
     def missing(self, cases: Iterable[str], rounds: int) -> int:
-        """Return how many results are not there yet."""
+        """Return the number of missing results."""
         return sum(not self.has(number, case) for case in cases for number in range(rounds))
 
 

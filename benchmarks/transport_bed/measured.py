@@ -1,4 +1,4 @@
-"""One transfer by one command that also starts the receivers: start-up and transfer apart, with processor time.
+"""One transfer by a command that also starts the receivers: separate times of start-up and transfer, processor time.
 
 Start-up ends with the first byte of the file at any receiver; the clock stops with the last complete copy.
 """
@@ -18,20 +18,20 @@ from transport_bed.run import Run, opened
 from transport_bed.tools.tool import Tool
 
 _PIECE = 64 << 10
-"""Less than any tool writes first, more than the notes that some keep beside the copy."""
+"""Less than the first write of any tool, more than the metadata that some tools store next to the copy."""
 _BLOCK = 512
 """The unit of st_blocks (stat(2)); a tool may set the length of a file before it writes."""
 IDLE, AVAILABLE, BUSY = (3, 4), (1, 3, 4), (0, 1, 2, 5, 6)
-"""Columns of /proc/stat (proc(5)): idle, and waiting for a disk; these and low-priority work, which would give way; all
-work, also that of interrupts, which no process pays for, without the time that other virtual machines had."""
+"""Columns of /proc/stat (proc(5)). IDLE: idle, and waiting for a disk. AVAILABLE: these and low-priority work, which
+other processes displace. BUSY: all work, including interrupts, without the time of other virtual machines."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A transfer; `failure` is empty when every receiver has the file, and `late` says that the time was up.
+    """A transfer; `failure` is empty if every receiver has the file, and `late` is set if it exceeded its limit.
 
-    `processor_seconds` are those after start-up; `others_share` is the share of the machine that other programs used.
-    Both are None where the kernel has no control groups of version 2.
+    `processor_seconds` counts from the end of start-up; `others_share` is the share of the machine that other programs
+    used. Both are None if the kernel has no control groups of version 2.
     """
 
     seconds: float
@@ -45,7 +45,7 @@ class Measured:
 def measured(  # noqa: PLR0913, PLR0917 - tool, place, and limit
     tool: Tool, bed: Bed, source: Path, programs: Path, limit_seconds: float, parent: Path
 ) -> Measured:
-    """Carry the file once, with copies below `parent`."""
+    """Send the file once, with copies below `parent`."""
     with Processor() as processor, opened(bed, source, programs, parent) as run:
         try:
             tool.prepare(run)
@@ -68,14 +68,14 @@ def _carried(tool: Tool, run: Run, processor: Processor, limit_seconds: float) -
 
 
 class FirstPiece:
-    """Watches folders for the first piece of the file; `called` is called once when it is there."""
+    """A watcher of folders that calls `called` once, when the first piece of the file arrives."""
 
     def __init__(self, folders: Sequence[Path], size: int, called: Callable[[], None]) -> None:
         self.moment: float | None = None
         """The time (time.monotonic) of the first piece."""
         self.seen = 0
         """Bytes of the longest copy at that time: some tools write late."""
-        self._folders, self._least, self._called = folders, min(size, _PIECE), called
+        self._folders, self._min_bytes, self._called = folders, min(size, _PIECE), called
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="first piece", daemon=True)
 
@@ -90,13 +90,13 @@ class FirstPiece:
     def _watch(self) -> None:
         while not self._stop.wait(0.02):
             self.seen = max(map(_written, self._folders))
-            if self.seen >= self._least:
+            if self.seen >= self._min_bytes:
                 self.moment = time.monotonic()
                 self._called()
                 return
 
     def began(self, ended: float, size: int) -> float:
-        """Return the time of the first byte, for which the first piece came at the rate of the rest."""
+        """Return the time of the first byte, assuming that the first piece arrived at the rate of the rest."""
         if self.moment is None:
             return ended
         rest = size - self.seen
@@ -116,7 +116,7 @@ def _written(folder: Path) -> int:
 
 
 class ProcessorTimes:
-    """The times of all processors since it was made."""
+    """The times of all processors since its creation."""
 
     def __init__(self) -> None:
         self._before = _times()
@@ -128,14 +128,14 @@ class ProcessorTimes:
 
 
 def _times() -> list[int]:
-    # The time of guests is in the first columns already.
+    # The first columns include the time of guests.
     return [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
 
 
 class Processor:
     """Processor time of all processes that start in the block, by a control group of version 2 (cgroups(7)).
 
-    This process joins the group, so that its children are born there; its own time is subtracted.
+    This process joins the group, so that its children start in it; its own time is subtracted.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class Processor:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of all processors so far; None without a group."""
+        """Seconds of all processors since the start; None without a group."""
         used = self._used()
         return None if used is None else used - time.process_time()
 
@@ -178,7 +178,7 @@ class Processor:
         return int(usage["usage_usec"]) / 1e6
 
     def _leave(self) -> None:
-        """Remove the group as soon as all its processes have ended."""
+        """Remove the group as soon as all its processes have exited."""
         if self._group is None or self._home is None or not self._group.exists():
             return
         _move_into(self._home)

@@ -1,11 +1,11 @@
-"""Real pipelines on a bed beside the same pipelines in the simulator.
+"""Comparison of real pipelines on a bed with the same pipelines in the simulator.
 
-The time begins with the first data at any receiver and ends with the last of it at all, as the counters of their
-interfaces show. The simulator has no sessions, connections and confirmations: `session_s` is what those add, from the
-first message of the sender to the last confirmed copy. Links up to 50 Mbit/s serialize packet by packet: a shaper with
-a bucket of super-packets lets every block that a host passes on through at once, and would hide what filling a pipeline
-takes. Faster ones have such a bucket, as two cores do not pass on that many packets; there filling takes little.
-`slow_host` sends at a quarter of the rate, so that hops differ.
+The time runs from the first data at any receiver to the last data at all receivers, by the counters of their
+interfaces. The simulator does not model sessions, connections and confirmations: `session_s` is the time that these
+add, from the first message of the sender to the last confirmed copy. Links up to 50 Mbit/s serialize packet by packet,
+because a shaper with a bucket of super-packets would pass each forwarded block at once and hide the time that it takes
+to fill a pipeline. Faster links have such a bucket, because two cores cannot forward that many packets; there, filling
+takes little time. `slow_host` sends at a quarter of the rate, so that hops differ.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Chain:
 
     @property
     def shapes(self) -> list[Shape]:
-        """What each host sends at."""
+        """The shape of each host's outgoing link."""
         slow = self.rate_mbps / SLOWER
         return [
             Shape(rate, _BURST, latency_ms=100) if self.by_packet else Shape(rate)
@@ -63,7 +63,7 @@ class Chain:
 
     @property
     def by_packet(self) -> bool:
-        """Whether links serialize packet by packet."""
+        """Return whether links serialize packet by packet."""
         return self.rate_mbps <= _BY_PACKET_MBPS
 
     def on_the_wire(self, size: int) -> float:
@@ -78,7 +78,7 @@ class Chain:
 
 
 def simulated(chain: Chain, size: int) -> float:
-    """Return the time of the simulator; the links carry what TCP leaves for the file."""
+    """Return the time of the simulator; links have the payload rate of TCP."""
     rates = np.array([shape.tcp_limit for shape in chain.shapes], np.float64)
     count = len(rates)
     widths = np.tile(rates[:, np.newaxis], count) * (1 - np.eye(count))
@@ -111,14 +111,14 @@ def real(chain: Chain, size: int, repeats: int) -> list[Transferred]:
 
 @dataclass(frozen=True)
 class Transferred:
-    """Seconds of the data, and what the session took beside."""
+    """Seconds of the data, and the additional seconds of the session."""
 
     seconds: float
     session: float
 
 
 class Arrivals:
-    """Watches how many bytes each receiver has received."""
+    """A watcher of the number of bytes that each receiver has received."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
@@ -144,7 +144,7 @@ class Arrivals:
         self._seen.append((time.monotonic(), counts))
 
     def seconds(self, wire_bytes: float, first_mbps: float) -> float:
-        """Return the time from the first byte of data at any receiver, which comes so fast, to the last one at all."""
+        """Return the time from the first byte at any receiver, where it arrives at `first_mbps`, to the last at all."""
         _, before = self._seen[0]
         received = [(at, [now - then for now, then in zip(counts, before, strict=True)]) for at, counts in self._seen]
         began = next(at for at, counts in received if max(counts) >= _CERTAINLY_DATA)

@@ -21,7 +21,7 @@ _GRACE_SECONDS = 2.0
 
 
 class Program(Process):
-    """A running command in a session of its own, all of whose output goes to `log`."""
+    """A running command in a new session; all of its output goes to `log`."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         super().__init__(name, command, log, logged=True, env=environment, start_new_session=True)
@@ -41,10 +41,10 @@ class Program(Process):
         try:
             found = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise RunFailed(f"{self.name} printed nothing in time{self._last_words()}") from None
+            raise RunFailed(f"{self.name} printed nothing in time{self._last_line()}") from None
         if found is None:
             self._lines.put(None)
-            raise RunFailed(f"{self.name} ended with status {self._process.wait()}{self._last_words()}")
+            raise RunFailed(f"{self.name} ended with status {self._process.wait()}{self._last_line()}")
         return found
 
     def await_line(self, text: str, deadline: float) -> float:
@@ -54,41 +54,41 @@ class Program(Process):
             if line == text:
                 return moment
 
-    def await_said(self, event: str, deadline: float) -> tuple[float, dict[str, Any]]:
-        """Return the time and the JSON line with this `event`. Raises RunFailed, also for `failed` instead."""
+    def await_message(self, event: str, deadline: float) -> tuple[float, dict[str, Any]]:
+        """Return the time and the JSON line with this `event`. Raises RunFailed, also if the event is `failed`."""
         while True:
             moment, line = self.next_line(deadline)
-            said = _parsed(line)
-            if said.get("event") == event:
-                return moment, said
-            if said.get("event") == "failed":
-                raise RunFailed(f"{self.name} failed: {said.get('reason')}")
+            message = _parsed(line)
+            if message.get("event") == event:
+                return moment, message
+            if message.get("event") == "failed":
+                raise RunFailed(f"{self.name} failed: {message.get('reason')}")
 
     def await_event(self, event: str, deadline: float) -> float:
         """Return the time of the JSON line with this `event`. Raises RunFailed."""
-        return self.await_said(event, deadline)[0]
+        return self.await_message(event, deadline)[0]
 
     def last_json(self) -> dict[str, Any]:
-        """Return the last JSON line of a program that has ended."""
+        """Return the last JSON line of a program that has exited."""
         self._reader.join()
         last: dict[str, Any] = {}
-        while (said := self._lines.get()) is not None:
-            last = _parsed(said[1]) or last
+        while (found := self._lines.get()) is not None:
+            last = _parsed(found[1]) or last
         self._lines.put(None)
         return last
 
     def await_end(self, deadline: float) -> float:
-        """Return the time of its end. Raises RunFailed."""
+        """Return the time of its exit. Raises RunFailed."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"{self.name} did not end in time{self._last_words()}") from None
+            raise RunFailed(f"{self.name} did not end in time{self._last_line()}") from None
         return time.monotonic()
 
     def require_success(self) -> None:
-        """Raise RunFailed unless it has ended with status 0."""
+        """Raise RunFailed unless it has exited with status 0."""
         if self._process.poll() != 0:
-            raise RunFailed(f"{self.name} ended with status {self._process.returncode}{self._last_words()}")
+            raise RunFailed(f"{self.name} ended with status {self._process.returncode}{self._last_line()}")
 
     def end(self) -> None:
         """End it and its children."""
@@ -108,19 +108,19 @@ class Program(Process):
         self._process.stdin.close()
         self._reader.join(_GRACE_SECONDS)
 
-    def _last_words(self) -> str:
+    def _last_line(self) -> str:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return f": {lines[-1]}" if lines else ""
 
 
 def await_received(programs: Iterable[Program], deadline: float) -> tuple[float, float]:
     """Return the times of the first byte at any of them and of the last complete copy. Raises RunFailed."""
-    heard = [program.await_said("received", deadline) for program in programs]
-    return min(moment - said["seconds"] for moment, said in heard), max(moment for moment, _ in heard)
+    messages = [program.await_message("received", deadline) for program in programs]
+    return min(moment - one["seconds"] for moment, one in messages), max(moment for moment, _ in messages)
 
 
 def await_exits(programs: Sequence[Program], deadline: float) -> None:
-    """Wait until all have ended with status 0. Raises RunFailed as soon as one fails."""
+    """Wait until all have exited with status 0. Raises RunFailed as soon as one fails."""
     waiting = {os.pidfd_open(program.pid): program for program in programs if program.status is None}
     try:
         while waiting:
@@ -139,7 +139,7 @@ def await_exits(programs: Sequence[Program], deadline: float) -> None:
 
 def _parsed(line: str) -> dict[str, Any]:
     try:
-        said = json.loads(line)
+        document = json.loads(line)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -1,6 +1,6 @@
-"""One transfer by one tool, on one clock: from the start of the sender to the last complete copy.
+"""One timed transfer by one tool, from the start of the sender to the last complete copy.
 
-Receivers and daemons start before. The copies are compared byte by byte after the clock has stopped, then deleted.
+Receivers and daemons start before the clock. The copies are compared byte by byte after the clock, then deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Outcome:
-    """The seconds of a transfer, and the report of the tool. `failure` is empty when all receivers have the file."""
+    """The seconds of a transfer, and the report of the tool. `failure` is empty if all receivers have the file."""
 
     seconds: float
     failure: str
@@ -109,7 +109,7 @@ class Run:
     def fault(self) -> str:
         """Return a sentence that names the receivers with a wrong copy, or nothing."""
         broken = sorted(set(self.receivers).difference(self.intact(self.receivers)))
-        return f"another file than was sent at {hosts(broken)}" if broken else ""
+        return f"the copy differs from the original at {hosts(broken)}" if broken else ""
 
     def end(self) -> None:
         """End all programs and delete all copies."""
@@ -139,7 +139,7 @@ def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: 
 
 
 def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
-    """Carry the file once; a tool that takes longer than the limit has failed."""
+    """Send the file once; a tool that takes longer than the limit has failed."""
     with opened(bed, source, programs_folder) as run:
         try:
             tool.prepare(run)

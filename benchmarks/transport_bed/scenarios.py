@@ -26,7 +26,7 @@ OURS = BlastSend.name
 COMMANDS: dict[str, type[Served]] = {
     tool.name: tool for tool in (BlastSend, UdpcastByClush, TakTukChain, TakTukTree, OpenMpi, NaiveByClush)
 }
-"""The tools, each one command that starts its receivers too."""
+"""The tools, each one command that also starts its receivers."""
 
 
 def in_order(receivers: int, _seed: int) -> list[int]:
@@ -50,7 +50,7 @@ class Scenario:
     plan: Callable[[int], Plan]
     order: Callable[[int, int], Sequence[int]] = in_order
     unable: Mapping[str, str] = field(default_factory=dict)
-    """Tools that cannot run here, and why."""
+    """Tools that cannot run here, with the reasons."""
     to_disk: bool = False
     one_way_ms: float = 0.0
     """Delay between any two hosts but the sender and the first receiver, which are at one site."""
@@ -124,7 +124,7 @@ def is_given_up(runs: Sequence[Measured]) -> bool:
 
 
 def too_slow(rows: Iterable[Row], scenario: str, tool: str, receivers: int) -> str:
-    """Return why a tool is not tried: it was late with fewer receivers. Empty if it was not."""
+    """Return the reason why a tool does not run: it was late with fewer receivers. Empty if it was not."""
     late = [row for row in rows if row["late"] and (row["scenario"], row["tool"]) == (scenario, tool)]
     fewer = [row for row in late if row["receivers"] < receivers]
     if not fewer:

@@ -1,4 +1,4 @@
-"""Options, rounds in turn, and the exit status of the scripts."""
+"""Options, alternating rounds, and the exit status of the scripts."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ from transport_bed.failures import CannotRun
 
 DONE, MISSED, WRONG_INPUT, ENDED = 0, 1, 2, 143
 count = whole_number(1, 1_000_000)
-"""Parses the number of an option."""
+"""Parser of a number in an option."""
 
 Result = TypeVar("Result")
 
 
 def parser(text: str | None, megabytes: int, repeats: int) -> argparse.ArgumentParser:
-    """Return a parser with the options that most scripts with a bed have."""
+    """Return a parser with the options that most scripts with a bed share."""
     result = machine.parser(text)
-    result.add_argument("--megabytes", type=count, default=megabytes, help=f"size of the file (default: {megabytes})")
+    result.add_argument(
+        "--megabytes", type=count, default=megabytes, help=f"size of the file in MB (default: {megabytes})"
+    )
     result.add_argument("--repeats", type=count, default=repeats, help=f"rounds that count (default: {repeats})")
     return result
 
 
 def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return a parser of names with commas between them, which returns them in the order of `names`."""
+    """Return a parser of names separated by commas, which returns them in the order of `names`."""
     known = list(names)
 
     def some(text: str) -> list[str]:
         if unknown := set(text.split(",")).difference(known):
-            raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}: choose of {','.join(known)}")
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}: choose from {','.join(known)}")
         return [name for name in known if name in text.split(",")]
 
     return some
@@ -48,7 +50,7 @@ def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 @contextmanager
 def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
-    """Build a bed, and a file for it in memory. Raises CannotRun, LabError."""
+    """Build a bed and create a file for it in memory. Raises CannotRun, LabError."""
     contents.require_room(size, plan.receivers + 1)
     with contents.workshop() as folder, Bed(plan) as bed:
         source = folder / "source"
@@ -56,8 +58,8 @@ def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
         yield bed, source
 
 
-def turns(names: Iterable[str], rounds: int, begin: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield the number of each round and each name; every second round goes backwards, as order may matter.
+def runs(names: Iterable[str], rounds: int, begin: int = 0) -> Iterator[tuple[int, str]]:
+    """Yield the number of each round and each name; every second round is reversed, because order may matter.
 
     A line on standard error shows the progress, from `begin` on.
     """
@@ -70,10 +72,12 @@ def turns(names: Iterable[str], rounds: int, begin: int = 0) -> Iterator[tuple[i
                 bar.update()
 
 
-def in_turn(measures: Mapping[str, Callable[[], Result]], repeats: int, discarded: int = 1) -> dict[str, list[Result]]:
-    """Call all of them in turn; return the results without those of the first `discarded` rounds."""
+def alternate(
+    measures: Mapping[str, Callable[[], Result]], repeats: int, discarded: int = 1
+) -> dict[str, list[Result]]:
+    """Call all measures in alternating rounds; return the results without the first `discarded` rounds."""
     results: dict[str, list[Result]] = {name: [] for name in measures}
-    for number, name in turns(measures, repeats + discarded):
+    for number, name in runs(measures, repeats + discarded):
         result = measures[name]()
         if number >= discarded:
             results[name].append(result)
@@ -87,7 +91,7 @@ def report(bar: tqdm[Any], text: str) -> None:
 
 
 def run(main: Callable[[], bool]) -> None:
-    """Exit with the status of the result, or with the sentence of an error; remove everything when terminated."""
+    """Exit with the status of the result, or print an error and exit; clean up if terminated."""
     end_in_order(ENDED)
     try:
         sys.exit(DONE if main() else MISSED)

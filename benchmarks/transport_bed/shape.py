@@ -24,7 +24,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """The name in tables."""
         return "unshaped" if self.rate_mbps is None else f"{self.rate_mbps:g} Mbit/s"
 
     @property

@@ -23,16 +23,16 @@ from transport_bed.run import Run, opened
 from transport_bed.tools.blast import Blast
 
 Strike = Callable[[Blast, Run], None]
-"""Called when the sender has started; waits for its moment and acts. Raises RunFailed."""
+"""Called when the sender has started; waits for the time of the fault and acts. Raises RunFailed."""
 Act = Callable[[Blast, Run, Collection[int]], None]
-"""Done to some receivers."""
+"""An action on some receivers."""
 Moments = Sequence[tuple[float, Collection[int]]]
 """Seconds after the start of the sender, and the receivers that fail then."""
 _ALL_COMPLETE, _SOME_COMPLETE = 0, 3
 _START_SECONDS = 2.0
-"""For the start of one receiver on a busy machine."""
+"""Time to start one receiver on a busy machine."""
 _WARM_AT_ONCE = 10
-"""More receivers at once would be late on few processors."""
+"""More receivers at once would exceed the time limit on few processors."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _kill_and_mend(tool: Blast, run: Run, victims: Collection[int]) -> None:
 
 @dataclass(frozen=True)
 class FailureMode:
-    """How hosts fail: `strike` does it; `bury` ends what is left of them and restores their place."""
+    """A failure mode: `strike` makes hosts fail; `bury` ends their remaining processes and restores them."""
 
     name: str
     strike: Act
@@ -108,7 +108,7 @@ MODES = {
     )
 }
 """killed: the kernel resets every connection at once. frozen: the kernel acknowledges and accepts until its buffers are
-full, and no program answers. vanished: the kernel does not answer either."""
+full, but no program answers. vanished: the kernel does not answer either."""
 
 
 def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
@@ -121,7 +121,7 @@ def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
     strike: Strike | None = None,
     all_victims_fail: bool = True,
 ) -> Struck:
-    """Carry the file once. The report must name all victims that fail and no other receiver."""
+    """Send the file once. The report must name all victims that fail and no other receiver."""
     with opened(bed, source) as run:
         try:
             tool.prepare(run)
@@ -134,7 +134,7 @@ def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
 def watched(  # noqa: PLR0913 - those of struck_transfer
     tool: Blast, run: Run, limit_seconds: float, strike: Strike | None, *, victims: set[int], failing: set[int]
 ) -> Struck:
-    """Carry the file once to receivers that listen. Raises RunFailed."""
+    """Send the file once to receivers that listen. Raises RunFailed."""
     started = run.begin(limit_seconds)
     sender = tool.start_sender(run)
     if strike is not None:
@@ -154,7 +154,7 @@ def watched(  # noqa: PLR0913 - those of struck_transfer
 
 
 def _received(tool: Blast, run: Run, others: Sequence[int]) -> float:
-    """Return the time when the last of them had the file. Raises RunFailed."""
+    """Return the time at which the last of these receivers had the file. Raises RunFailed."""
     moments, failures = list[float](), list[str]()
     for receiver in others:
         try:
@@ -162,7 +162,7 @@ def _received(tool: Blast, run: Run, others: Sequence[int]) -> float:
         except RunFailed as failure:
             failures.append(str(failure))
     if failures:
-        raise RunFailed(f"{len(failures)} of {len(others)} receivers that were not struck: {'; '.join(failures[:5])}")
+        raise RunFailed(f"{len(failures)} of {len(others)} healthy receivers failed: {'; '.join(failures[:5])}")
     return max(moments)
 
 
@@ -170,21 +170,21 @@ def _wrong_copies(run: Run, victims: set[int]) -> Iterator[str]:
     intact = set(run.intact(run.receivers))
     for receiver in run.receivers:
         if receiver not in intact and (receiver not in victims or run.output(receiver).exists()):
-            yield f"h{receiver} has a file that is not the one that was sent"
+            yield f"the file at h{receiver} differs from the original"
 
 
 def _wrong_report(report: dict[str, Any], allowed: set[str], expected: set[str]) -> Iterator[str]:
     named = _failed_in(report)
     if not report:
-        yield "the sender gave no report"
+        yield "the sender printed no report"
     if named - allowed:
-        yield f"the report names {', '.join(sorted(named - allowed))} as failed, which were not struck"
+        yield f"the report names healthy receivers as failed: {', '.join(sorted(named - allowed))}"
     if expected - named:
         yield f"the report does not name {', '.join(sorted(expected - named))} as failed"
 
 
 def _reasons(sender: Program) -> str:
-    """Return why a sender that has ended gave receivers up."""
+    """Return the reasons for which a sender that has exited gave up receivers."""
     if sender.status is None:
         return ""
     reasons = {one["reason"] for one in sender.last_json().get("receivers", ()) if one["reason"]}
@@ -196,7 +196,7 @@ def _failed_in(report: dict[str, Any]) -> set[str]:
 
 
 class Standing(SetUp):
-    """Receivers that stay up for several transfers of `source` by `tool`; those that fail are restarted.
+    """Receivers that stay up for several transfers of `source` by `tool`; failed receivers are restarted.
 
     Raises RunFailed, HostError.
     """
@@ -213,7 +213,7 @@ class Standing(SetUp):
         self._warm(self._run.receivers)
 
     def carry(self, limit_seconds: float, mode: FailureMode | None = None, moments: Moments = ()) -> Struck:
-        """Carry the file once while receivers fail, then restore them. Raises RunFailed."""
+        """Send the file once while receivers fail, then restore them. Raises RunFailed."""
         victims = {victim for _, some in moments for victim in some}
         strike = None if mode is None else at_moments(moments, mode.strike)
         try:
@@ -230,7 +230,7 @@ class Standing(SetUp):
         return struck
 
     def _restart(self, receivers: Sequence[int]) -> None:
-        """Restart these in empty folders; end everything else that a transfer has started."""
+        """Restart these receivers in empty folders; end all other processes that a transfer has started."""
         self._allow(len(receivers))
         standing = [self._tool.receivers[receiver] for receiver in self._run.receivers if receiver not in receivers]
         for program in [program for program in self._run.programs if program not in standing]:
@@ -245,7 +245,7 @@ class Standing(SetUp):
         self._warm(receivers)
 
     def _warm(self, receivers: Sequence[int]) -> None:
-        """Send them a small file: in its first session a receiver loads modules, and may be late. Raises RunFailed."""
+        """Send a small file, because a receiver loads modules in its first session. Raises RunFailed."""
         small = self._source.with_name("small")
         small.write_bytes(bytes(1024))
         for start in range(0, len(receivers), _WARM_AT_ONCE):

@@ -1,1 +1,1 @@
-"""The bed of the transports with a controller that grants its light, and the ways to push weights on it."""
+"""A bed with a controller that grants its optical network, and the tools that push weights on it."""

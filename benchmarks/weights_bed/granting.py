@@ -1,8 +1,8 @@
-"""A real controller that grants the light of a bed, and drives the bed's optical switch over TL1.
+"""A real controller that grants the optical network of a bed, and drives the bed's OCS over TL1.
 
-The switch is the lab's own, on the fibers of the bed, with the latency of the paper's. The fibers of hosts end in the
-switch, without a ToR: the ToRs of the controller only emulate OpenFlow. All three run on the sender's host and use its
-loopback, so that they load no link.
+The OCS is that of the lab, on the fibers of the bed, with the latency of the paper's. The fibers of hosts end in the
+OCS, without a ToR: the ToRs of the controller only emulate OpenFlow. All three run on the sender's host and use its
+loopback, so that they do not load a link.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Granting(SetUp):
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
         self.thrift = ""
-        """Its address on the sender's host."""
+        """The controller's address on the sender's host."""
 
     def _set_up(self, undo: ExitStack) -> None:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="blast-granting-")))

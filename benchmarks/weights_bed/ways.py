@@ -1,6 +1,6 @@
-"""The ways to push weights: Blast, gloo and Ray, each with programs on all hosts; and one push on one clock.
+"""The tools that push weights: Blast, gloo and Ray, each with programs on all hosts; and one timed push.
 
-`programs/` has what runs on the hosts, each by the interpreter that has its library.
+`programs/` has the programs of the hosts, each run by the interpreter that has its library.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Way(ABC):
 
     @property
     def missing(self) -> str:
-        """What is not installed, and how to install it."""
+        """The missing software, and the command that installs it."""
         return ""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Way(ABC):
         """Start the programs and wait until they are ready. Raises RunFailed."""
 
     @abstractmethod
-    def push(self, run: Run, what: str) -> Push:
+    def push(self, run: Run, model: str) -> Push:
         """Push `SMALL` or `WEIGHTS`, and wait until every receiver has read every byte. Raises RunFailed."""
 
 
@@ -99,22 +99,22 @@ def pushed(way: Way, bed: Bed, source: Path, limit_seconds: float) -> Pushed:
             return Pushed(limit_seconds, 0.0, 0.0, str(error))
         share, copies = times.share(IDLE), (bed.sent_bytes(SENDER) - sent) / run.size
         wrong = set(push.digests) != {zlib.crc32(source.read_bytes())} or len(push.digests) != len(run.receivers)
-        failure = f"the receivers' checksums are {push.digests}, not those of what was sent" if wrong else ""
+        failure = f"the receivers' checksums {push.digests} differ from the sender's" if wrong else ""
         return Pushed(max(push.held) - push.began, copies, share, failure)
 
 
 class _Ordered(Way):
-    """A program on every host that pushes or receives when it reads a line."""
+    """A tool with a program on every host that pushes or receives when it reads a line."""
 
     _sender: Program
     _receivers: Sequence[Program]
 
-    def push(self, run: Run, what: str) -> Push:
-        """Tell the receivers first."""
+    def push(self, run: Run, model: str) -> Push:
+        """Start the receivers first."""
         for program in (*self._receivers, self._sender):
-            program.tell(what)
-        _, sent = self._sender.await_said("sent", run.deadline)
-        held = [program.await_said("held", run.deadline)[1] for program in self._receivers]
+            program.write_line(model)
+        _, sent = self._sender.await_message("sent", run.deadline)
+        held = [program.await_message("held", run.deadline)[1] for program in self._receivers]
         return Push(sent["began"], [one["at"] for one in held], [one["digest"] for one in held], sent.get("notes", {}))
 
     def _await_ready(self, run: Run) -> None:
@@ -123,14 +123,14 @@ class _Ordered(Way):
 
 
 class ByLight(_Ordered):
-    """`blast_client.broadcast` and `receive`, beside agents that do not sync; the request is inside the clock."""
+    """`blast_client.broadcast` and `receive`, with agents that do not sync; the time includes the request."""
 
     name = "light"
-    title = "Blast by light, with its request"
+    title = "Blast, optical, with its request"
     transport = OPTICAL
 
     def prepare(self, run: Run) -> None:
-        """Start agents, and a program beside each."""
+        """Start agents, and a program on the host of each."""
         agents = BlastOptical()
         agents.prepare(run)
         push, hold = PROGRAMS / "blast_push.py", PROGRAMS / "blast_hold.py"
@@ -142,11 +142,11 @@ class ByLight(_Ordered):
         ]
         self._await_ready(run)
 
-    def push(self, run: Run, what: str) -> Push:
-        """Check the transport, too."""
-        done = super().push(run, what)
+    def push(self, run: Run, model: str) -> Push:
+        """Push, and check that only the intended transport was used."""
+        done = super().push(run, model)
         if done.notes["transports"] != [self.transport]:
-            raise RunFailed(f"it went by {done.notes['transports']}: {done.notes['no_light']}")
+            raise RunFailed(f"it used {done.notes['transports']}, not {self.transport}: {done.notes['no_light']}")
         return done
 
 
@@ -180,7 +180,7 @@ class Ray(Way):
     """One `put`, and an actor on every host that gets it, over packets.
 
     Every host is a node, with processes, temporary files and an object store of its own, in namespaces that end with
-    it. Nodes and actors are there before the clock starts.
+    it. Nodes and actors run before the clock starts.
     """
 
     name = "ray"
@@ -189,11 +189,11 @@ class Ray(Way):
     _own_files = ("sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
     _environment: ClassVar[Mapping[str, str]] = {
         "RAY_USAGE_STATS_ENABLED": "0",
-        # No other user is in these namespaces, and no token remains in the user's home.
+        # These namespaces have no other user, and a token file would remain in the user's home.
         "RAY_AUTH_MODE": "disabled",
-        # The room in memory was checked before.
+        # `require_room` has checked the available memory.
         "RAY_memory_monitor_refresh_ms": "0",
-        # After ten seconds it would send everything a second time on these links.
+        # After ten seconds Ray would send everything a second time on these links.
         "RAY_object_manager_pull_timeout_ms": "3600000",
     }
 
@@ -213,7 +213,7 @@ class Ray(Way):
         words: Command = [python, PROGRAMS / "ray_push.py", run.source, address(SENDER)]
         words += [str(len(run.receivers)), store]
         self._sender = run.start(SENDER, "head", [*apart, *words], self._environment)
-        head = self._sender.await_said("head", run.deadline)[1]["address"]
+        head = self._sender.await_message("head", run.deadline)[1]["address"]
         for receiver in run.receivers:
             node: Command = [python.parent / "ray", "start", "--block", "--address", head]
             node += ["--node-ip-address", address(receiver), "--num-cpus", "1", "--object-store-memory", store]
@@ -221,11 +221,11 @@ class Ray(Way):
             run.start(receiver, "node", [*apart, *node], self._environment)
         self._sender.await_event("ready", run.deadline)
 
-    def push(self, run: Run, what: str) -> Push:
-        """Wait for the sender, which hears of all."""
-        self._sender.tell(what)
-        _, said = self._sender.await_said("held", run.deadline)
-        return Push(said["began"], [at for at, _ in said["held"]], [digest for _, digest in said["held"]], {})
+    def push(self, run: Run, model: str) -> Push:
+        """Wait for the sender, which collects the results of all actors."""
+        self._sender.write_line(model)
+        _, found = self._sender.await_message("held", run.deadline)
+        return Push(found["began"], [at for at, _ in found["held"]], [digest for _, digest in found["held"]], {})
 
 
 def _runs(python: Path, program: str) -> bool:
@@ -235,8 +235,8 @@ def _runs(python: Path, program: str) -> bool:
         return False
 
 
-ByPipeline = derive(ByLight, "pipeline", "Blast along a pipeline", transport=PIPELINE)
-# Its tree can overlap the layers.
+ByPipeline = derive(ByLight, "pipeline", "Blast, pipeline", transport=PIPELINE)
+# gloo's tree can overlap the layers.
 GlooByLayers = derive(Gloo, "gloo-layers", "gloo's broadcast, layer by layer", split="layers")
-WAYS: dict[str, type[Way]] = {way.name: way for way in (ByLight, ByPipeline, Gloo, GlooByLayers, Ray)}
-"""By name, in the order of tables."""
+TOOLS: dict[str, type[Way]] = {way.name: way for way in (ByLight, ByPipeline, Gloo, GlooByLayers, Ray)}
+"""The tools by name, in the order of tables."""

@@ -123,7 +123,7 @@ def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
     with AskedJob(room, "first", conf) as first, AskedJob(room, "second", conf) as second, ThreadPoolExecutor() as both:
         answers = list(both.map(lambda job: job.ask(4, 16_000_000), (first, second)))
     assert all(answer.equal for answer in answers)
-    ways = first.ways + second.ways
+    ways = first.transports + second.transports
     assert len(ways) == 8
     assert "spark" not in ways
     assert any("optical" in way for way in ways)

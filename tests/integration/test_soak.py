@@ -117,7 +117,7 @@ def test_wrong_copy_is_found_although_sender_reports_success(room: Room, agents:
         sender.join()
     assert calls[0].fault == "", "the sender says that all is well"
     (fault,) = sender.received.wrong
-    assert fault.endswith("its SHA-256 is not the original's")
+    assert fault.endswith("the SHA-256 differs from the original's")
     assert sender.received.intact >= 1
 
 

@@ -23,7 +23,7 @@ class Ended(Exception):
 def measure(path: Path, rounds: int, most: int) -> list[str]:
     """Measure on, at most so many results; what was measured."""
     from transport_bed.kept_rounds import KeptRounds
-    from transport_bed.script import turns
+    from transport_bed.script import runs
 
     done: list[str] = []
 
@@ -34,7 +34,7 @@ def measure(path: Path, rounds: int, most: int) -> list[str]:
         return {"seconds": len(done), "wrong": []}
 
     kept = KeptRounds(path, SETTINGS)
-    for number, case in turns(CASES, rounds):
+    for number, case in runs(CASES, rounds):
         if not kept.has(number, case):
             kept.add(number, case, one(case))
     return done

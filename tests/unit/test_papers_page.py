@@ -20,7 +20,7 @@ from tests.support.named_tests import missing_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"
-HEAD = ["§", "the paper says", "verdict", "shown by", "what came out"]
+HEAD = ["§", "claim", "verdict", "evidence", "result"]
 VERDICTS = {"reproduced", "not reproduced", "calibrated", "assumed", "out of scope", "refuted"}
 PAPERS = ("Blast", "Kascade", "Balanced multicasting", "Rack fabric")
 FEWEST_CLAIMS = {"Blast": 60, "Kascade": 45, "Balanced multicasting": 10, "Rack fabric": 10}

@@ -90,7 +90,7 @@ def test_what_is_kept_is_not_measured_again_and_what_was_wrong_stays_wrong(monke
         (["--nodes", "9"], "no node fails: give at least 10"),
         (["--rate", "unshaped"], "'unshaped' is no number above 0"),
         (["--rate", "nan"], "'nan' is no number above 0"),
-        (["--ways", "killed,drowned"], "there is no drowned"),
+        (["--ways", "killed,drowned"], "unknown: drowned: choose from"),
     ],
 )
 def test_wrong_options_are_a_sentence(monkeypatch, capsys, words, sentence):

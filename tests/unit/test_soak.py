@@ -107,11 +107,11 @@ def test_copy_is_judged_by_its_bytes(tmp_path: Path) -> None:
     original.write_bytes(bytes(1000))
     digest = sha256(original)
     assert verdict("f at h", digest, copy, reported=False) is None
-    assert "it is missing" in (verdict("f at h", digest, copy, reported=True) or "")
+    assert "is missing" in (verdict("f at h", digest, copy, reported=True) or "")
     copy.write_bytes(bytes(1000))
     assert verdict("f at h", digest, copy, reported=True) is None
     copy.write_bytes(bytes(999) + b"\1")
-    assert verdict("f at h", digest, copy, reported=False) == "f at h: its SHA-256 is not the original's"
+    assert verdict("f at h", digest, copy, reported=False) == "f at h: the SHA-256 differs from the original's"
 
     receivers = [{"complete": done, "reason": why} for done, why in ((True, None), (False, "gone"), (False, "gone"))]
     result = {"event": "result", "transfers": [{"transports": ["optical"], "receivers": receivers}]}
@@ -142,7 +142,7 @@ def test_schedule_fills_the_time_and_clients_are_divided() -> None:
     clients = roster(50, 7)
     assert clients.attacks == (*CLIENT_ATTACKS, *CLIENT_ATTACKS[:2])
     assert clients.applications + clients.observers + SENDERS + 7 == 50
-    with pytest.raises(ValueError, match="no attack 'smile'"):
+    with pytest.raises(ValueError, match="unknown attack 'smile'"):
         roster(20, 2, ["smile"])
     with pytest.raises(ValueError, match="at least 4"):
         roster(8, 5)
@@ -155,8 +155,8 @@ def test_few_more_descriptors_are_no_leak() -> None:
     before = {"the controller": Held(1 << 20, 30, 10), "agent h": Held(1 << 20, 9, 1)}
     assert leaks(before, {**before, "agent h": Held(9 << 20, 20, 4)}) == []
     (fault,) = leaks(before, {**before, "agent h": Held(1 << 20, 900, 1)})
-    assert fault == "agent h has 891 descriptors more than before the load"
-    assert leaks(before, {**before, "agent h": None}) == ["agent h does not run any more"]
+    assert fault == "agent h has 891 more descriptors than before the load"
+    assert leaks(before, {**before, "agent h": None}) == ["agent h no longer runs"]
 
 
 def test_missing_comparison_fails_and_times_do_not() -> None:
@@ -175,8 +175,8 @@ def test_missing_comparison_fails_and_times_do_not() -> None:
     assert to_json(reached)["p99_ratio"] == pytest.approx(5000)
     report = "\n".join(lines(reached))
     assert report.count("MISSED") == 2 and "FAILED" not in report
-    reached.received = [Received(intact=3, wrong=["f at h: its SHA-256 is not the original's"])]
-    assert reached.failures == ["f at h: its SHA-256 is not the original's"]
+    reached.received = [Received(intact=3, wrong=["f at h: the SHA-256 differs from the original's"])]
+    assert reached.failures == ["f at h: the SHA-256 differs from the original's"]
     reached.received = [Received()]
     assert reached.failures == ["no file arrived, so none was compared"]
 

@@ -1,11 +1,11 @@
-"""Multicast trees without shaping, as in Fast Parallel File Replication: a peer.
+"""Multicast trees without shaping, as in Fast Parallel File Replication.
 
     unshaped_trees.py HOST JOB.json
 
-Every edge of every tree is a TCP connection that sends as fast as it can. The root gives the next chunk to any tree
-that takes it; a host forwards chunks to its children in that tree, and discards them. The job is {"root", "bytes",
-"addresses": {host: address}, "trees": [{host: parent}…]}. Prints "listening", at the root "begun", and "done" at the
-end. Standard library only.
+Every edge of every tree is a TCP connection that sends as fast as it can. The root assigns the next chunk to any tree
+that accepts it; a host forwards chunks to its children in that tree, and discards them. The job is {"root", "bytes",
+"addresses": {host: address}, "trees": [{host: parent}…]}. The program prints "listening", at the root "begun", and
+"done" at the end. It uses only the standard library.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 _FIRST_PORT, _SOURCE_PORT, _LAST_PORT = 5400, 20000, 60000
-_TURNS = 4
+_SCHEDULES = 4
 _CHUNK = 64 << 10
 _WAITING_CHUNKS = 8
-"""Queued for a child. A slow child delays its tree, as with files larger than memory."""
+"""Chunks queued for a child. A slow child delays its tree, as with files larger than memory."""
 
 Chunks = Iterator[bytes]
 
@@ -35,19 +35,19 @@ def main() -> None:
     threading.excepthook = _end
     host, job = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
     servers = [_listening(job, host, number) if host in tree else None for number, tree in enumerate(job["trees"])]
-    say("listening")
+    print_line("listening")
     chunks = Dealt(job["bytes"])
     threads = []
     for number, server in enumerate(servers):
         if server is not None or host == job["root"]:
             threads.append(threading.Thread(target=carry, args=(job, host, number, server, chunks)))
     if host == job["root"]:
-        say("begun")
+        print_line("begun")
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    say("done")
+    print_line("done")
 
 
 class Dealt:
@@ -70,7 +70,7 @@ class Dealt:
 def carry(job: dict[str, Any], host: str, number: int, server: socket.socket | None, own: Dealt) -> None:
     """Run the part of one tree at this host."""
     children = [child for child, parent in job["trees"][number].items() if parent == host]
-    # A host is reached only after all listen.
+    # The sender starts only after all hosts listen.
     chunks = iter(own) if server is None else _received(server.accept()[0])
     near = job["addresses"][host]
     links = [Link(number, near, job["addresses"][child]) for child in children]
@@ -100,7 +100,7 @@ class Link(threading.Thread):
 
 def _connected(number: int, near: str, far: str) -> socket.socket:
     """Connect from the next free source port of this tree: sites schedule by source port."""
-    for port in range(_SOURCE_PORT + 2 * number, _LAST_PORT, 2 * _TURNS):
+    for port in range(_SOURCE_PORT + 2 * number, _LAST_PORT, 2 * _SCHEDULES):
         try:
             return socket.create_connection((far, _FIRST_PORT + number), source_address=(near, port))
         except OSError as refusal:
@@ -125,8 +125,8 @@ def _end(failure: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def say(word: str) -> None:
-    """Print a line at once."""
+def print_line(word: str) -> None:
+    """Print a line and flush standard output."""
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
 

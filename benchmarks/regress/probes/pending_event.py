@@ -56,7 +56,7 @@ def main() -> None:
 
 
 class _Requests:
-    """Requests of random groups from 50 tenants, the same on every run."""
+    """Requests of random groups from 50 tenants, identical in every run."""
 
     def __init__(self, request: Any) -> None:
         self._request = request
@@ -75,7 +75,7 @@ class _Requests:
 
 
 def _timed(world: Any, event: object) -> float:
-    """Hand an event to the core, carry out its commands, and return the core's CPU seconds."""
+    """Pass an event to the core, carry out its commands, and return the core's CPU seconds."""
     began = time.thread_time()
     world.core.take(event, world.now)
     commands = world.core.conclude(world.now)

@@ -1,6 +1,6 @@
 """Median milliseconds of a command from its start to its end, after one start that writes byte code.
 
-For commits without `benchmarks/command_start.py`, which measures the same in the same way.
+For commits without `benchmarks/command_start.py`, which measures the same quantity in the same way.
 
     {python} start_up.py 20 blast --version
 """

@@ -1,7 +1,7 @@
-"""`benchmarks/transport.py` of the commit under test with one more tool, `trees`: Blast along balanced trees.
+"""`benchmarks/transport.py` of the commit under test with an additional tool, `trees`: Blast along balanced trees.
 
-The plan has one tree for each receiver, which is optimal for hosts whose links are all the same, at a rate that the
-machine does not reach, as the other transports have on unshaped links. Options are those of `transport.py`.
+The plan has one tree for each receiver, which is optimal for hosts with equal links. Its rate is above that of the
+machine, as for the other transports on unshaped links. Options are those of `transport.py`.
 
     {python} trees.py --tools trees --cells unshaped:7 --megabytes 100 --repeats 1 --json
 """
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _trees(blast: Any) -> Any:
-    """Return the class of the tool, derived from that of another transport without options of its own."""
+    """Return the class of the tool, derived from that of a transport without additional options."""
 
     def transport_options(self: Any, run: Any) -> list[str]:
         names = [self.name_of(receiver) for receiver in run.receivers]
@@ -41,7 +41,7 @@ def _trees(blast: Any) -> Any:
 
 
 def _tree(names: list[str], first: str) -> dict[str, Any]:
-    """Return the tree in which `first` receives from the sender and passes everything on to the others."""
+    """Return the tree in which `first` receives from the sender and forwards everything to the other hosts."""
     edges = [["sender", first], *([first, other] for other in names if other != first)]
     return {"rate": _UNSHAPED_BITS_PER_SECOND / len(names), "edges": edges}
 

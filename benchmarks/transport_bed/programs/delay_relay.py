@@ -1,10 +1,10 @@
-"""Distance: returns the frames of a network device to it, MILLISECONDS later.
+"""Emulated distance: returns the frames of a network device to it, MILLISECONDS later.
 
     delay_relay.py DEVICE MILLISECONDS
 
-It makes the device (TAP), which ends with the process, and prints "ready". The device takes super-packets of TCP with
-their header (virtio_net_hdr), so that a few thousand a second carry gigabits. Standard library only: the kernel here
-has no netem.
+The program creates the device (TAP), which disappears with the process, and prints "ready". The device accepts TCP
+super-packets with their header (virtio_net_hdr), so that a few thousand per second carry gigabits. It exists because
+the kernel here has no netem, and uses only the standard library.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHECKSUMS, _TCP_PACKETS = 0x01, 0x02
 _LARGEST = (1 << 16) + 64
 _MAX_AT_ONCE = 64
 _MAX_BYTES = 64 << 20
-"""Delayed at once; further frames are lost, as in a router."""
+"""Bytes delayed at the same time; further frames are lost, as in a router."""
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def relay(tap: int, seconds: float) -> None:
-    """Write what is read from `tap`, which does not block, to it `seconds` later."""
+    """Write each frame that is read from `tap`, a non-blocking descriptor, back to it `seconds` later."""
     way: deque[tuple[float, bytes]] = deque()
     on_the_way = 0
     while True:
@@ -55,7 +55,7 @@ def relay(tap: int, seconds: float) -> None:
 
 def _waiting(tap: int) -> list[bytes]:
     frames: list[bytes] = []
-    # New frames must not delay those that are due.
+    # New frames must not delay due ones.
     while len(frames) < _MAX_AT_ONCE:
         try:
             frames.append(os.read(tap, _LARGEST))

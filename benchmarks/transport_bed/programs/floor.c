@@ -1,5 +1,5 @@
 /* floor SIZE COPY: write SIZE bytes to COPY from one buffer that stays in the cache, 64,064 bytes at a time, which is
- * the data of one UDP super-packet. It says "ready" and waits for a line before it writes. */
+ * the payload of one UDP super-packet. Prints "ready" and waits for a line before it writes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* Preloaded into a receiver: loses datagrams that have arrived, each by itself with probability LOSSY_SHARE.
+/* Preloaded into a receiver: drops received datagrams, each independently with probability LOSSY_SHARE.
  *
- * The kernel here has no netem, and what filters packets sees super-packets of 44 datagrams as one. So loss is made
- * where a socket hands over what it has: of a super-packet the datagrams that are lost are cut out, and one that is
- * lost whole was never there. LOSSY_DATAGRAM is the length of a full datagram, by which super-packets are cut.
+ * The kernel here has no netem, and packet filters see super-packets of 44 datagrams as one packet. Therefore this
+ * library drops datagrams when the receiver reads them from a socket: it cuts them out of a super-packet, and reads on
+ * if all are lost. LOSSY_DATAGRAM is the length of a full datagram, by which super-packets are cut.
  * LOSSY_COUNT is a file of two 64-bit numbers: datagrams lost, datagrams seen.
  */
 #define _GNU_SOURCE
@@ -89,7 +89,7 @@ static size_t keep_some(struct msghdr *message, size_t got)
         lost |= (uint64_t)is_lost() << n;
     if (!lost)
         return got;
-    /* What comes before the first that is lost stays where it is: this must not cost more than a loss does. */
+    /* Do not move datagrams before the first lost one: dropping must not cost more time than a real loss. */
     size_t first = __builtin_ctzll(lost);
     kept = first * datagram;
     copy(message, kept, row, got - kept, 0);
@@ -109,7 +109,7 @@ ssize_t recvmsg(int file, struct msghdr *message, int flags)
 {
     if (flags & MSG_PEEK || !carries_datagrams(file))
         return real_recvmsg(file, message, flags);
-    /* The kernel shortens what it is told of the room for names and notes. */
+    /* The kernel overwrites the lengths of the buffers for the name and the control data. */
     socklen_t name = message->msg_namelen;
     size_t notes = message->msg_controllen;
     for (;;) {
@@ -124,7 +124,8 @@ ssize_t recvmsg(int file, struct msghdr *message, int flags)
     }
 }
 
-/* One by one, so that each loses its own. It waits for the first at most, and for none where nobody wants to wait. */
+/* Receive messages one by one, so that each loses datagrams independently. Waits for the first message only, and not at
+ * all on a non-blocking socket. */
 int recvmmsg(int file, struct mmsghdr *messages, unsigned int number, int flags, struct timespec *limit)
 {
     (void)limit;

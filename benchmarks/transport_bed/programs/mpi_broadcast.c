@@ -10,10 +10,10 @@
 
 enum { PIECE = 1 << 20 };
 
-static void require(int condition, const char *what)
+static void require(int condition, const char *action)
 {
     if (!condition) {
-        perror(what);
+        perror(action);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }

@@ -1,5 +1,5 @@
-/* naive_tcp receive PORT COPY: say "ready", take one connection, write what it carries to COPY.part, rename that to
- * COPY, and answer with one byte.
+/* naive_tcp receive PORT COPY: print "ready", accept one connection, write its data to COPY.part, rename that to COPY,
+ * and answer with one byte.
  *
  * naive_tcp send FILE PORT ADDRESS...: connect to every receiver, which may still be starting; then one process for each
  * sends the whole file to it by sendfile. It ends with status 0 when all have answered.
@@ -20,9 +20,9 @@
 
 enum { PIECE = 256 << 10, AGAIN_US = 20000 };
 
-static int fail(const char *what)
+static int fail(const char *action)
 {
-    perror(what);
+    perror(action);
     return 1;
 }
 

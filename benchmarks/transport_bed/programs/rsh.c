@@ -1,11 +1,11 @@
-/* A remote shell without encryption, for tools that talk to their agents through one.
+/* An unencrypted remote shell, for tools that communicate with their agents through one.
  *
- * rsh serve FOLDER: say "ready"; for each connection run the command that it brings, in FOLDER, with the connection as
- * its standard input and output.
+ * rsh serve FOLDER: print "ready"; run the command of each connection in FOLDER, with the connection as its standard
+ * input and output.
  *
- * rsh ADDRESS COMMAND...: have a command run there; standard input goes to it, its output comes from it.
+ * rsh ADDRESS COMMAND...: run a command there, and connect it to standard input and output.
  *
- * Called as "ssh" it passes over the options of ssh that stand before the address: for who knows no other remote shell.
+ * Called as "ssh", it ignores the options of ssh before the address, for tools that support no other remote shell.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,9 +22,9 @@
 
 enum { PORT = 7514, PIECE = 256 << 10, LONGEST = 1 << 20 };
 
-static int fail(const char *what)
+static int fail(const char *action)
 {
-    perror(what);
+    perror(action);
     return 1;
 }
 

@@ -1,5 +1,5 @@
-/* Preloaded into a receiver: its files take at most SLOW_BYTES_PER_SECOND, as a slow disk does: the call that writes
- * does not come back earlier. What has been saved up while nothing was written is one tenth of a second. */
+/* Preloaded into a receiver: limits writes to files to SLOW_BYTES_PER_SECOND, like a slow disk, by delaying the return
+ * of write calls. An idle period allows a burst of at most 0.1 s. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
-//! What a program takes that verifies what it receives, and does nothing else.
+//! Programs that verify the data that they receive or write: a lower bound on the time of a verifying receiver.
 //!
-//! `verifying receive PORT COPY`: as `naive_tcp receive`, and digests all that comes while it is hot.
+//! `verifying receive PORT COPY`: as `naive_tcp receive`, and digests all data while it is in the cache.
 //! `verifying floor SIZE COPY`: as `floor`, and digests every piece before it writes it.
-//! `verifying digest SIZE`: digests so much of what is in the cache; it waits for a line as `floor` does.
+//! `verifying digest SIZE`: digests SIZE bytes from the cache; it waits for a line as `floor` does.
 //!
-//! It says as JSON how many seconds that took, from the first byte on.
+//! Each prints as JSON the seconds that this took, from the first byte on.
 
 use std::env;
 use std::fmt::Display;
@@ -57,7 +57,7 @@ fn receive(port: &str, copy: &str) -> io::Result<()> {
     }
     drop(file);
     fs::rename(unfinished, copy)?;
-    say(began.unwrap_or_else(Instant::now), &hasher)?;
+    print_received(began.unwrap_or_else(Instant::now), &hasher)?;
     connection.write_all(&[0])
 }
 
@@ -73,22 +73,22 @@ fn floor(size: &str, mut copy: impl Write) -> io::Result<()> {
         copy.write_all(piece)?;
         left -= piece.len();
     }
-    say(began, &hasher)
+    print_received(began, &hasher)
 }
 
 fn ready() -> io::Result<()> {
     writeln!(io::stdout(), "ready")
 }
 
-fn say(began: Instant, hasher: &Hasher) -> io::Result<()> {
+fn print_received(began: Instant, hasher: &Hasher) -> io::Result<()> {
     let (seconds, digest) = (began.elapsed().as_secs_f64(), hasher.finalize());
     writeln!(io::stdout(), r#"{{"event": "received", "seconds": {seconds}, "digest": "{digest}"}}"#)
 }
 
 fn number<T: std::str::FromStr<Err: Display>>(text: &str) -> io::Result<T> {
-    text.parse().map_err(|error| wrong(format!("{text:?} is no number: {error}")))
+    text.parse().map_err(|error| wrong(format!("{text:?} is not a number: {error}")))
 }
 
-fn wrong(what: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what.into())
+fn wrong(message: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message.into())
 }

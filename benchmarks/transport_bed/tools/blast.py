@@ -1,6 +1,6 @@
 """Blast: `python -m blast_transport` with any transport, and `blast send --ssh`.
 
-Receivers do not sync their files, as those of the peers do not; agents that `--ssh` starts do.
+Receivers do not sync their files, like those of the other tools; agents that `--ssh` starts do.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class Blast(Tool):
 
     transport: str
     engine = "auto"
-    """Of both ends."""
+    """The engine of both ends."""
 
     def __init__(self) -> None:
         self.receivers: dict[int, Program] = {}
         self.environments: dict[int, dict[str, str]] = {}
-        """More environment for a receiver: a library that makes faults."""
+        """Additional environment of a receiver, for a library that injects faults."""
         self.names: dict[int, str] = {}
-        """Names of receivers other than `h<host>`; a pipeline goes along their natural order."""
+        """Names of receivers other than `h<host>`; a pipeline follows their natural order."""
 
     def name_of(self, receiver: int) -> str:
         """Return its name in reports."""
         return self.names.get(receiver, f"h{receiver}")
 
     def prepare(self, run: Run) -> None:
-        """Let the receivers listen."""
+        """Start the receivers and wait until they listen."""
         self.receivers = {receiver: self.start_receiver(run, receiver) for receiver in run.receivers}
         for one in self.receivers.values():
             one.await_event("listening", run.deadline)
@@ -88,7 +88,7 @@ class Blast(Tool):
 
 
 class BlastOptical(Blast):
-    """By light, at the granted rate."""
+    """Blast over the optical network, at the granted rate."""
 
     name = "optical"
     title = "Blast, optical"

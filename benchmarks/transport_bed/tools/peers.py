@@ -1,8 +1,8 @@
-"""The programs that Blast is compared with, and floors: what no program can beat.
+"""The programs that Blast is compared with, and floors, which are lower bounds on the time of any program.
 
 udpcast, uftp, TakTuk, OpenMPI, ClusterShell and libtorrent are Debian packages (requirements/debian-benchmarks.txt);
-`programs/` has naive TCP, the floors, a broadcast for MPI, and a remote shell without encryption that all tools use
-that start their own receivers.
+`programs/` has naive TCP, the floors, a broadcast for MPI, and an unencrypted remote shell for tools that start their
+own receivers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Floor(Tool):
     def send(self, run: Run) -> Sent:
         """Let them go."""
         for writer in self._writers:
-            writer.tell("go")
+            writer.write_line("go")
         await_exits(self._writers, run.deadline)
         return time.monotonic(), {}
 
@@ -83,7 +83,7 @@ class NaiveTcp(Tool):
 
 
 class VerifyingTcp(NaiveTcp):
-    """Naive TCP whose receivers digest (BLAKE3) what they receive."""
+    """Naive TCP whose receivers compute the BLAKE3 digest of the data."""
 
     name = "verifying"
     title = "naive TCP that verifies"
@@ -135,7 +135,7 @@ class Udpcast(Tool):
     commands = ("udp-sender", "udp-receiver")
 
     def prepare(self, run: Run) -> None:
-        """Start the receivers, which ask for a sender once; nothing says when they have."""
+        """Start the receivers, and give them time to send their one request: they do not report that they are ready."""
         for receiver in run.receivers:
             run.start(receiver, self.name, ["udp-receiver", *_UDPCAST, "--file", str(run.output(receiver))])
         self._receivers = list(run.programs)
@@ -159,7 +159,7 @@ class Uftp(Tool):
     commands = ("uftp", "uftpd")
 
     def prepare(self, run: Run) -> None:
-        """Let the daemons join its announcement group; nothing says when they have."""
+        """Start the daemons, and give them time to join the announcement group: they do not report that they have."""
         for receiver in run.receivers:
             command = ["uftpd", "-d", "-t", "-I", PACKETS, "-B", "16000000", "-U", f"0x{receiver:08x}"]
             command += ["-D", str(run.directory(receiver)), "-L", str(run.folder / f"uftpd-{receiver}.log")]
@@ -246,7 +246,7 @@ def _shell(run: Run) -> Path:
 
 
 def _named(run: Run, host: int) -> list[str]:
-    """Return words before a command that give it a host name of its own: OpenMPI tells hosts apart by it."""
+    """Return a prefix that runs a command with a separate host name, by which OpenMPI distinguishes hosts."""
     return ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', f"h{run.bed.packet_address(host)}"]
 
 
@@ -261,8 +261,8 @@ def as_ssh(run: Run) -> dict[str, str]:
 class OpenMpi(Served):
     """MPI_Bcast of OpenMPI, pieces of 1 MiB over TCP, along a pipeline.
 
-    The paper's OpenMPI 1.4.5 chose that itself (`coll_tuned_decision_fixed.c`). Left to choose, 4.1 has the root send
-    about one copy for each receiver: ten times as slow on ten shaped links.
+    The paper's OpenMPI 1.4.5 chose this by default (`coll_tuned_decision_fixed.c`). By default the root of 4.1 sends
+    about one copy to each receiver, which is ten times as slow on ten shaped links.
     """
 
     name = "mpi"
@@ -295,7 +295,7 @@ class OpenMpi(Served):
 
 
 class TakTuk(Served):
-    """TakTuk, which puts a file along a tree of its agents; they talk through the remote shells that started them."""
+    """TakTuk, which sends a file along a tree of its agents over the remote shells that started them."""
 
     commands = ("taktuk",)
     arity: int
@@ -315,7 +315,7 @@ TakTukTree = derive(TakTuk, "taktuk-tree", "TakTuk, binary tree", arity=2)
 
 
 def below(addresses: Sequence[str], arity: int) -> list[str]:
-    """Return the words that put these hosts below the one that reads them, in `arity` subtrees."""
+    """Return the arguments that place these hosts below the one that reads them, in `arity` subtrees."""
     words = []
     for branch in range(arity):
         if mine := addresses[branch::arity]:
@@ -342,7 +342,7 @@ class Clustered(Served):
     def start(self, run: Run) -> tuple[Program, Program]:
         """Return the sender, and the starter, which ends with the last receiver."""
         addresses = self.addresses(run)
-        # Its fan-out is how many may run at a time, not how many start at a time.
+        # The fan-out of clush limits the number of concurrent commands, and all receivers must run concurrently.
         command = [str(shutil.which("clush", path=_PLACES)), "-n", "-S", "-f", str(len(addresses))]
         command += ["-w", ",".join(addresses), self.at_receivers(run)]
         starter = run.start(SENDER, "clush", command, as_ssh(run))

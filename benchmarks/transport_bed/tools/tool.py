@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind")
 Sent = tuple[float, dict[str, Any]]
-"""The time (time.monotonic) when every receiver had the whole file, and what else the tool reported."""
+"""The time (time.monotonic) at which every receiver had the whole file, and the report of the tool."""
 
 
 class Tool(ABC):
@@ -22,11 +22,11 @@ class Tool(ABC):
     title: ClassVar[str]
     """For tables."""
     programs: ClassVar[tuple[str, ...]] = ()
-    """Those of the folder `programs` that must be compiled."""
+    """Programs of the folder `programs` that must be compiled."""
     carries: ClassVar[bool] = True
-    """Whether it really sends the file."""
+    """True if the tool sends the file; False for a floor."""
     commands: ClassVar[tuple[str, ...]] = ()
-    """Programs of the machine that it needs."""
+    """Required programs of the machine."""
 
     @property
     def missing(self) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from weights import digest_of_layers, held, say
+from weights import digest_of_layers, held, print_event
 
 from blast_client import receive
 
@@ -16,7 +16,7 @@ def main() -> None:
     """Receive until standard input ends."""
     (folder,) = sys.argv[1:]
     # Loads the library before the first weights.
-    say("ready", library=receive.__module__)
+    print_event("ready", library=receive.__module__)
     for line in sys.stdin:
         held(digest_of_layers(receive(line.strip(), folder, timeout=3600.0)))
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from weights import layers, say
+from weights import layers, print_event
 
 from blast_client import RoundSettings, broadcast
 from blast_transport.credentials.material import SharedSecret, read_secret
@@ -21,13 +21,13 @@ def main() -> None:
     secret = SharedSecret(read_secret(Path(secret_file)))
     light = RoundSettings(controller=controller, sender="h0", optical_address=optical_address, credentials=secret)
     settings = RoundSettings(controller=None, credentials=secret) if controller == "none" else light
-    models = {what: layers(source, what) for what in ("small", "weights")}
-    say("ready")
+    models = {name: layers(source, name) for name in ("small", "weights")}
+    print_event("ready")
     for line in sys.stdin:
-        what = line.strip()
+        name = line.strip()
         began = time.monotonic()
-        outcome = broadcast(models[what], to.split(","), what, settings=settings).check()
-        say("sent", began=began, notes={"transports": outcome.transports, "no_light": outcome.no_light})
+        outcome = broadcast(models[name], to.split(","), name, settings=settings).check()
+        print_event("sent", began=began, notes={"transports": outcome.transports, "no_light": outcome.no_light})
 
 
 if __name__ == "__main__":

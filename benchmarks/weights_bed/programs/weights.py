@@ -1,4 +1,4 @@
-"""The weights, their checksum, and the output of the programs, for all interpreters: it needs only NumPy."""
+"""The weights, their checksum, and the output of the programs. It needs only NumPy, so that all interpreters run it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SMALL_BYTES = 1_000_000
 LAYER_BYTES = 16_000_000
 
 
-def size_of(source: str, what: str) -> int:
-    """Return the bytes of `small` or `weights`."""
-    return SMALL_BYTES if what == "small" else Path(source).stat().st_size
+def size_of(source: str, model: str) -> int:
+    """Return the size in bytes of `small` or `weights`."""
+    return SMALL_BYTES if model == "small" else Path(source).stat().st_size
 
 
-def layers(source: str, what: str) -> dict[str, np.ndarray[Any, Any]]:
+def layers(source: str, model: str) -> dict[str, np.ndarray[Any, Any]]:
     """Return the file as float32 layers by name."""
     return {
         name: np.fromfile(source, np.uint8, length, offset=begin).view("<f4")
-        for name, begin, length in spans(size_of(source, what))
+        for name, begin, length in spans(size_of(source, model))
     }
 
 
@@ -48,11 +48,11 @@ def digest(pieces: Iterable[Any]) -> int:
 
 
 def held(found: int) -> None:
-    """Report that all of it has been read."""
-    say("held", at=time.monotonic(), digest=found)
+    """Print that all bytes have been read, with the time and the checksum."""
+    print_event("held", at=time.monotonic(), digest=found)
 
 
-def say(event: str, **more: object) -> None:
-    """Print a JSON line at once."""
+def print_event(event: str, **more: object) -> None:
+    """Print a JSON line and flush standard output."""
     sys.stdout.write(json.dumps({"event": event, **more}) + "\n")
     sys.stdout.flush()

@@ -665,7 +665,7 @@ CLAIMS: Sequence[Claim] = (
         Verdict.NOT_REPRODUCED,
         _spread_from_80_to_10,
         "in the model ACKs free enough headers between two frames for the first copy of the next one; the paper does "
-        "not say what takes 2 in 10 headers from it",
+        "not state what takes 2 in 10 headers from it",
     ),
     Claim(
         "5c",
