@@ -1,7 +1,8 @@
-"""The data plane on the hosts: reliable multicast. It knows no controller.
+"""Data plane of the hosts: reliable multicast, independent of any controller.
 
-One sender, many receivers, one session (`session`), whose blocks (`blocks`) come by light (`optical`: paced UDP
-multicast, which has no way back), along a chain of the receivers (`pipeline`) or over one TCP connection for each, and
-fill one store (`store`). Everything that is said goes over TCP (`wire`, `links`), between hosts that have proved who
-they are (`credentials`). `agent` is what waits on a host. What decides has no sockets and no clock.
+One sender, many receivers, one session (`session`), whose blocks (`blocks`) arrive over the optical path (`optical`:
+paced UDP multicast, which is unidirectional), along a chain or trees of the receivers (`pipeline`, `trees`) or over one
+TCP connection for each (`unicast`), and fill one store (`store`). All messages go over TCP (`wire`, `links`), between
+authenticated hosts (`credentials`). `agent` is the daemon of a receiving host. The code that decides has no sockets and
+no clock.
 """

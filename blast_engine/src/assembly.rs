@@ -16,10 +16,10 @@ pub struct Assembly {
     inner: Mutex<blast_blocks::Assembly>,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "what Python lends is given back at the end of the call")]
+#[expect(clippy::needless_pass_by_value, reason = "buffers of Python are released at the end of the call")]
 #[pymethods]
 impl Assembly {
-    /// Of blocks of so many `segments` of `size` bytes, of which so many may be open.
+    /// Assembly of blocks of `segments` segments of `size` bytes, of which at most `max_open` may be incomplete.
     #[new]
     #[pyo3(signature = (store, *, segments, size, max_open))]
     fn new(store: Py<FileStore>, segments: u64, size: usize, max_open: usize) -> PyResult<Self> {

@@ -1,38 +1,38 @@
-//! What leaves by light, as Python sees it: calls that send for as long as they may, and nothing else is to be done.
+//! Sending of optical bursts, for Python: calls that send within given limits.
 
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use blast_blocks::{Cut, Ends, Fault, LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS, Pace, Schedule, Sent, Spot, Turn};
+use blast_blocks::{Cut, Ends, Fault, LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS, Pace, Schedule, Sent, Spot, Step};
 use blast_boundary::with_all_lent;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{at_once, waiting};
 
-/// (block, segment), as of `blast_blocks::Spot`.
+/// (block, segment), as in `blast_blocks::Spot`.
 type InFile = (u64, usize);
 
-/// (bursts, datagrams, bytes on the wire), all of which have gone.
-type Gone = (usize, u64, u64);
+/// (bursts, datagrams, bytes on the wire) that were sent.
+type SentCounts = (usize, u64, u64);
 
-/// (bursts, now, until), as of `blast_blocks::Turn`.
+/// (bursts, now, until), as in `blast_blocks::Step`.
 type InTime = (usize, f64, f64);
 
 /// Of both schedules of a `blast_blocks::Pace`: (rate, tolerance, next).
 type Schedules = [(f64, f64, f64); 2];
 
-/// What is wrong with the light: the system's number for it, and of how many bytes the datagrams were.
+/// Error number of the socket, and the bytes of the rejected datagrams.
 type Refused = Option<(i32, usize)>;
 
-/// As of `blast_blocks::Bursts`, of a `session` and a file of (size, segment size, segments of a block).
+/// `blast_blocks::Bursts` of a `session` and a file of (size, segment size, segments of a block).
 ///
-/// `ends` are descriptors, of a socket that is connected to the group, of the file, and of what can be read when a call
-/// is to end; the caller keeps them open.
+/// `ends` are descriptors of a socket that is connected to the group, of the file, and of one that is readable when a
+/// call has to end; the caller keeps them open.
 #[pyclass(frozen, module = "blast_engine_native")]
 pub struct Bursts(Mutex<blast_blocks::Bursts>);
 
-#[expect(clippy::needless_pass_by_value, reason = "what Python gives is ours")]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
 #[pymethods]
 impl Bursts {
     #[new]
@@ -54,12 +54,12 @@ impl Bursts {
         at_once(|| self.locked(|bursts| Ok(bursts.offload())))
     }
 
-    /// From `spot` on as far as `run`, (stop, piece), the `turn` and the `schedules` let it: what leaves next, what has
-    /// gone, when the next burst may by each schedule, the digests of what was read from `digested` on, and what is
-    /// wrong with the light.
+    /// Send from `spot` on, within `run`, (stop, piece), `step` and `schedules`; return the next spot, the counts, the
+    /// time of the next burst by each schedule, the digests of the blocks read from `digested` on, and the error of the
+    /// socket.
     ///
-    /// Raises `EOFError` with where the file ends, if it became shorter.
-    #[expect(clippy::too_many_arguments, reason = "one call for a whole turn")]
+    /// Raises `EOFError` with the end of the file, if it became shorter.
+    #[expect(clippy::too_many_arguments, reason = "one call for a whole step")]
     #[expect(clippy::type_complexity, reason = "a tuple of what is named above")]
     fn go_on<'py>(
         &self,
@@ -67,24 +67,29 @@ impl Bursts {
         ends: (RawFd, RawFd, RawFd),
         spot: InFile,
         run: (u64, usize),
-        turn: InTime,
+        step: InTime,
         schedules: Schedules,
         digested: u64,
-    ) -> PyResult<(InFile, Gone, (f64, f64), Bound<'py, PyBytes>, Refused)> {
+    ) -> PyResult<(InFile, SentCounts, (f64, f64), Bound<'py, PyBytes>, Refused)> {
         let mut spot = Spot { block: spot.0, segment: spot.1 };
-        let turn = Turn { bursts: turn.0, now: turn.1, until: turn.2 };
+        let step = Step { bursts: step.0, now: step.1, until: step.2 };
         let mut pace = Pace(schedules.map(|(rate, tolerance, next)| Schedule { rate, tolerance, next }));
         let sent =
-            self.sending(py, ends, |bursts, ends| bursts.go_on(ends, &mut spot, run, &mut pace, turn, digested))?;
+            self.sending(py, ends, |bursts, ends| bursts.go_on(ends, &mut spot, run, &mut pace, step, digested))?;
         let digests = PyBytes::new(py, &sent.digests);
         let [average, peak] = pace.0.map(|schedule| schedule.next);
-        Ok(((spot.block, spot.segment), gone(&sent), (average, peak), digests, refused(&sent)))
+        Ok(((spot.block, spot.segment), sent_counts(&sent), (average, peak), digests, refused(&sent)))
     }
 
-    /// The segments of each (block, mask) once more: what has gone, and what is wrong with the light.
-    fn again(&self, py: Python<'_>, ends: (RawFd, RawFd, RawFd), owed: Vec<(u64, u64)>) -> PyResult<(Gone, Refused)> {
-        let sent = self.sending(py, ends, |bursts, ends| bursts.again(ends, &owed))?;
-        Ok((gone(&sent), refused(&sent)))
+    /// Retransmit the segments of each (block, mask); return the counts, and the error of the socket.
+    fn again(
+        &self,
+        py: Python<'_>,
+        ends: (RawFd, RawFd, RawFd),
+        retransmissions: Vec<(u64, u64)>,
+    ) -> PyResult<(SentCounts, Refused)> {
+        let sent = self.sending(py, ends, |bursts, ends| bursts.again(ends, &retransmissions))?;
+        Ok((sent_counts(&sent), refused(&sent)))
     }
 }
 
@@ -108,7 +113,7 @@ impl Bursts {
     }
 }
 
-fn gone(sent: &Sent) -> Gone {
+fn sent_counts(sent: &Sent) -> SentCounts {
     (sent.bursts, sent.datagrams, sent.wire_bytes)
 }
 

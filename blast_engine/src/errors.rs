@@ -1,4 +1,4 @@
-//! What Python is told when something goes wrong: the system's errors as `OSError`, ours as exceptions of this module.
+//! Exceptions for Python: errors of the system as `OSError`, others as exceptions of this module.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 create_exception!(blast_engine_native, TooManyBytes, PyException, "More bytes were to be written than are taken.");
 create_exception!(blast_engine_native, EngineFault, PyException, "An error of this program, or of its caller.");
 
-/// Do it without the interpreter's lock.
+/// Run `work` without the interpreter's lock.
 pub fn waiting<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Fault> + Send) -> PyResult<T> {
     py.detach(|| guarded(work)).map_err(exception)
 }
 
-/// Do what is over at once.
+/// Run `work`, which does not wait.
 pub fn at_once<T>(work: impl FnOnce() -> Result<T, Fault>) -> PyResult<T> {
     guarded(work).map_err(exception)
 }
@@ -32,7 +32,7 @@ fn exception(fault: Fault) -> PyErr {
     }
 }
 
-/// The system's own, if it is an `OSError`.
+/// Convert an exception of Python; an `OSError` keeps its number.
 pub fn fault(py: Python<'_>, error: &PyErr) -> Fault {
     match error.value(py).getattr("errno").and_then(|number| number.extract()) {
         Ok(number) => Fault::System(io::Error::from_raw_os_error(number)),
@@ -40,8 +40,8 @@ pub fn fault(py: Python<'_>, error: &PyErr) -> Fault {
     }
 }
 
-/// As Python has it: without the number.
+/// The message without the number, as in Python.
 fn words_of(error: &io::Error) -> String {
-    let said = error.to_string();
-    said.split_once(" (os error").map_or(said.clone(), |(words, _)| words.to_owned())
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }

@@ -1,6 +1,6 @@
-//! The data path of Blast's transport, compiled: what `blast_transport/store` and its transports call.
+//! The compiled data path of Blast's transport, for `blast_transport/store` and its transports.
 //!
-//! A call that may wait, or computes for long, does so without the interpreter's lock; the others are over at once.
+//! A call that may wait or compute for long releases the interpreter's lock; the others return at once.
 
 mod assembly;
 mod bursts;
@@ -12,7 +12,7 @@ mod store;
 
 use pyo3::prelude::*;
 
-/// What the calls are and mean. It grows with every change of that; Python's side wants the one that it knows.
+/// Version of this interface. It increases with every change of calls or their meaning; Python accepts only its own.
 const INTERFACE: u32 = 5;
 
 #[pymodule]

@@ -1,4 +1,4 @@
-//! A chain's link as Python sees it: calls that take or give data for as long as nothing else is to be done.
+//! A chain's link, for Python: calls that read or write data until another message is due.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use crate::errors::waiting;
 use crate::store::FileStore;
 
-/// (position, block, filled, stored), as of `blast_blocks::Place`.
+/// (position, block, filled, stored), as in `blast_blocks::Place`.
 type InRow = (u64, u64, usize, usize);
 
-/// What is wrong with a link, or a socket: the system's number for it; 0: the other side has closed it.
+/// Error number of a link or socket; 0: the other side has closed it.
 pub type Lost = Option<i32>;
 
-/// As of `blast_blocks::FileStore::take_from`, with (payload, most) in `frames`: where the row stands, bytes that came,
-/// bytes that still come before the next frame, whether the store was slow, and what is wrong with the link.
+/// `blast_blocks::FileStore::take_from` with (`payload`, `max_bytes`) in `frames`; return the state of the row, the
+/// bytes read, the bytes before the next frame, whether the store was slow, and the error of the link.
 #[pyfunction]
 pub fn take_from_link(
     py: Python<'_>,
@@ -29,25 +29,25 @@ pub fn take_from_link(
 ) -> PyResult<(InRow, u64, u64, bool, Lost)> {
     let (position, block, filled, stored) = place;
     let place = Place { position, block, filled, stored };
-    let (store, row, (payload, most)) = (&store.get().0, row.bytes(), frames);
-    let taken = waiting(py, || with_lent(link, |link| store.take_from(link, row, place, payload, most))?)?;
+    let (store, row, (payload, max_bytes)) = (&store.get().0, row.bytes(), frames);
+    let taken = waiting(py, || with_lent(link, |link| store.take_from(link, row, place, payload, max_bytes))?)?;
     let Place { position, block, filled, stored } = taken.place;
     Ok(((position, block, filled, stored), taken.bytes, taken.payload, taken.slow, number_of(taken.lost)))
 }
 
-/// As of `blast_engine`, with (offset, announced, before where): bytes that went, bytes that are announced, what is left
-/// of the frame that announces them, and what is wrong with the link.
+/// `blast_blocks::give_to` with (offset, announced, stop); return the bytes sent, the bytes announced, the rest of the
+/// frame head that announces them, and the error of the link.
 #[pyfunction]
 pub fn give_to_link(
     py: Python<'_>,
     link: RawFd,
     file: RawFd,
     run: (u64, u64, u64),
-    most: u64,
+    max_bytes: u64,
 ) -> PyResult<(u64, u64, Vec<u8>, Lost)> {
     let (offset, promised, stop) = run;
     let span = Span { offset, promised, stop };
-    let given = waiting(py, || with_lent(link, |link| with_lent(file, |file| give_to(link, file, span, most)))??)?;
+    let given = waiting(py, || with_lent(link, |link| with_lent(file, |file| give_to(link, file, span, max_bytes)))??)?;
     Ok((given.bytes, given.promised, given.head, number_of(given.lost)))
 }
 

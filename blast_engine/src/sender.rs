@@ -1,4 +1,4 @@
-//! What a sender computes of a file.
+//! Computations of a sender on a file.
 
 use std::os::fd::RawFd;
 
@@ -10,7 +10,9 @@ use crate::errors::waiting;
 
 /// The digests of `count` blocks from `first` on of the file that is open and has `size` bytes, one after the other.
 ///
-/// Raises `EOFError` with where it ends, if it became shorter.
+/// Return the digests of `count` blocks from `first` on of the open file of `size` bytes, one after the other.
+///
+/// Raises `EOFError` with the end of the file, if it became shorter.
 #[pyfunction]
 pub fn digests_of_file(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! A store as Python sees it: `blast_blocks::FileStore` with its arguments looked at.
+//! Store for Python: `blast_blocks::FileStore` with checked arguments.
 
 use std::os::fd::RawFd;
 
@@ -9,11 +9,11 @@ use pyo3::types::PyBytes;
 
 use crate::errors::{at_once, fault, waiting};
 
-/// Into the files `data` and `records`, which are duplicated. Runs of blocks are pairs (first, behind the last).
+/// Store into the files `data` and `records`, which are duplicated. Runs of blocks are pairs (first, stop).
 #[pyclass(frozen, module = "blast_engine_native")]
 pub struct FileStore(pub(crate) blast_blocks::FileStore);
 
-#[expect(clippy::needless_pass_by_value, reason = "what Python lends is given back at the end of the call")]
+#[expect(clippy::needless_pass_by_value, reason = "buffers of Python are released at the end of the call")]
 #[pymethods]
 impl FileStore {
     #[new]
@@ -69,9 +69,9 @@ impl FileStore {
         self.look(|books| books.held().first_missing(start))
     }
 
-    /// At most so many runs of blocks that are held (`there`), or are not.
-    fn runs(&self, there: bool, start: u64, stop: u64, most: usize) -> PyResult<Vec<Run>> {
-        self.look(|books| books.held().runs(there, start, stop).take(most).collect())
+    /// Return at most `max_runs` runs of blocks that are held (`there`), or are not.
+    fn runs(&self, there: bool, start: u64, stop: u64, max_runs: usize) -> PyResult<Vec<Run>> {
+        self.look(|books| books.held().runs(there, start, stop).take(max_runs).collect())
     }
 
     fn put_all(&self, py: Python<'_>, first: u64, row: Vec<Lent>) -> PyResult<u64> {
@@ -116,7 +116,7 @@ impl FileStore {
         waiting(py, || self.0.end_at(size))
     }
 
-    /// The sender's digests of the first `blocks`, one after the other.
+    /// Return the sender's digests of the first `blocks`, one after the other.
     fn sent<'py>(&self, py: Python<'py>, blocks: u64) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.look(|books| books.sent().bytes(blocks.min(MAX_BLOCKS)))?;
         Ok(PyBytes::new(py, &bytes))
@@ -126,7 +126,7 @@ impl FileStore {
         waiting(py, || self.0.close())
     }
 
-    /// Call this before every write, with its offset and its bytes, and fail as it fails: for tests.
+    /// Call this before every write, with its offset and its size, and fail as it fails: for tests.
     fn before_writes(&self, called: Py<PyAny>) {
         self.0.before_writes(Box::new(move |offset, size| {
             Python::attach(|py| called.call1(py, (offset, size)).map(drop).map_err(|error| fault(py, &error)))
@@ -135,8 +135,8 @@ impl FileStore {
 }
 
 impl FileStore {
-    fn look<T>(&self, what: impl FnOnce(&Books) -> T) -> PyResult<T> {
-        at_once(|| Ok(what(&*self.0.books()?)))
+    fn look<T>(&self, read: impl FnOnce(&Books) -> T) -> PyResult<T> {
+        at_once(|| Ok(read(&*self.0.books()?)))
     }
 
     fn change<T>(&self, how: impl FnOnce(&mut Books) -> T) -> PyResult<T> {

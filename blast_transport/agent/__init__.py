@@ -1,5 +1,5 @@
-"""The agent: the process on a host that receives, and what it may do there.
+"""The agent: the process on a host that receives data, within the permissions of its configuration.
 
-`settings` says what is allowed, `permissions` turns what a sender asks for into something safe or refuses it, `server`
-accepts connections and hands them to sessions. `bundle` makes it a single file, which `remote` copies to bare hosts.
+`settings` holds the configuration, `permissions` checks requests of senders, `server` accepts connections and starts
+sessions. `bundle` packs the agent into one file, which `remote` copies to hosts without an installation.
 """

@@ -19,7 +19,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _REGULAR_FILE = 0o100644 << 16
 _SUFFIXES = (".py", ".toml")
 
-# Every Python of the last twenty years must be able to read this, to say that it is too old.
+# Every Python of the last twenty years must parse this, to report that it is too old.
 _MAIN = f"""\
 import sys
 
@@ -36,7 +36,7 @@ sys.exit(main())
 
 
 def build_bundle() -> bytes:
-    """The file: `python3 -I -S FILE run --config …` is `blast agent run`, `on-demand` what `on_demand` says."""
+    """Return the bundle: `python3 -I -S FILE run --config …` is `blast agent run`; `on-demand` runs `on_demand`."""
     archive = io.BytesIO()
     archive.write(_SHEBANG)
     with zipfile.ZipFile(archive, "w") as bundle:

@@ -1,8 +1,8 @@
-"""Folders that processes of this host claim for as long as they live, removed when none does any more.
+"""Folders that running processes of this host claim, and that are removed when none does.
 
-A process makes a sub-folder, in it the file `.claim`, and keeps a shared lock on that (POSIX, fcntl); or the agent
-makes both, when a first file comes. The kernel lets go of the lock however the process ends, so that what it received
-leaves nothing behind, also where it and its sender were killed.
+A process creates a subfolder with the file `.claim`, and keeps a shared lock on it (POSIX, fcntl); or the agent creates
+both for a first file. The kernel releases the lock however the process ends, so that its received data is removed, also
+if process and sender were killed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CLAIM = ".claim"
 
 _EVERY_SECONDS = 5.0
 _NEW_SECONDS = 20.0
-"""So long what has changed counts though nobody claims it: somebody is about to, or a file is on its way."""
+"""Time for which a changed folder stays without a claim: a process may be about to claim it, or a file is arriving."""
 _MAX_FOLDERS = 1024
-"""That the agent makes, so that no sender fills a disk with them."""
+"""Maximum folders that the agent creates, so that no sender fills a disk with them."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -45,7 +45,7 @@ def make_claimed(base: Path, name: str) -> None:
 
 
 class Claims:
-    """Sub-folders of these folders. Folders without a `.claim` are nobody's business here."""
+    """Claimed subfolders of these folders. Folders without a `.claim` are ignored."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
@@ -53,14 +53,14 @@ class Claims:
         self._next = 0.0
 
     def look(self, now: float) -> None:
-        """Look after them if it is time to, in a thread of its own: to remove much takes long. `now`: monotonic."""
+        """Sweep if it is due, in a thread, because removing much takes long. `now`: monotonic."""
         if self._folders and now >= self._next and (self._thread is None or not self._thread.is_alive()):
             self._next = now + _EVERY_SECONDS
             with suppress(NoThreadError):
                 self._thread = start_thread("claims", self.sweep)
 
     def sweep(self) -> None:
-        """Remove those that nobody claims any more."""
+        """Remove the folders that no process claims."""
         for base in self._folders:
             with suppress(OSError), _opened(base, _FOLDER & ~os.O_NOFOLLOW) as folder:
                 for name in os.listdir(folder):  # noqa: PTH208 - of an open folder, not of a path
@@ -73,10 +73,10 @@ def _remove_unless_claimed(base: Path, folder: int, name: str) -> None:
     with _opened(name, _FOLDER, folder) as inside, _opened(CLAIM, _FILE, inside) as claim:
         if not stat.S_ISREG(os.fstat(claim).st_mode) or time.time() - _last_change(inside) < _NEW_SECONDS:
             return
-        # Held until all is gone: who comes meanwhile waits, and sees that this is no folder any more.
+        # Held until the folder is removed: a process that waits for the lock then finds no folder.
         fcntl.lockf(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(name, dir_fd=folder)
-        log.info("removed %s: nobody claims it any more", base / name)
+        log.info("removed %s: no running process claims it", base / name)
 
 
 def _last_change(folder: int) -> float:

@@ -32,12 +32,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add run, check, example-config and bundle."""
-    purpose = "Receive what the configuration allows until told to end (SIGTERM, SIGINT); SIGHUP reloads the file."
+    purpose = "Receive what the configuration allows until SIGTERM or SIGINT ends it; SIGHUP reloads the file."
     run = _command(commands, "run", purpose, "--config /etc/blast/agent.toml")
     _add_config(run)
-    run.add_argument("--json", action="store_true", help="print a JSON line for each event on standard output")
-    run.add_argument("--log-level", choices=LEVELS, help="wins over log.level of the file")
-    run.add_argument("--log-format", choices=FORMATS, help="wins over log.format of the file")
+    run.add_argument("--json", action="store_true", help="print one JSON line per event to standard output")
+    run.add_argument("--log-level", choices=LEVELS, help="log level; overrides log.level of the file")
+    run.add_argument("--log-format", choices=FORMATS, help="log format; overrides log.format of the file")
     run.set_defaults(run=_run)
     purpose = "Check a configuration, and whether this host has what it names."
     check = _command(commands, "check", purpose, "--config /etc/blast/agent.toml")
@@ -47,14 +47,14 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     purpose = "Print a commented configuration to start from."
     example = _command(commands, "example-config", purpose, "> agent.toml")
     example.set_defaults(run=_example)
-    purpose = "Write the agent as a single file, which any host with a new enough Python runs."
+    purpose = "Write the agent as a single file, which runs on any host with a supported Python."
     bundle = _command(commands, "bundle", purpose, "--output agent.pyz")
-    bundle.add_argument("--output", type=Path, required=True, metavar="FILE", help="where to write it")
+    bundle.add_argument("--output", type=Path, required=True, metavar="FILE", help="output file")
     bundle.set_defaults(run=_bundle)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The commands by themselves, for a host that has nothing of Blast but the agent's single file."""
+    """Run the agent's commands alone, for a host that has only the agent's single file."""
     parser = argparse.ArgumentParser(prog="blast agent", description=__doc__)
     add_commands(parser.add_subparsers(metavar="COMMAND", required=True))
     options = parser.parse_args(arguments)
@@ -101,12 +101,12 @@ def _check(options: argparse.Namespace) -> int:
         check_host(settings)
     except TransportError as error:
         return _complain(error)
-    _say(json.dumps(asdict(settings), default=str, indent=2) if options.json else _summary(settings))
+    _print(json.dumps(asdict(settings), default=str, indent=2) if options.json else _summary(settings))
     return DONE
 
 
 def _example(_: argparse.Namespace) -> int:
-    _say(files("blast_transport.agent").joinpath("example.toml").read_text().rstrip())
+    _print(files("blast_transport.agent").joinpath("example.toml").read_text().rstrip())
     return DONE
 
 
@@ -123,7 +123,11 @@ def _bundle(options: argparse.Namespace) -> int:
 def _summary(settings: Settings) -> str:
     agent, limits = settings.agent, settings.limits
     lines = [f"listens on {agent.listen} ({_access(settings)})"]
-    lines.append(f"light comes to {agent.optical_address}" if agent.optical_address else "no light: packets only")
+    lines.append(
+        f"receives optical multicast at {agent.optical_address}"
+        if agent.optical_address
+        else "no optical_address: packet network only"
+    )
     lines += [f"folder {folder.name}: files below {folder.path}" for folder in settings.folder]
     lines += [f"device {device.name}: {device.path} is overwritten" for device in settings.device]
     lines += [f"command {command.name}: {' '.join(command.run)}" for command in settings.command]
@@ -136,10 +140,10 @@ def _summary(settings: Settings) -> str:
 def _access(settings: Settings) -> str:
     access = settings.access
     if access.secret_file is not None:
-        return f"whoever knows the secret in {access.secret_file}"
+        return f"clients that know the secret in {access.secret_file}"
     if access.client_ca is not None:
         return f"TLS, {len(access.client)} kinds of certificates under {access.client_ca}"
-    return "everybody on this machine"
+    return "every user of this machine"
 
 
 def _complain(error: TransportError) -> int:
@@ -147,6 +151,6 @@ def _complain(error: TransportError) -> int:
     return WRONG_INPUT if isinstance(error, SettingsError) else FAILED
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Whether this host has what the configuration names: folders, devices, commands, the address on the light path."""
+"""Check that this host has the resources that the configuration names: folders, devices, commands, optical address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_transport.transports.optical.interface import interface_mtu
 
 
 def check_host(settings: Settings) -> Credentials:
-    """Look at everything that the configuration names; what the agent proves itself by. Raises SettingsError."""
+    """Check all resources that the configuration names; return the agent's credentials. Raise SettingsError."""
     for folder in settings.folder:
         _check_folder(folder)
     for device in settings.device:
@@ -33,7 +33,7 @@ def check_host(settings: Settings) -> Credentials:
 
 
 def credentials_of(access: AccessSection) -> Credentials:
-    """What the configuration names. Raises SettingsError for files that cannot be used."""
+    """Return the credentials that the configuration names. Raise SettingsError for files that cannot be used."""
     if access.secret_file is not None:
         return SharedSecret(read_secret(access.secret_file))
     if access.certificate is None or access.private_key is None or access.client_ca is None:

@@ -16,21 +16,21 @@ from blast_transport.measuring.sink import Sink
 from blast_transport.measuring.source import Source
 from blast_transport.measuring.timings import ANSWER_SECONDS
 from blast_transport.wire.measuring import (
+    Accepted,
     Measure,
     MeasuringMessage,
     Probe,
     Refused,
-    Waiting,
     encode_measuring,
 )
 
 
 class Busy(RemoteError):
-    """Another measurement is at work here."""
+    """Another measurement runs here."""
 
 
 class Measurements:
-    """Runs what commanders ask for. Thread-safe."""
+    """Measurements at this host, one at a time. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,33 +38,33 @@ class Measurements:
         self._ending = False
 
     def serve(self, connection: Connection, measure: Measure, dialer: Dialer, limits: MeasuringLimits) -> None:
-        """Be an end of this measurement, and tell its commander how it went.
+        """Act as an end of this measurement and report the result to its commander.
 
-        Raises NotAllowedError, Busy, which the commander has been told, and RemoteError if it has gone.
+        Raise NotAllowedError or Busy, both of which the commander has received, or RemoteError if it has disconnected.
         """
         try:
             _check(connection, measure, limits)
             end = self._begin(measure, dialer)
         except (NotAllowedError, Busy) as error:
-            _say(connection.sock, Refused(str(error), isinstance(error, Busy)))
+            _send(connection.sock, Refused(str(error), isinstance(error, Busy)))
             raise
         try:
-            _say(connection.sock, Waiting())
+            _send(connection.sock, Accepted())
             result = end.run(connection.sock)
         finally:
-            # Whoever hears the result may come again at once.
+            # The commander may connect again as soon as it has the result.
             self._running = None
-        _say(connection.sock, result)
+        _send(connection.sock, result)
 
     def join(self, connection: Connection, probe: Probe) -> None:
-        """Bring a probe to the sink that waits for it. Raises NotAllowedError, which the other side has been told."""
+        """Assign a probe to the sink that waits for it. Raise NotAllowedError, which the other side has received."""
         with self._lock:
             match self._running:
                 case (measure, Sink() as sink) if hmac.compare_digest(measure.token, probe.token):
                     sink.join(connection.sock)
                     return
-        refused = Refused("the measurement that this probe belongs to is not at work here")
-        _say(connection.sock, refused)
+        refused = Refused("the measurement that this probe belongs to does not run here")
+        _send(connection.sock, refused)
         raise NotAllowedError(refused.reason)
 
     def stop(self) -> None:
@@ -85,7 +85,7 @@ class Measurements:
 
 def _check(connection: Connection, measure: Measure, limits: MeasuringLimits) -> None:
     if connection.role != SENDER:
-        raise NotAllowedError("you may hand on data here, but have nothing measured")
+        raise NotAllowedError("a client with the role neighbor may not measure")
     if not limits.bytes:
         raise NotAllowedError(
             "this agent takes part in no measurements: limits.max_measurement_bytes of its configuration is 0"
@@ -96,7 +96,7 @@ def _check(connection: Connection, measure: Measure, limits: MeasuringLimits) ->
         )
 
 
-def _say(sock: socket.socket, message: MeasuringMessage) -> None:
+def _send(sock: socket.socket, message: MeasuringMessage) -> None:
     with suppress(OSError):
         sock.settimeout(ANSWER_SECONDS)
         sock.sendall(encode_measuring(message))

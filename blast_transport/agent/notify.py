@@ -1,4 +1,4 @@
-"""Talking to the service manager (systemd) by the protocol of sd_notify(3), if one started us."""
+"""Messages to the service manager (systemd) by the protocol of sd_notify(3), if it started this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALIVE = "WATCHDOG=1"
 
 
 class Notifier:
-    """Sends assignments as one datagram to the socket that NOTIFY_SOCKET names; without that nobody listens."""
+    """Client of the service manager: sends assignments to the socket NOTIFY_SOCKET; does nothing without it."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         name = environment.get("NOTIFY_SOCKET", "")
@@ -22,12 +22,12 @@ class Notifier:
         self._address = f"\0{name[1:]}" if name.startswith("@") else name
 
     def send(self, *assignments: str) -> None:
-        """Send e.g. READY. A service manager that does not listen is no fault of ours."""
+        """Send assignments, for example READY; ignore a service manager that does not listen."""
         if not self._address:
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
             out.sendto("\n".join(assignments).encode(), self._address)
 
     def reloading(self) -> None:
-        """Say that a reload begins; READY ends it."""
+        """Announce a reload; READY ends it."""
         self.send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")

@@ -1,10 +1,10 @@
-"""What a sender may have written or run here: what it asks for becomes something safe, or is refused.
+"""Permissions of senders on this host: each request becomes a safe object, or is rejected.
 
-A file or folder goes below a configured folder. The way down is walked one part at a time, each opened relative to the
-one above and never through a symbolic link, so that a link which is swapped in between two looks cannot lead outside;
-whoever writes gets the open folder itself and a base name, never a path. A device is overwritten only if it is
-configured and the sender names it. A command is one of those configured; of what comes from the wire it sees at most
-the file's name, as one argument or an environment variable, and there is no shell.
+A file or folder goes below a configured folder. The path is resolved one component at a time, each opened relative to
+its parent and never through a symbolic link, so that a link that is swapped in during the check cannot lead outside;
+the writer gets the open folder and a base name, never a path. A device is overwritten only if it is configured and the
+sender names it. A command is one of the configured ones; it sees at most the file's name from the wire, as one argument
+or an environment variable, and no shell runs.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _FILE_NAME_VARIABLE = "BLAST_FILE_NAME"
 
 @dataclass(frozen=True, slots=True)
 class AllowedFile:
-    """A file to be written: `name` in the open folder `directory`, which belongs to whoever holds this.
+    """A file to be written: `name` in the open folder `directory`, which the owner of this object closes.
 
-    At the time of asking `name` is a regular file or nothing. Write under a temporary name (O_NOFOLLOW,
-    dir_fd=directory) and rename within `directory`. `folder` is the path of the folder, for people to read.
+    When it was checked, `name` was a regular file or did not exist. Write under a temporary name (O_NOFOLLOW,
+    dir_fd=directory) and rename within `directory`. `folder` is the path of the folder, for messages.
     """
 
     directory: int
@@ -46,7 +46,9 @@ class AllowedFile:
 
 @dataclass(frozen=True, slots=True)
 class AllowedFolder(AllowedFile):
-    """A folder to be made: at the time of asking `name` is an empty folder or nothing; the rest is as of a file."""
+    """A folder to be created: when it was checked, `name` was an empty folder or did not exist; the rest is as for a
+    file.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ class AllowedDevice:
 
 @dataclass(frozen=True, slots=True)
 class AllowedCommand:
-    """A command to be piped into: its arguments, its whole environment and where it runs.
+    """A command to be piped into: its arguments, its whole environment and its working directory.
 
-    `report_errors`: its sender is told what it says last when it fails.
+    `report_errors`: send its last output to the sender if it fails.
     """
 
     name: str
@@ -72,7 +74,7 @@ class AllowedCommand:
 
 @dataclass(frozen=True, slots=True)
 class AllowedMemory:
-    """Bytes that are kept in memory, at most so many."""
+    """Data that is kept in memory, at most `max_bytes`."""
 
     max_bytes: int
 
@@ -81,7 +83,7 @@ Allowed = AllowedFile | AllowedFolder | AllowedDevice | AllowedCommand | Allowed
 
 
 class Permissions:
-    """What the configuration allows. Without state: thread-safe."""
+    """Permissions that the configuration grants. Stateless and thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self._folders = {folder.name: folder for folder in settings.folder}
@@ -90,11 +92,11 @@ class Permissions:
         self._memory_bytes = settings.limits.memory_bytes
 
     def allow(self, kind: str, name: str, folder: str = "", file: str = "") -> Allowed:
-        """What a sender asks for, as the agent grants it.
+        """Return the object that a sender requests, if it is permitted.
 
-        A file or folder `name` goes below `folder` (empty: the first one), or, a file, if that names a device, over it,
-        whatever it is called; a command `name` is told the name `file` (empty: none); memory has no name that matters.
-        Raises NotAllowedError, UnsafeNameError.
+        A file or folder `name` goes below `folder` (empty: the first one); if `folder` names a device, a file
+        overwrites it under any name; a command `name` gets the file name `file` (empty: none); memory ignores the name.
+        Raise NotAllowedError, UnsafeNameError.
         """
         match kind:
             case "file":
@@ -120,7 +122,7 @@ class Permissions:
         return AllowedFolder(*self._opened(section, name, _refuse_unless_free))
 
     def _opened(self, section: FolderSection, name: str, refuse: Callable[[int, str, str], None]) -> _Place:
-        """Where `name` goes: the open folder above it, its base name, and the path of that folder."""
+        """Return the open parent folder of `name`, its base name, and the path of that folder."""
         *above, base = checked_parts(name)
         if section.claimed and above:
             make_claimed(section.path, above[0])
@@ -133,7 +135,7 @@ class Permissions:
         return directory, base, section.path.joinpath(*above)
 
     def _place(self, name: str) -> FolderSection | DeviceSection:
-        # A device is overwritten for whoever names it, and for nobody else.
+        # A device is overwritten only if the sender names it.
         if name in self._devices:
             return self._devices[name]
         if not self._folders:
@@ -165,15 +167,17 @@ def _filled_in(command: CommandSection, file: str) -> AllowedCommand:
     elif FILE_NAME in command.run:
         raise NotAllowedError(f"the command {command.name!r} needs the name of a file, and none was given")
     arguments = tuple(file if part == FILE_NAME else part for part in command.run)
-    told = {_FILE_NAME_VARIABLE: file} if file else {}
-    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | told, command.folder, command.report_errors)
+    file_name = {_FILE_NAME_VARIABLE: file} if file else {}
+    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | file_name, command.folder, command.report_errors)
 
 
 def _check_file_of_command(file: str) -> None:
     if len(checked_parts(file)) != 1:
-        raise UnsafeNameError(f"a command is told a base name only, not {shown(file)}")
+        raise UnsafeNameError(f"a command accepts a base name only, not {shown(file)}")
     if file.startswith("-"):
-        raise UnsafeNameError(f"a command would take {shown(file)} for an option")
+        raise UnsafeNameError(
+            f"a command would interpret {shown(file)} as an option; use a name that does not begin with '-'"
+        )
 
 
 # --------------------------------------------------------------------------------------------------- the walk
@@ -191,13 +195,13 @@ def _walk(base: Path, parts: list[str], name: str) -> int:
         try:
             descriptor = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
         except OSError as error:
-            raise UnsafeNameError(_why_not_entered(above, part, name, error)) from error
+            raise UnsafeNameError(_entry_error(above, part, name, error)) from error
         finally:
             os.close(above)
     return descriptor
 
 
-def _why_not_entered(above: int, part: str, name: str, error: OSError) -> str:
+def _entry_error(above: int, part: str, name: str, error: OSError) -> str:
     if _is_link(above, part):
         return f"the name {shown(name)} goes through the symbolic link {part!r}"
     return f"the folder {part!r} of the name {shown(name)} cannot be entered: {sentence(error)}"
@@ -224,7 +228,7 @@ def _refuse_unless_replaceable(directory: int, base: str, name: str) -> None:
 
 
 def _refuse_unless_free(directory: int, base: str, name: str) -> None:
-    """Nobody's folder is ever replaced: what is in it may have come from elsewhere."""
+    """Reject the name of a folder with contents: a folder is never replaced, as its files may have other sources."""
     try:
         inside = os.open(base, _FOLDER | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The agent as a Unix process: its signals, its service manager, what it tells when it begins and ends."""
+"""The agent as a Unix process: signals, service manager, and the log of its start and end."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _KILLED = 128
 
 
 def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -> ServerParts:
-    """What of an agent follows from its configuration and may change while it runs. Raises SettingsError."""
+    """Return the parts of an agent that a reload may change. Raise SettingsError."""
     access, rate = settings.access, settings.limits.max_rate_mbps
     admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
     rules = FileRules(settings.limits.file_bytes, int(settings.agent.file_mode, 8))
     surroundings = Surroundings(
         target_of=Targets(Permissions(settings), rules),
-        emit=lambda event: _tell(reporter, event),
+        emit=lambda event: _report(reporter, event),
         interface_address=settings.agent.optical_address,
         fsync=settings.agent.durable,
         max_rate=None if rate is None else rate * 1e6,
@@ -65,16 +65,18 @@ def within_descriptors(settings: Settings, limit: int) -> Settings:
     except TooFewDescriptors as error:
         raise SettingsError(str(error)) from error
     connections = min(limits.connections, room.available)
-    strangers = min(limits.unauthenticated, max(2, connections // 4))
-    of_host = min(limits.unauthenticated_per_host, max(1, strangers // 2))
+    unauthenticated = min(limits.unauthenticated, max(2, connections // 4))
+    of_host = min(limits.unauthenticated_per_host, max(1, unauthenticated // 2))
     if connections == limits.connections:
         return settings
-    bounded = replace(limits, connections=connections, unauthenticated=strangers, unauthenticated_per_host=of_host)
+    bounded = replace(
+        limits, connections=connections, unauthenticated=unauthenticated, unauthenticated_per_host=of_host
+    )
     return replace(settings, limits=bounded)
 
 
 def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
-    """An agent that listens. Raises CannotListenError, SettingsError."""
+    """Create an agent that listens. Raise CannotListenError, SettingsError."""
     settings = within_descriptors(settings, raise_limit())
     parts = parts_of(settings, credentials, reporter)
     server = AgentServer(settings, parts.admission, parts.factory, reporter, parts.dialer)
@@ -89,10 +91,10 @@ def serve(
     reload: Callable[[], None] | None = None,
     may: str | None = None,
 ) -> None:
-    """Run the server in the main thread until a signal, or somebody, ends it. SIGHUP reloads, where there is a way.
+    """Run the server in the main thread until a signal or a call of `stop` ends it. SIGHUP calls `reload`, if given.
 
-    A second signal does not wait for sessions to say goodbye. `may`: what it was ordered to do, for whoever reads what
-    it tells.
+    A second signal ends the process without waiting for sessions. `may`: permissions of an on-demand agent, which are
+    reported to its sender.
     """
     hangups: list[int] = []
 
@@ -110,7 +112,7 @@ def serve(
     heartbeat = _Heartbeat(notifier, server)
     host, port = server.endpoint
     notifier.send(READY, f"STATUS={server.status}")
-    reporter.tell(
+    reporter.report(
         "ready",
         f"listening on {server.endpoint} (engines: {engines_here()})",
         host=host,
@@ -132,12 +134,12 @@ def serve(
     server.run(on_tick)
     kill_commands()
     notifier.send(STOPPING)
-    refused = {why.value: count for why, count in server.refusals.totals.items()}
-    reporter.tell("ended", f"ended: {server.reason}", reason=server.reason, refused=refused)
+    refused = {kind.value: count for kind, count in server.refusals.totals.items()}
+    reporter.report("ended", f"ended: {server.reason}", reason=server.reason, refused=refused)
 
 
 class _Heartbeat:
-    """Tells the service manager now and then that the loop turns, and how busy we are."""
+    """Heartbeat of the service manager: reports that the loop runs, and the load."""
 
     def __init__(self, notifier: Notifier, server: AgentServer) -> None:
         self._notifier, self._server = notifier, server
@@ -149,10 +151,10 @@ class _Heartbeat:
             self._notifier.send(ALIVE, f"STATUS={self._server.status}")
 
 
-def _tell(reporter: Reporter, event: ReceiverEvent) -> None:
+def _report(reporter: Reporter, event: ReceiverEvent) -> None:
     match event:
         case Received():
-            said = f"received {event.file}: {event.bytes} bytes in {event.seconds:.3f} s from {event.sender}"
-            reporter.tell("received", said, **asdict(event))
+            message = f"received {event.file}: {event.bytes} bytes in {event.seconds:.3f} s from {event.sender}"
+            reporter.report("received", message, **asdict(event))
         case Failed():
-            reporter.tell("failed", f"{event.name} from {event.sender} failed: {event.reason}", **asdict(event))
+            reporter.report("failed", f"{event.name} from {event.sender} failed: {event.reason}", **asdict(event))

@@ -1,7 +1,7 @@
-"""Taking up a changed configuration file while sessions go on.
+"""Reload of a changed configuration file while sessions continue.
 
-What may be written or run, who may connect, and the files that prove it hold for connections and sessions from then on.
-The rest waits for a restart. A file that is wrong changes nothing.
+Permissions, access rules and certificates apply to later connections and sessions. Other settings need a restart. An
+invalid file changes nothing.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ class Reloader:
         self._path, self._settings, self._server, self._reporter = path, settings, server, reporter
 
     def reload(self) -> None:
-        """Take up what the file says now, and tell how that went."""
+        """Apply the present file, and report the result."""
         try:
             settings = load(self._path)
             parts = parts_of(settings, check_host(settings), self._reporter)
         except TransportError as error:
-            said = f"the configuration stays as it was: {error}"
-            self._reporter.tell("reload", said, logging.ERROR, result="refused", reason=str(error))
+            message = f"the configuration stays as it was: {error}"
+            self._reporter.report("reload", message, logging.ERROR, result="refused", reason=str(error))
             return
         self._server.renew(parts)
         waiting = sorted(set(changed_keys(self._settings, settings)) & WAITS)
-        said = f"the configuration is reloaded; {', '.join(waiting)} wait for a restart" if waiting else "reloaded"
-        self._reporter.tell("reload", said, result="cold" if waiting else "warm", waiting=waiting or None)
+        message = f"the configuration is reloaded; {', '.join(waiting)} wait for a restart" if waiting else "reloaded"
+        self._reporter.report("reload", message, result="cold" if waiting else "warm", waiting=waiting or None)
 
 
 def changed_keys(old: Settings, new: Settings) -> Iterator[str]:
-    """The keys, as table.key or the name of an array of tables, that differ."""
+    """Return the keys that differ, as table.key or the name of an array of tables."""
     before, after = asdict(old), asdict(new)
     for name, table in before.items():
         if not isinstance(table, dict):

@@ -1,4 +1,4 @@
-"""What an agent tells: log lines on standard error, and on request one JSON line for each event on standard output."""
+"""Output of an agent: log lines on standard error, and optionally one JSON line per event on standard output."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ _QUIET_SECONDS = 1.0
 log = logging.getLogger(LOGGER)
 
 
-class Why(Enum):
-    """Why a connection, or what it asked for, was refused. A closed list: these are names of counters."""
+class RefusalReason(Enum):
+    """Reason for refusing a connection or a request. A closed list: these are names of counters."""
 
     CROWD = "crowd"
     """Too many connections."""
     AUTHENTICATION = "authentication"
     PROTOCOL = "protocol"
-    """What came first is no message."""
+    """The first bytes are not a message."""
     ROLE = "role"
-    """A neighbor wanted to start a session."""
+    """A neighbor requested a session."""
     TAKEN = "taken"
     """The session's number is in use."""
     FULL = "full"
     """Too many sessions."""
     TARGET = "target"
-    """What is to be written or run is not allowed, or cannot be."""
+    """The target is not permitted, or cannot be used."""
     RESOURCES = "resources"
-    """The system gives the agent no more threads, descriptors or memory."""
+    """The system provides no more threads, descriptors or memory."""
     FAULT = "fault"
     """An error of the program; the log has it."""
     JOIN = "join"
-    """A neighbor does not belong to a session that runs."""
+    """A neighbor belongs to no running session."""
     MEASURE = "measure"
-    """A measurement that is more than may be, or is one too many, or a probe of none."""
+    """A measurement exceeds a limit or runs concurrently with another, or a probe belongs to none."""
 
 
 class Reporter:
-    """Tells events. Thread-safe."""
+    """Reporter of events. Thread-safe."""
 
     def __init__(self, events: TextIO | None = None) -> None:
         self._events = events
         self._lock = threading.Lock()
 
-    def tell(self, event: str, message: str, level: int = logging.INFO, **fields: object) -> None:
-        """Something has happened: `event` and `fields` for machines, `message` for people."""
+    def report(self, event: str, message: str, level: int = logging.INFO, **fields: object) -> None:
+        """Report an event: `event` and `fields` for programs, `message` for people."""
         known = {name: value for name, value in fields.items() if value is not None}
         log.log(level, "%s", message, extra={FIELDS: {"event": event, **known}})
         if self._events is not None:
@@ -66,30 +66,30 @@ class Reporter:
 
 
 class Refusals:
-    """Counts what was refused, and tells of it, but of each kind at most once a second. Thread-safe."""
+    """Counters of refusals, which reports each kind at most once a second. Thread-safe."""
 
     def __init__(self, reporter: Reporter, clock: Callable[[], float] = time.monotonic) -> None:
-        self.totals: Counter[Why] = Counter()
+        self.totals: Counter[RefusalReason] = Counter()
         self._reporter = reporter
         self._clock = clock
         self._lock = threading.Lock()
-        self._told: dict[Why, tuple[float, int]] = {}
+        self._reported: dict[RefusalReason, tuple[float, int]] = {}
 
-    def add(self, why: Why, peer: str, reason: str) -> bool:
-        """`peer` was refused for this reason; whether that was told now."""
+    def add(self, kind: RefusalReason, peer: str, reason: str) -> bool:
+        """Count a refusal of `peer` for this reason; return whether it was reported now."""
         with self._lock:
-            self.totals[why] += 1
-            now, total = self._clock(), self.totals[why]
-            told_at, told = self._told.get(why, (-_QUIET_SECONDS, 0))
-            if now - told_at < _QUIET_SECONDS:
+            self.totals[kind] += 1
+            now, total = self._clock(), self.totals[kind]
+            reported_at, reported = self._reported.get(kind, (-_QUIET_SECONDS, 0))
+            if now - reported_at < _QUIET_SECONDS:
                 return False
-            self._told[why] = now, total
-        others = total - told - 1
-        self._reporter.tell(
+            self._reported[kind] = now, total
+        others = total - reported - 1
+        self._reporter.report(
             "refused",
             f"refused {peer}: {reason}" + (f" (and {others} others since)" if others else ""),
             logging.WARNING,
-            why=why.value,
+            why=kind.value,
             peer=peer,
             reason=reason,
             total=total,
@@ -104,7 +104,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line: time (UTC), level, thread, message, the event with its fields, error (a traceback)."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format the record."""
         line: dict[str, object] = {
             "time": _utc(record.created),
             "level": record.levelname.lower(),
@@ -121,7 +121,7 @@ class TextFormatter(logging.Formatter):
     """`time LEVEL message`; only a traceback takes more than one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. Control characters, which a stranger could forge lines with, are escaped."""
+        """Format the record; escape control characters, with which a client could forge lines."""
         text = f"{_utc(record.created)} {record.levelname} {record.getMessage()}"
         line = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

@@ -21,7 +21,7 @@ Reader = Callable[[object, str], Value]
 
 
 def read_section(kind: type[Section], table: object, place: str = "") -> Section:
-    """The section of `kind` that a table holds; `place` is where it stands. Raises SettingsError."""
+    """Read the section of `kind` from a table; `place` is its position. Raise SettingsError."""
     if not isinstance(table, Mapping):
         raise SettingsError(f"{place}: must be a table (found {table!r}).")
     readers = _readers(kind)
@@ -59,12 +59,12 @@ def _join(place: str, name: str) -> str:
 
 
 def section(kind: type[Section]) -> Reader[Section]:
-    """A table."""
+    """Return a reader of a table."""
     return lambda value, place: read_section(kind, value, place)
 
 
 def sections(kind: type[Section]) -> Reader[tuple[Section, ...]]:
-    """An array of tables."""
+    """Return a reader of an array of tables."""
 
     def read(value: object, place: str) -> tuple[Section, ...]:
         if not isinstance(value, list):
@@ -75,7 +75,7 @@ def sections(kind: type[Section]) -> Reader[tuple[Section, ...]]:
 
 
 def text(check: Callable[[str], str] = lambda one: one) -> Reader[str]:
-    """A string that `check` lets through, as it gives it back."""
+    """Return a reader of a string, which `check` validates and converts."""
 
     def read(value: object, _: str) -> str:
         if not isinstance(value, str):
@@ -86,7 +86,7 @@ def text(check: Callable[[str], str] = lambda one: one) -> Reader[str]:
 
 
 def texts(check: Callable[[str], str] = lambda one: one) -> Reader[tuple[str, ...]]:
-    """An array of at least one string."""
+    """Return a reader of an array of at least one string."""
 
     def read(value: object, _: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
@@ -104,7 +104,7 @@ def _without_nul(value: str) -> str:
 
 
 def one_of(*known: str) -> Reader[str]:
-    """One of these strings."""
+    """Return a reader of one of these strings."""
 
     def check(one: str) -> str:
         if one not in known:
@@ -115,7 +115,7 @@ def one_of(*known: str) -> Reader[str]:
 
 
 def flag() -> Reader[bool]:
-    """True or false."""
+    """Return a reader of true or false."""
 
     def read(value: object, _: str) -> bool:
         if not isinstance(value, bool):
@@ -125,23 +125,29 @@ def flag() -> Reader[bool]:
     return read
 
 
-def whole(least: int, most: int) -> Reader[int]:
-    """A whole number within bounds."""
+def whole(min_value: int, max_value: int) -> Reader[int]:
+    """Return a reader of a whole number within bounds."""
 
     def read(value: object, _: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be a whole number from {least} to {most}")
+        if not isinstance(value, int) or isinstance(value, bool) or not min_value <= value <= max_value:
+            raise ValueError(f"must be a whole number from {min_value} to {max_value}")
         return value
 
     return read
 
 
-def positive(most: float, least: float = 0.0) -> Reader[float]:
-    """A number above zero, and no smaller than `least`."""
+def positive(max_value: float, min_value: float = 0.0) -> Reader[float]:
+    """Return a reader of a number above zero, and at least `min_value`."""
 
     def read(value: object, _: str) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not (least <= value <= most and value > 0):
-            raise ValueError(f"must be a number {f'from {least:g} to' if least else 'above 0, at most'} {most:g}")
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or not (min_value <= value <= max_value and value > 0)
+        ):
+            raise ValueError(
+                f"must be a number {f'from {min_value:g} to' if min_value else 'above 0, at most'} {max_value:g}"
+            )
         return float(value)
 
     return read

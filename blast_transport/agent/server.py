@@ -1,10 +1,10 @@
-"""The agent's server: accepts connections, finds out who is there, and hands them to sessions.
+"""The agent's server: accepts connections, authenticates clients, and assigns connections to sessions.
 
-Every connection has a thread of its own. It stands at the door until it has proved who it is, within a bounded time.
-Then a Hello makes a session, which runs in that thread and has the connection until it ends; a Join brings the
-connection to a session that runs; a Relay makes us the leader of a rack, as long as the connection lasts; a Measure
-makes us an end of a measurement, to which a Probe brings its connection. What is refused is told to the other side
-where there are words for it, counted, and logged.
+Every connection has a thread of its own, and a bounded time for its authentication. A Hello then creates a session,
+which runs in that thread and owns the connection until it ends; a Join assigns the connection to a running session; a
+Relay makes this agent the leader of a rack for the lifetime of the connection; a Measure makes it an end of a
+measurement, to which a Probe adds its connection. Refusals are sent to the client where the protocol permits it,
+counted, and logged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from blast_transport.agent.claims import Claims
 from blast_transport.agent.measurements import Busy, Measurements
-from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
+from blast_transport.agent.reporting import LOGGER, RefusalReason, Refusals, Reporter
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
 from blast_transport.base.endpoint import Endpoint, listen_on
@@ -40,14 +40,14 @@ from blast_transport.base.threads import start_thread
 from blast_transport.credentials.admission import Admission, Connection
 from blast_transport.credentials.roles import SENDER
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.links.door import Door
+from blast_transport.links.door import ConnectionLimiter
 from blast_transport.links.first_message import read_first
 from blast_transport.links.leader import Leader
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.wire.codec import encode
 from blast_transport.wire.joining import Join
 from blast_transport.wire.measuring import Measure, Probe
-from blast_transport.wire.messages import Hello, Quit
+from blast_transport.wire.messages import Abort, Hello
 from blast_transport.wire.relaying import Relay
 
 log = logging.getLogger(LOGGER)
@@ -56,13 +56,13 @@ _BACKLOG = 128
 _TICK_SECONDS = 1.0
 _FIRST_SECONDS, _IDLE_SECONDS = 60.0, 3600.0
 """Without a word: after a client has proved who it is, and between two sessions of a sender."""
-_FAREWELL_SECONDS = 1.0
+_REFUSAL_SECONDS = 1.0
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 0.2
 
 
 class ServerParts(NamedTuple):
-    """What may change while a server runs: who comes in, what a Hello makes, other agents, claims, measurements."""
+    """Parts that a reload may replace: authentication, sessions, connections to other agents, claims, measurements."""
 
     admission: Admission
     factory: SessionFactory
@@ -72,7 +72,7 @@ class ServerParts(NamedTuple):
 
 
 class AgentServer:
-    """Listens from the start on; reaches other agents by `dialer`. Raises CannotListenError.
+    """Server that listens from the start; `dialer` connects to other agents. Raises CannotListenError.
 
     Attributes to read: `endpoint` (where it listens), `refusals`, `reason` (why it was stopped; empty: it was not).
     """
@@ -94,7 +94,7 @@ class AgentServer:
         self._stop_seconds = settings.agent.stop_timeout_ms / 1000
         self.refusals = Refusals(reporter)
         limits = settings.limits
-        self._door = Door(limits.connections, limits.unauthenticated, limits.unauthenticated_per_host)
+        self._admission = ConnectionLimiter(limits.connections, limits.unauthenticated, limits.unauthenticated_per_host)
         self._sessions = RunningSessions(settings.limits.sessions)
         self.reason = ""
         self._wake_reader, self._wake_writer = os.pipe()
@@ -104,17 +104,17 @@ class AgentServer:
 
     @property
     def busy(self) -> bool:
-        """Somebody is connected."""
-        return bool(self._door.guests or self._door.strangers)
+        """Return whether any client is connected."""
+        return bool(self._admission.guests or self._admission.unauthenticated)
 
     @property
     def status(self) -> str:
-        """How busy it is, in a line."""
+        """Return the load of the agent in one line."""
         refused = self.refusals.totals.total()
-        return f"{len(self._sessions)} sessions, {self._door.guests} connections, {refused} refused"
+        return f"{len(self._sessions)} sessions, {self._admission.guests} connections, {refused} refused"
 
     def run(self, tick: Callable[[], None] = lambda: None) -> None:
-        """Serve until `stop`; `tick` is called at least once a second by the loop that accepts."""
+        """Serve until `stop`; the accepting loop calls `tick` at least once a second."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._listening, selectors.EVENT_READ)
             selector.register(self._wake_reader, selectors.EVENT_READ)
@@ -133,61 +133,66 @@ class AgentServer:
         os.close(self._wake_writer)
 
     def renew(self, parts: ServerParts) -> None:
-        """Meet new connections and sessions with these; those that there are go on as they began. Any thread."""
+        """Use these parts for new connections and sessions; present ones keep theirs. May be called from any thread."""
         self._parts = parts
 
     def stop(self, reason: str) -> None:
-        """End `run`; senders are told the reason. Any thread, also a signal handler; the first reason counts."""
+        """End `run`; senders get the reason. May be called from any thread and in signal handlers; the first reason
+        counts.
+        """
         if not self.reason:
             self.reason = reason
             with suppress(OSError):
                 os.write(self._wake_writer, b"\0")
 
-    # ------------------------------------------------------------------------------------------------ at the door
+    # ------------------------------------------------------------------------------------------------- admission
 
     def _accept(self) -> None:
         try:
             sock, address = self._listening.accept()
         except OSError as error:
-            # What went wrong with one client is over with it; without files or memory a pause may help.
+            # An error of one client needs no action; without files or memory a pause may help.
             if error.errno in _NO_ROOM:
-                self.refusals.add(Why.RESOURCES, "somebody", f"no connection can be accepted: {sentence(error)}")
+                self.refusals.add(
+                    RefusalReason.RESOURCES, "unknown peer", f"cannot accept a connection: {sentence(error)}"
+                )
                 time.sleep(_SECONDS_WITHOUT_ROOM)
             return
         host, peer = address[0], str(Endpoint(address[0], address[1]))
-        if why := self._door.enter(host):
-            self._turn_away(sock, peer, Why.CROWD, why)
+        if kind := self._admission.enter(host):
+            self._refuse_connection(sock, peer, RefusalReason.CROWD, kind)
             return
         try:
             start_thread(f"connection {peer}", self._serve, sock, host, peer)
         except NoThreadError as error:
-            self._door.leave(host, guest=False)
-            self._turn_away(sock, peer, Why.RESOURCES, str(error))
+            self._admission.leave(host, guest=False)
+            self._refuse_connection(sock, peer, RefusalReason.RESOURCES, str(error))
 
-    def _turn_away(self, sock: socket.socket, peer: str, why: Why, reason: str) -> None:
-        self.refusals.add(why, peer, reason)
-        self._parts.admission.turn_away(sock, reason)
+    def _refuse_connection(self, sock: socket.socket, peer: str, kind: RefusalReason, reason: str) -> None:
+        self.refusals.add(kind, peer, reason)
+        self._parts.admission.refuse(sock, reason)
 
     def _serve(self, sock: socket.socket, host: str, peer: str) -> None:
-        # Whatever goes wrong, the socket is closed and the place at the door is given back.
+        # Close the socket and release its slot after any failure.
         connection, guest = Connection(sock, peer), False
         try:
             connection = self._parts.admission.admit(sock, peer)
-            self._door.welcome(host)
+            self._admission.welcome(host)
             guest = True
             ended = self._attend(connection, None)
             while ended is not None:
                 ended = self._attend(connection, ended)
         except AuthenticationError as error:
-            self.refusals.add(Why.AUTHENTICATION, peer, str(error))
+            self.refusals.add(RefusalReason.AUTHENTICATION, peer, str(error))
             connection.close()
         except Exception as error:
-            # The top of the thread: other connections and sessions go on. A traceback for each would fill the disk.
-            if self.refusals.add(Why.FAULT, peer, f"{type(error).__name__}: {error}"):
+            # Top of the thread: other connections and sessions continue. A traceback for each failure would fill the
+            # disk.
+            if self.refusals.add(RefusalReason.FAULT, peer, f"{type(error).__name__}: {error}"):
                 log.critical("the connection of %s failed", peer, exc_info=True)
             connection.close()
         finally:
-            self._door.leave(host, guest=guest)
+            self._admission.leave(host, guest=guest)
 
     # ---------------------------------------------------------------------------------------------------- inside
 
@@ -200,7 +205,7 @@ class AgentServer:
             idle = _FIRST_SECONDS if ended is None else _IDLE_SECONDS
             first = read_first(connection.sock, idle, self._message_seconds, ended)
         except RemoteProtocolError as error:
-            self.refusals.add(Why.PROTOCOL, connection.peer, str(error))
+            self.refusals.add(RefusalReason.PROTOCOL, connection.peer, str(error))
             first = None
         match first:
             case Hello() if self._session(connection, first):
@@ -225,14 +230,22 @@ class AgentServer:
                 raise RemoteProtocolError(f"session {join.session}, which is to be joined, does not run here")
             session.join(connection, join)
         except TransportError as error:
-            self.refusals.add(Why.JOIN, connection.peer, str(error))
+            self.refusals.add(RefusalReason.JOIN, connection.peer, str(error))
             connection.close()
 
     def _lead(self, connection: Connection, relay: Relay) -> None:
         if connection.role != SENDER:
-            self.refusals.add(Why.ROLE, connection.peer, "you may hand on data here, but make nobody a leader")
+            self.refusals.add(
+                RefusalReason.ROLE,
+                connection.peer,
+                "a client with the role neighbor may forward data here, not start a rack leader",
+            )
         elif not self._places_of_leaders.acquire(blocking=False):
-            self.refusals.add(Why.FULL, connection.peer, "this agent leads as many racks as it runs sessions")
+            self.refusals.add(
+                RefusalReason.FULL,
+                connection.peer,
+                "this agent leads as many racks as limits.sessions allows; try again later",
+            )
         else:
             try:
                 self._run_leader(connection, relay)
@@ -243,7 +256,7 @@ class AgentServer:
         try:
             leader = Leader(connection.sock, relay, self._parts.dialer)
         except OSError as error:
-            self.refusals.add(Why.RESOURCES, connection.peer, f"no rack can be led: {sentence(error)}")
+            self.refusals.add(RefusalReason.RESOURCES, connection.peer, f"no rack can be led: {sentence(error)}")
             return
         self._leaders.add(leader)
         try:
@@ -255,49 +268,54 @@ class AgentServer:
         try:
             self._measurements.serve(connection, measure, self._parts.dialer, self._parts.measuring)
         except (NotAllowedError, Busy) as error:
-            self.refusals.add(Why.MEASURE, connection.peer, str(error))
+            self.refusals.add(RefusalReason.MEASURE, connection.peer, str(error))
         except RemoteError as error:
             log.info("a measurement for %s was given up: %s", connection.peer, error)
         except OSError as error:
-            self.refusals.add(Why.RESOURCES, connection.peer, f"nothing can be measured: {sentence(error)}")
+            self.refusals.add(RefusalReason.RESOURCES, connection.peer, f"nothing can be measured: {sentence(error)}")
 
     def _join_measurement(self, connection: Connection, probe: Probe) -> None:
         try:
             self._measurements.join(connection, probe)
         except NotAllowedError as error:
-            self.refusals.add(Why.MEASURE, connection.peer, str(error))
+            self.refusals.add(RefusalReason.MEASURE, connection.peer, str(error))
             connection.close()
 
     def _session(self, connection: Connection, hello: Hello) -> bool:
         if connection.role != SENDER:
-            return self._refuse(Why.ROLE, connection, hello, "you may hand on data here, but start no sessions")
+            return self._refuse(
+                RefusalReason.ROLE, connection, hello, "a client with the role neighbor may not start sessions"
+            )
         begun = self._sessions.begun(hello)
         if begun is not None:
             return begun.rejoin(connection)
         if not self._sessions.reserve(hello.session):
             taken = f"session {hello.session} runs here already; another sender may be using its number"
             full = self._sessions.full()
-            return self._refuse(Why.FULL if full else Why.TAKEN, connection, hello, full or taken)
+            return self._refuse(RefusalReason.FULL if full else RefusalReason.TAKEN, connection, hello, full or taken)
         try:
             session = self._parts.factory(connection, hello)
             self._sessions.add(hello.session, session)
             return session.run()
         except TransportError as error:
-            why, reason = Why.TARGET, str(error)
+            kind, reason = RefusalReason.TARGET, str(error)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            why, reason = Why.RESOURCES, f"this agent has no room for a session: {sentence(error)}; try later"
+            kind, reason = (
+                RefusalReason.RESOURCES,
+                f"this agent has no room for a session: {sentence(error)}; try later",
+            )
         finally:
             self._sessions.remove(hello.session)
-        # Whoever hears it may come again at once, by another way: its number must be free by then.
-        return self._refuse(why, connection, hello, reason)
+        # A refused sender may reconnect at once, by another path: its number must be free by then.
+        return self._refuse(kind, connection, hello, reason)
 
-    def _refuse(self, why: Why, connection: Connection, hello: Hello, reason: str) -> bool:
-        self.refusals.add(why, connection.peer, reason)
+    def _refuse(self, kind: RefusalReason, connection: Connection, hello: Hello, reason: str) -> bool:
+        self.refusals.add(kind, connection.peer, reason)
         with suppress(OSError):
-            connection.sock.settimeout(_FAREWELL_SECONDS)
-            connection.sock.sendall(encode(Quit(hello.session, reason)))
+            connection.sock.settimeout(_REFUSAL_SECONDS)
+            connection.sock.sendall(encode(Abort(hello.session, reason)))
         return False
 
 

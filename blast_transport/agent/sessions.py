@@ -1,4 +1,4 @@
-"""What an agent wants of sessions, and which of them run."""
+"""Interface of sessions to the agent, and the running sessions."""
 
 from __future__ import annotations
 
@@ -22,40 +22,42 @@ class Session(Protocol):
 
     @property
     def hello(self) -> Hello:
-        """What it was invited by."""
+        """Return the Hello that created the session."""
 
     def run(self) -> bool:
-        """Receive to the end; whether the connection can carry another session. Failures are its own to report."""
+        """Receive to the end; return whether the connection can carry another session. The session reports its
+        failures.
+        """
 
     def join(self, connection: Connection, join: Join) -> None:
-        """Take a neighbor's connection, which is the session's from then on. Any thread.
+        """Take over a neighbor's connection. May be called from any thread.
 
-        Raises TransportError for a join that is not wanted, and leaves the connection to the caller.
+        Raise TransportError for an unexpected join; the caller then keeps the connection.
         """
 
     def stop(self, reason: str) -> None:
-        """End soon, and tell the sender why. Any thread."""
+        """End the session soon and report the reason to the sender. May be called from any thread."""
 
     def rejoin(self, connection: Connection) -> bool:
-        """Its sender has come again, over this connection: go on with it to the end; what it returns is as of `run`.
+        """Continue to the end over this connection, by which the sender has reconnected; return as `run` does.
 
-        Any thread.
+        May be called from any thread.
         """
 
     @property
     def verdict(self) -> Verdict:
-        """What is left of it when it is over."""
+        """Return the state that remains after the session."""
 
 
 SessionFactory = Callable[[Connection, Hello], Session]
-"""Raises TransportError for what cannot be received here; the sender is told."""
+"""Raises TransportError if the data cannot be received here; the sender gets the message."""
 
 
 class RunningSessions:
-    """The sessions of an agent by number, at most so many. Thread-safe."""
+    """The sessions of an agent by number, up to a limit. Thread-safe."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_sessions: int) -> None:
+        self._max_sessions = max_sessions
         self._changed = threading.Condition()
         self._sessions: dict[int, Session | None] = {}
         self._verdicts: OrderedDict[int, Verdict] = OrderedDict()
@@ -65,21 +67,23 @@ class RunningSessions:
         return len(self._sessions)
 
     def full(self) -> str:
-        """Why there is no room for another one; empty where there is."""
+        """Return the reason why no further session is possible, empty if one is."""
         return (
-            "" if len(self) < self._most else f"this agent runs {self._most} sessions, as many as it takes; try later"
+            ""
+            if len(self) < self._max_sessions
+            else f"this agent runs {self._max_sessions} sessions, as many as it takes; try later"
         )
 
     def reserve(self, number: int) -> bool:
         """Take the place of a session, if its number is free and there is room; `remove` gives it back."""
         with self._changed:
-            if number in self._sessions or len(self._sessions) >= self._most:
+            if number in self._sessions or len(self._sessions) >= self._max_sessions:
                 return False
             self._sessions[number] = None
             return True
 
     def add(self, number: int, session: Session) -> None:
-        """The session of a reserved place; it is stopped at once where all were stopped in the meantime."""
+        """Add the session of a reserved number; stop it if all were stopped meanwhile."""
         with self._changed:
             self._sessions[number] = session
             ending = self._ending
@@ -87,7 +91,7 @@ class RunningSessions:
             session.stop(ending)
 
     def remove(self, number: int) -> None:
-        """The session is over."""
+        """Remove the ended session."""
         with self._changed:
             session = self._sessions.pop(number)
             if session is not None and session.hello.owner:
@@ -97,8 +101,10 @@ class RunningSessions:
             self._changed.notify_all()
 
     def begun(self, hello: Hello) -> Session | Verdict | None:
-        """What runs, or ran, by an earlier invitation of the same sender to the same session."""
-        # Without the lock a session that is just being removed would be neither here nor there, and begin anew.
+        """Return the running session, or the verdict of the ended one, of an earlier Hello of the same sender and
+        session.
+        """
+        # Without the lock a session that is just being removed would be missing from both tables, and start again.
         with self._changed:
             session = self._sessions.get(hello.session)
             earlier = self._verdicts.get(hello.session) if session is None else session
@@ -108,7 +114,7 @@ class RunningSessions:
         return earlier if hmac.compare_digest(owner, hello.owner) else None
 
     def find(self, number: int) -> Session | None:
-        """The session with this number, if it runs."""
+        """Return the running session with this number, if any."""
         return self._sessions.get(number)
 
     def stop(self, reason: str, seconds: float) -> bool:

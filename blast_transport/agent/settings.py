@@ -26,10 +26,10 @@ from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_list
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.roles import NEIGHBOR, SENDER
-from blast_transport.links.door import MAX_CONNECTIONS, MAX_STRANGERS, MAX_STRANGERS_PER_HOST
+from blast_transport.links.door import MAX_CONNECTIONS, MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_PER_HOST
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.wire.measuring import MAX_BYTES, MAX_SECONDS
-from blast_transport.wire.messages import LOWEST_RATE
+from blast_transport.wire.messages import MIN_RATE
 
 FILE_NAME = "{file_name}"
 """The element of a command's `run` that stands for the name of the file that comes."""
@@ -96,12 +96,11 @@ def _run(value: object, place: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AgentSection:
-    """Where the agent listens, and how it ends.
+    """Addresses and behavior of the agent.
 
-    `optical_address` is this host's address on the light path, None where no light reaches it. Sessions get
-    `stop_timeout_ms` to say goodbye when the agent is told to end. `durable`: a file is on disk before its sender hears
-    that it is complete. `file_mode`: the permission bits of files, in octal, whatever the umask is. `engine`: what
-    proves and stores data.
+    `optical_address` is this host's address on the optical network, None without one. Sessions get `stop_timeout_ms` to
+    end when the agent stops. `durable`: write a file to disk before confirming it to its sender. `file_mode`:
+    permission bits of files, in octal, regardless of the umask. `engine`: verifies and stores data.
     """
 
     listen: Annotated[Endpoint, _endpoint] = DEFAULT_ENDPOINT
@@ -114,7 +113,7 @@ class AgentSection:
 
 @dataclass(frozen=True, slots=True)
 class FolderSection:
-    """A folder that files may be written below. `claimed`: its sub-folders go when no process claims them any more."""
+    """Folder that files may be written below. `claimed`: unclaimed subfolders are removed."""
 
     name: Annotated[str, text(_name)]
     path: Annotated[Path, _path]
@@ -131,9 +130,9 @@ class DeviceSection:
 
 @dataclass(frozen=True, slots=True)
 class CommandSection:
-    """A command that data may be piped into. It is never given to a shell.
+    """Command that data may be piped into, without a shell.
 
-    `report_errors`: where it fails, its sender is told the last line of its standard error.
+    `report_errors`: if it fails, send the last line of its standard error to the sender.
     """
 
     name: Annotated[str, text(_name)]
@@ -144,22 +143,22 @@ class CommandSection:
 
 @dataclass(frozen=True, slots=True)
 class LimitsSection:
-    """What the agent takes at once, and at most; None: no limit of its own."""
+    """Limits of the agent; None: no limit of its own."""
 
     sessions: Annotated[int, whole(1, 4096)] = 16
     connections: Annotated[int, whole(1, _LARGEST_CONNECTIONS)] = MAX_CONNECTIONS
-    unauthenticated: Annotated[int, whole(1, 4096)] = MAX_STRANGERS
-    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = MAX_STRANGERS_PER_HOST
+    unauthenticated: Annotated[int, whole(1, 4096)] = MAX_UNAUTHENTICATED
+    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = MAX_UNAUTHENTICATED_PER_HOST
     file_bytes: Annotated[int | None, whole(1, _MAX_BYTES)] = None
     memory_bytes: Annotated[int, whole(0, _MAX_BYTES)] = 0
-    max_rate_mbps: Annotated[float | None, positive(1e9, LOWEST_RATE / 1e6)] = None
+    max_rate_mbps: Annotated[float | None, positive(1e9, MIN_RATE / 1e6)] = None
     max_measurement_bytes: Annotated[int, whole(0, MAX_BYTES)] = MeasuringLimits().bytes
     max_measurement_ms: Annotated[float, positive(MAX_SECONDS * 1000)] = MeasuringLimits().seconds * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSection:
-    """Certificates that say all that is given here belong to somebody who may connect, as `role`."""
+    """Certificates with all of these names: their owners may connect as `role`."""
 
     common_name: Annotated[str | None, text()] = None
     organizational_unit: Annotated[str | None, text()] = None
@@ -168,14 +167,14 @@ class ClientSection:
     role: Annotated[str, one_of(SENDER, NEIGHBOR)] = SENDER
 
     def names(self) -> frozenset[tuple[str, str]]:
-        """What a certificate must say."""
+        """Return the names that a certificate must have."""
         kinds = ("common_name", "organizational_unit", "dns_name", "uri")
         return frozenset((kind, value) for kind in kinds if (value := getattr(self, kind)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessSection:
-    """How the agent and those who connect prove who they are: by certificates, or by a secret that both know."""
+    """Authentication of the agent and its clients: by certificates, or by a shared secret."""
 
     certificate: Annotated[Path | None, _path] = None
     private_key: Annotated[Path | None, _path] = None
@@ -187,7 +186,7 @@ class AccessSection:
 
 @dataclass(frozen=True, slots=True)
 class LogSection:
-    """What is written to standard error, and how."""
+    """Level and format of the log on standard error."""
 
     level: Annotated[str, one_of(*LEVELS)] = "info"
     format: Annotated[str, one_of(*FORMATS)] = "text"
@@ -230,7 +229,7 @@ def parse(written: str) -> Settings:
 
 
 def from_tables(tables: object) -> Settings:
-    """Check the tables of a configuration, but for whether they say who may connect. Raises SettingsError."""
+    """Check the tables of a configuration except for its access rules. Raise SettingsError."""
     settings = read_section(Settings, tables)
     fault = next(_faults(settings), None)
     if fault is not None:
@@ -269,14 +268,14 @@ def _access_faults(access: AccessSection) -> Iterator[str]:
     if access.client and access.client_ca is None:
         yield "access.client needs a CA that certificates are checked against: give access.client_ca."
     if all(files) and not access.client:
-        yield 'access names nobody who may connect: give access.client, for example [{ common_name = "sender" }].'
+        yield 'access permits no client: set access.client, for example to [{ common_name = "sender" }].'
     for number, client in enumerate(access.client, 1):
         if not client.names():
             kinds = "common_name, organizational_unit, dns_name or uri"
             yield f"access.client[{number}] fits every certificate: give {kinds}."
 
 
-def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
+def _twice(kind: str, names: Iterable[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield f"two {what}s have the name {name!r}: rename one."
+            yield f"two {kind}s have the name {name!r}: rename one."

@@ -1,4 +1,4 @@
-"""What a Hello asks for, as a target that the agent allows, and the session that fills it."""
+"""Targets that Hellos request, if they are permitted, and the sessions that fill them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from blast_transport.wire.messages import Hello
 
 
 class Targets:
-    """Makes targets, within what `permissions` allow; files by these `rules`."""
+    """Factory of targets within `permissions`; `rules` apply to files."""
 
     def __init__(self, permissions: Permissions, rules: FileRules = ANY_PRIVATE) -> None:
         self._permissions, self._rules = permissions, rules
 
     def __call__(self, hello: Hello) -> Target:
-        """The target of this session. Raises StoreError, NotAllowedError, UnsafeNameError."""
+        """Return the target of this session. Raise StoreError, NotAllowedError, UnsafeNameError."""
         allowed = self._permissions.allow(hello.kind, hello.name, hello.folder, hello.file)
         if isinstance(allowed, AllowedFile):
             name, content = allowed.name, _identity(hello)
@@ -47,7 +47,7 @@ class Targets:
 
 
 def session_factory(surroundings: Surroundings) -> SessionFactory:
-    """How an agent makes the session that a Hello asks for."""
+    """Return the function by which an agent creates the session of a Hello."""
 
     def make(connection: Connection, hello: Hello) -> ReceiverSession:
         return ReceiverSession(connection.sock, hello, connection.peer, surroundings)
@@ -56,7 +56,7 @@ def session_factory(surroundings: Surroundings) -> SessionFactory:
 
 
 def _identity(hello: Hello) -> str:
-    """A name for what comes, fit for a file name: the same content, cut in the same way, has the same one."""
+    """Return an identity of the content, fit for a file name: equal for equal content with the same layout."""
     content = hello.content or f"session {hello.session}"
     cut = f"{content} {hello.size} {hello.segment_size} {hello.block_segments} {bool(hello.key)} {hello.suite}"
     return hashlib.sha256(cut.encode()).hexdigest()[:16]

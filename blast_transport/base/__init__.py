@@ -1,1 +1,1 @@
-"""What everything stands on: errors with whose fault they are, threads, the precedence of packets, what is reported."""
+"""Basics of all packages: errors by responsibility, threads, precedence of packets, reports."""

@@ -1,7 +1,7 @@
-"""How many files and sockets this process may have open, and how bounds of connections follow that.
+"""Limit of this process's open files and sockets, and the limits of connections that follow from it.
 
-Bounds that add up to more than the system allows are none: clients that have proved nothing could take the last
-descriptor, and the journal, a device or a client that is known would get none.
+Limits whose sum exceeds the system's limit are ineffective: unauthenticated clients could take the last descriptor,
+which the journal, a device or a known client would then lack.
 """
 
 from __future__ import annotations

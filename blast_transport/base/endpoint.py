@@ -26,7 +26,7 @@ class Endpoint(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Return whether only this machine can reach it."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -75,19 +75,19 @@ def listen_on(host: str, port: int, backlog: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=host == "::")
     except OSError as error:
-        # create_server names the address within the system's words; callers name it themselves.
+        # create_server adds the address to the system's message; callers name it themselves.
         if error.errno is None:
             raise
         raise OSError(error.errno, os.strerror(error.errno)) from error
 
 
 def _split(text: str, default_port: int | None) -> tuple[str | None, str]:
-    """Host and port as they are written; no host where brackets are missing or wrong."""
+    """Return host and port as written; no host if brackets are missing or wrong."""
     default = "" if default_port is None else str(default_port)
     if found := _BRACKETS.fullmatch(text):
         return (found[1] if _is_ipv6(found[1]) else None), default if found[2] is None else found[2]
     if text.count(":") > 1:
-        # Of ::1:9095 nobody knows whether it ends in a port.
+        # ::1:9095 is ambiguous: it may end with a port.
         return None, default
     host, colon, port = text.partition(":")
     return host, port if colon else default
@@ -102,7 +102,7 @@ def _is_ipv6(host: str) -> bool:
 
 
 def _is_host(host: str) -> bool:
-    """Whether the resolver can be asked for it: it encodes names as IDNA, and fails for others with its own error."""
+    """Return whether the resolver accepts it: it encodes names as IDNA, and raises an error of its own for others."""
     if _is_ipv6(host):
         return True
     if not host.isprintable() or " " in host or not _FOREIGN.isdisjoint(host):
@@ -114,4 +114,4 @@ def _is_host(host: str) -> bool:
 
 
 DEFAULT_ENDPOINT = Endpoint("127.0.0.1", 9095)
-"""Where an agent listens unless its configuration says otherwise."""
+"""Default listen address of an agent."""

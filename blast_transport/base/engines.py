@@ -1,7 +1,7 @@
-"""Which engine proves, stores and passes on data: Python, which runs everywhere, or what is compiled, if that is there.
+"""Choice of the engine that verifies, stores and forwards data: Python, or the compiled one if it is installed.
 
-Both do the same to the last byte; the compiled one, a distribution of its own (blast_engine/), costs less. Who asks
-for it by name gets it or a refusal; `auto` takes it where it is there and fits.
+Both have identical results; the compiled one, a distribution of its own (blast_engine/), needs less time. An engine
+requested by name is used or rejected; `auto` uses the compiled one if it is installed and fits.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ENGINES = (AUTO, PYTHON, COMPILED)
 
 _MODULE = "blast_engine_native"
 _INTERFACE = 5
-"""The calls that we know, as blast_engine/src/lib.rs numbers them."""
+"""Version of the compiled interface that this code uses, as in blast_engine/src/lib.rs."""
 _BUILD = "install the package blast-engine, or the wheel that scripts/build-engine makes in a checkout of Blast"
 
 
 def check_engine(name: str) -> str:
-    """The engine of this name. Raises WrongInputError if there is none, or it cannot be used here."""
+    """Return the engine of this name. Raise WrongInputError if it does not exist, or cannot be used here."""
     if name not in ENGINES:
         raise WrongInputError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
     if name == COMPILED and (reason := lacking()):
@@ -31,7 +31,7 @@ def check_engine(name: str) -> str:
 
 
 def compiled(name: str) -> ModuleType | None:
-    """What is compiled, if this engine is that or may be. Raises WrongInputError as `check_engine`."""
+    """Return the compiled module if this engine is or may be compiled. Raise WrongInputError as `check_engine` does."""
     if check_engine(name) == PYTHON or lacking():
         return None
     found = _found()
@@ -40,13 +40,13 @@ def compiled(name: str) -> ModuleType | None:
 
 
 def lacking() -> str:
-    """Why the compiled engine cannot be used here, and what to do, as a sentence; empty if it can."""
+    """Return why the compiled engine cannot be used here, and the remedy, as a sentence; empty if it can."""
     found = _found()
     return found if isinstance(found, str) else ""
 
 
 def engines_here() -> str:
-    """The engines of this installation, for people.
+    """Return the engines of this installation, for messages.
 
     >>> engines_here().startswith("python")
     True
@@ -58,7 +58,7 @@ def engines_here() -> str:
 
 
 def engine_error(fault: Exception) -> EngineError:
-    """What to tell of a fault of the compiled engine's own."""
+    """Return the error that reports an internal fault of the compiled engine."""
     return EngineError(f"the compiled engine failed ({fault}); choose the engine {PYTHON}, and report this")
 
 
@@ -68,7 +68,7 @@ def _found() -> ModuleType | str:
 
 
 def examined(module: str) -> ModuleType | str:
-    """The compiled engine in this module, or why it cannot be used."""
+    """Return the compiled engine in this module, or why it cannot be used."""
     try:
         native = importlib.import_module(module)
     except ImportError as error:

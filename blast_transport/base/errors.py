@@ -24,7 +24,7 @@ class SourceChangedError(LocalError):
 
 
 class LightPathError(LocalError):
-    """The interface to the light path does not take our datagrams."""
+    """This host's optical interface rejects datagrams."""
 
 
 class StoreError(LocalError):
@@ -32,7 +32,7 @@ class StoreError(LocalError):
 
 
 class EngineError(LocalError):
-    """The compiled engine broke a rule of its own: a fault of the program."""
+    """The compiled engine violated one of its invariants: a fault of the program."""
 
 
 class NoThreadError(LocalError):
@@ -40,15 +40,15 @@ class NoThreadError(LocalError):
 
 
 class ForgottenError(LocalError):
-    """Bytes are asked for that are not held any more; `lowest` is the smallest offset that still is."""
+    """The requested bytes are no longer held; `first_held` is the smallest offset that is."""
 
-    def __init__(self, lowest: int) -> None:
-        super().__init__(f"what lies before byte {lowest} is not held any more")
-        self.lowest = lowest
+    def __init__(self, first_held: int) -> None:
+        super().__init__(f"bytes before {first_held} are no longer held")
+        self.first_held = first_held
 
 
 class LocalProtocolError(LocalError):
-    """We tried to send a message that the protocol cannot carry, or fed a core an event that its state forbids."""
+    """This program tried to send an impossible message, or a core got an event that its state forbids."""
 
 
 class RemoteError(TransportError):
@@ -64,11 +64,11 @@ class UnsafeNameError(RemoteError):
 
 
 class BrokenDigestError(RemoteError):
-    """The sender would prove its blocks by digests that anybody can forge."""
+    """The sender offers digests that can be forged."""
 
 
 class SealError(RemoteError):
-    """A sealed block was changed on its way, or was sealed by somebody else."""
+    """A sealed block was changed on its way, or was sealed with another key."""
 
 
 class DigestMismatchError(RemoteError):
@@ -92,5 +92,5 @@ class AuthenticationError(RemoteError):
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong, for the middle of a sentence: the system's own words for its errors, without numbers."""
+    """Return the cause for the middle of a sentence; for errors of the system its text without the number."""
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

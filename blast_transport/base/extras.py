@@ -1,6 +1,6 @@
-"""The extras of the distribution: the one place that says how to install what an optional part needs.
+"""The extras of the distribution, and how to install them.
 
-Nothing is published, so that a checkout is what is installed, with the versions that were tested.
+The distribution is not published: it is installed from a checkout, with the tested versions.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ CONSTRAINTS = "requirements/constraints.txt"
 
 
 class NotInstalled(Exception):
-    """Libraries of an extra are missing; one sentence that says how to get them."""
+    """Libraries of an extra are missing; the message is one sentence with the command that installs them."""
 
 
 def how_to_install(extra: str) -> str:
-    """What to do to get an extra, as the end of a sentence.
+    """Return how to install an extra, as the end of a sentence.
 
     >>> how_to_install("sim")
     "in a checkout of Blast run pip install -c requirements/constraints.txt '.[sim]'"
@@ -24,7 +24,7 @@ def how_to_install(extra: str) -> str:
 
 
 def require(extra: str, *modules: str) -> None:
-    """Raise `NotInstalled` if one of these modules, which the extra brings, is missing."""
+    """Raise `NotInstalled` if one of these modules, which the extra provides, is missing."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise NotInstalled(f"{', '.join(missing)} not installed: {how_to_install(extra)}")

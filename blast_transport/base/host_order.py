@@ -17,19 +17,19 @@ NaturalKey = tuple[tuple[int, int, str], ...]
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Sorts names by their parts, numbers by their value."""
+    """Return a sort key that orders names by their parts, and numbers by their value."""
     # Equal numbers may be written differently (node1, node01); the text decides then.
     parts = (part for part in _NUMBERS.split(name) if part)
     return tuple((0, int(part), part) if part[0] in "0123456789" else (1, 0, part) for part in parts)
 
 
 def by_name(receivers: Iterable[str]) -> list[str]:
-    """The receivers in the natural order of their names. Raises WrongInputError if one is named twice."""
+    """Return the receivers in the natural order of their names. Raise WrongInputError for a duplicate."""
     return sorted(_once(receivers), key=natural_key)
 
 
 def by_racks(sender: str, receivers: Iterable[str], racks: Mapping[str, str]) -> list[str]:
-    """The receivers rack by rack, those in the sender's rack first. `racks`: host name to rack.
+    """Return the receivers rack by rack, the sender's rack first. `racks`: host name to rack.
 
     A receiver whose rack is not given stands in one of its own. Raises WrongInputError if one is named twice.
     """
@@ -44,15 +44,15 @@ def by_racks(sender: str, receivers: Iterable[str], racks: Mapping[str, str]) ->
 
 
 def as_given(receivers: Iterable[str], order: Sequence[str]) -> list[str]:
-    """The receivers as in `order`, which names each of them, and maybe others.
+    """Return the receivers in the order of `order`, which names each of them, and possibly others.
 
     Raises WrongInputError if it misses a receiver, or one is named twice.
     """
-    wanted, places = set(_once(receivers)), _once(order)
-    missing = wanted.difference(places)
+    expected, places = set(_once(receivers)), _once(order)
+    missing = expected.difference(places)
     if missing:
         raise WrongInputError(f"the given order does not name {', '.join(sorted(missing, key=natural_key))}")
-    return [name for name in places if name in wanted]
+    return [name for name in places if name in expected]
 
 
 def _once(names: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""How long data may gather before it is read, as a network card holds back its interrupts.
+"""Moderation of reads: the time for which data collects before it is read, like the interrupts of a network card.
 
-Whoever wakes for every block pays more for waking than for the block, and nobody needs to hear of one block.
+A wake-up for every block costs more than the block itself, and no reader needs single blocks.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ _MIN_SECONDS = 0.0002
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """For how long what has to be read again and again may be read in one call, and how it gathers meanwhile.
+    """Time for which one call may read repeatedly, and moderation meanwhile.
 
-    It ends at `until`, when so many `segments` have passed or some were left out, and when there is something to read
-    at one of `woken`. `gathers`, `most`: as of a `Moderation`.
+    The call ends at `until`, when `segments` have passed or some were skipped, and when one of the descriptors `woken`
+    is readable. `gathers` and `max_wait` are those of a `Moderation`.
     """
 
     until: float
     segments: int
     gathers: float
-    most: float
+    max_wait: float
     woken: tuple[int, int]
 
 
 class Moderation:
-    """Measures the pace by what each reading finds, and lets `due` bytes gather, for `most` seconds at the most."""
+    """Measures the pace by what each reading finds, and lets `due` bytes gather, for `max_wait` seconds at the most."""
 
-    def __init__(self, due: int, most: float) -> None:
-        self._most = most
+    def __init__(self, due: int, max_wait: float) -> None:
+        self._max_wait = max_wait
         self._due = due
         self._read_at: float | None = None
         self._left = False
-        # Between two readings, and what one finds. Each by itself: where one follows another at once it finds little,
-        # which says nothing of the pace.
+        # Averages of the time between two reads, and of the bytes found. Each counts alone: a read that follows another
+        # at once finds little, which does not show the rate.
         self._seconds = self._bytes = 0.0
 
     @property
     def _gathers(self) -> float:
-        """Seconds in which `due` bytes come."""
+        """Return the seconds in which `due` bytes arrive."""
         return self._due * self._seconds / self._bytes if self._bytes else 0.0
 
     def pause(self, now: float) -> float:
-        """Seconds to wait, now that something has come, until `due` bytes have since the last reading."""
+        """Return the seconds to wait until `due` bytes have arrived since the last read."""
         if self._read_at is None or self._left:
             return 0.0
-        seconds = min(self._read_at + self._gathers - now, self._most)
+        seconds = min(self._read_at + self._gathers - now, self._max_wait)
         return seconds if seconds >= _MIN_SECONDS else 0.0
 
     def stay(self, until: float, segments: int, woken: tuple[int, int]) -> Stay:
-        """What is read now may be read until then, at this pace."""
-        return Stay(until, segments, self._gathers, self._most, woken)
+        """Return the time for which the next call may read, at this rate."""
+        return Stay(until, segments, self._gathers, self._max_wait, woken)
 
     def read(self, count: int, now: float, *, left: bool = False) -> None:
-        """So many bytes were found; `left`: not all of what had come, and nobody waits before he reads the rest."""
+        """Record a read of `count` bytes; `left`: more data is available, which is read without waiting."""
         self._left = left
         if count == 0:
             return

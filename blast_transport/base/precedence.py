@@ -1,7 +1,7 @@
-"""Which packets of ours go before others, and connections that are opened so.
+"""Precedence of packets, and connections that are opened with it.
 
-What opens a connection is a few packets. Behind a flood they are lost, and each loss doubles the time to the next try;
-so they always go first, and what follows goes as its user says.
+Opening a connection takes a few packets. Behind other traffic they are lost, and each loss doubles the time to the next
+try; so they are always prioritized, and later packets as the user of the connection requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def set_precedence(sock: socket.socket, type_of_service: int) -> None:
 
 
 def open_connection(host: str, port: int, timeout: float) -> socket.socket:
-    """A TCP connection, as of socket.create_connection, still expedited. Raises OSError."""
+    """Open a TCP connection as socket.create_connection does, with expedited packets. Raise OSError."""
     failure = OSError(f"the host {host} has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         try:

@@ -1,4 +1,4 @@
-"""What the two sides report: events of a receiver, progress and result of a transfer."""
+"""Reports of both ends: events of a receiver, progress and result of a transfer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What was sent is in place. `seconds` from its first datagram, or from the invitation if it saw none, to the end.
+    """Completion of a session. `seconds`: from the first datagram, or from Hello without any, to the end.
 
-    `file` is where it is, `repaired_bytes` came as repairs, `resumed_blocks` were there from an earlier session,
-    `refused` counts what came and was not right. `durable`: it is on disk, or not yet; None where nobody can know.
-    `engine` is what proved and stored it (`base/engines.py`).
+    `file` is the path, `repaired_bytes` arrived as repairs, `resumed_blocks` were left by an earlier session, `refused`
+    counts invalid data. `durable`: whether it is on disk; None: unknown. `engine` verified and stored it
+    (`base/engines.py`).
     """
 
     session: int
@@ -52,7 +52,7 @@ ReceiverEvent = Listening | Received | Failed
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a transfer is, in bytes: `sent` by the transport, held by the `slowest` and the `median` receiver."""
+    """Progress of a transfer in bytes: `sent` by the transport, held by the `slowest` and the `median` receiver."""
 
     bytes: int
     sent: int
@@ -65,19 +65,18 @@ class Progress:
     failed: int
 
     def to_json(self) -> dict[str, object]:
-        """For json.dumps."""
+        """Return a value for json.dumps."""
         return {"event": "progress", **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiverOutcome:
-    """One receiver's end. `reason` is empty when what was sent is in place there, verified.
+    """Outcome of one receiver. `reason` is empty if the data is in place there, verified.
 
-    `demoted` says why it was served apart from the others, empty if it was not. `first_datagram` is that receiver's own
-    time.monotonic() at its first datagram, None if it saw none or did not say. `durable`: what is complete there is on
-    disk, or not yet and would be lost with its power; None where it cannot know (a command) or does not say.
-    `resumed_bytes` were there before, from a session that did not come to its end. `engine` proved and stored it there
-    (`base/engines.py`), empty if that is not known.
+    `demoted` is the reason for repairing it after the others, empty if it was not demoted. `first_datagram` is that
+    receiver's time.monotonic() at its first datagram, None if it received or reported none. `durable`: whether complete
+    data is on disk there and survives a power loss; None: unknown (a command), or not reported. `resumed_bytes` were
+    left by an earlier, incomplete session. `engine` verified and stored it there (`base/engines.py`), empty if unknown.
     """
 
     name: str
@@ -94,12 +93,12 @@ class ReceiverOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """One file or stream sent.
+    """Result of sending one file or stream.
 
-    `seconds` runs from the first byte out to the last Fin. `datagrams` counts what went by light, with super-packets if
-    `offload`; `digest` is that of the whole, in hexadecimal, and `suite` how it is computed. `repaired_bytes` is what
-    was sent as repairs to all receivers together, `shared_repairs` counts segments repaired by light for several.
-    `engine` is what read and digested at the sender. `hole_bytes` lie in holes of a sparse file, and were not sent.
+    `seconds` runs from the first byte sent to the last Fin. `datagrams` counts those of the optical transport, sent as
+    super-packets if `offload`; `digest` is that of the whole, in hexadecimal, and `suite` its algorithm.
+    `repaired_bytes` sums the repairs to all receivers, `shared_repairs` counts segments retransmitted for several
+    receivers. `engine` read and digested at the sender. `hole_bytes` lie in holes of a sparse file, and were not sent.
     """
 
     file: str
@@ -119,22 +118,24 @@ class TransferResult:
 
     @property
     def complete(self) -> int:
-        """Number of receivers that have what was sent."""
+        """Return the number of receivers that have the data."""
         return sum(outcome.complete for outcome in self.receivers)
 
     @property
     def resumed_bytes(self) -> int:
-        """What every receiver that has it now had before, from an earlier session."""
+        """Return the bytes that every complete receiver held before, from an earlier session."""
         return min((outcome.resumed_bytes for outcome in self.receivers if outcome.complete), default=0)
 
     @property
     def payload_rate(self) -> float:
-        """Bits per second that were brought to whoever had least; 0 if nobody has it, and for what took no time."""
+        """Return the bits/s of payload to the receiver that held least before; 0 if none is complete, or no time
+        passed.
+        """
         if not self.complete or not self.seconds:
             return 0.0
         # Either may count a last block that is short as a full one.
         return max(0, self.bytes - self.resumed_bytes - self.hole_bytes) * 8 / self.seconds
 
     def to_json(self) -> dict[str, object]:
-        """For json.dumps."""
+        """Return a value for json.dumps."""
         return {**asdict(self), "payload_bits_per_second": round(self.payload_rate)}

@@ -1,4 +1,4 @@
-"""Threads that strangers cause: where the system gives no more of them, that is a failure of one connection."""
+"""Threads that clients cause: if the system provides no more of them, only one connection fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from blast_transport.base.errors import NoThreadError
 
 
 def start_thread(name: str, work: Callable[..., object], *arguments: object) -> threading.Thread:
-    """A daemon thread that works. Raises NoThreadError."""
+    """Start a daemon thread. Raise NoThreadError."""
     thread = threading.Thread(target=work, args=arguments, name=name, daemon=True)
     start(thread)
     return thread
@@ -20,4 +20,4 @@ def start(thread: threading.Thread) -> None:
     try:
         thread.start()
     except (RuntimeError, MemoryError) as error:
-        raise NoThreadError(f"this host gives the process no more threads ({error}); try again later") from error
+        raise NoThreadError(f"this host has no more threads for the process ({error}); try again later") from error

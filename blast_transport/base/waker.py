@@ -23,7 +23,7 @@ class Waker:
         self._closed = False
 
     def fileno(self) -> int:
-        """Readable when there is something to do."""
+        """Return the descriptor that is readable when an action waits."""
         return self._reader.fileno()
 
     def wake(self) -> None:
@@ -32,7 +32,7 @@ class Waker:
             self._writer.send(b"\0")
 
     def post(self, action: Callable[[], None]) -> None:
-        """Have this done by the waiting thread, or, if it has ended, now; from any thread."""
+        """Have the waiting thread execute the action, or execute it now if that thread has ended. Thread-safe."""
         with self._closing:
             closed = self._closed
             if not closed:
@@ -50,7 +50,7 @@ class Waker:
             self._actions.popleft()()
 
     def close(self) -> None:
-        """Nobody waits any more; what was posted is done."""
+        """Close it; everything that was posted is executed."""
         with self._closing:
             self._closed = True
         while self._actions:

@@ -1,1 +1,1 @@
-"""How a file or stream is cut into blocks, which of them are held, and what proves them right."""
+"""Blocks of a file or stream: layout, map of held blocks, and digests."""

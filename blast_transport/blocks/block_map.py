@@ -12,7 +12,7 @@ _GROWTH = 1 << 12
 
 
 def runs_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Rising numbers as runs (first, stop) of those that follow one another."""
+    """Yield increasing numbers as runs (first, stop) of consecutive ones."""
     begin = 0
     for place in range(1, len(numbers) + 1):
         if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
@@ -22,7 +22,7 @@ def runs_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 class _Missing(Protocol):
     def missing(self, start: int, stop: int) -> Iterator[Range]:
-        """As of a `BlockMap`."""
+        """Yield the missing blocks, as a `BlockMap` does."""
 
 
 def count_held(held: _Missing, ranges: Iterable[Range]) -> int:
@@ -83,27 +83,27 @@ class BlockMap:
         self.held = self._marks.count(1)
 
     def first(self) -> int | None:
-        """The lowest block that is held, if there is one."""
+        """Return the first held block, if any."""
         found = self._marks.find(1)
         return None if found < 0 else found
 
     def first_held(self, start: int, stop: int) -> int:
-        """The lowest block from `start` on that is held; `stop` if there is none before that."""
+        """Return the first held block from `start` on, at most `stop`."""
         found = self._marks.find(1, start, stop)
         return stop if found < 0 else found
 
     def first_missing(self, start: int = 0) -> int:
-        """The lowest block from `start` on that is not held."""
+        """Return the first block from `start` on that is not held."""
         found = self._marks.find(0, start)
         return max(start, len(self._marks)) if found < 0 else found
 
     def ranges(self) -> Iterator[Range]:
-        """What is held, as ranges in order."""
+        """Yield the held blocks as ranges in order."""
         yield from self._runs(1, 0, len(self._marks))
 
     def missing(self, start: int, stop: int) -> Iterator[Range]:
-        """What is not held from `start` to before `stop`, as ranges in order."""
-        # A stream may have 2^27 blocks, so what lies behind the last mark is not looked at one by one.
+        """Yield the missing blocks from `start` to before `stop`, as ranges in order."""
+        # A stream may have 2^27 blocks, so blocks after the last mark are not checked one by one.
         end = max(start, self._marks.rfind(1, start, stop) + 1)
         yield from self._runs(0, start, end)
         if end < stop:

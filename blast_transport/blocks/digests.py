@@ -1,9 +1,9 @@
-"""What proves that bytes are the sender's: a digest for each block, and one for the whole over the table of those.
+"""Digests that verify data: one for each block, and one for the whole over the table of these.
 
-Both are cryptographic: light can be forged, and a neighbor in a chain can lie; only the table, which comes over the
-control connection, tells their blocks from the sender's. BLAKE3, or SHA-256 where `blake3` is not installed, cut to 16
-bytes for a block: to pass off another block somebody has to find a second preimage (2^128 trials, 2^101 against the
-largest table). Two blocks with one digest (2^64) are of use only to whoever makes the file that the sender sends.
+Both are cryptographic, because datagrams can be forged, and a neighbor in a chain may send false data; only the table,
+which arrives over the control connection, identifies the sender's blocks. BLAKE3, or SHA-256 where `blake3` is not
+installed, cut to 16 bytes for a block: replacing a block requires a second preimage (2^128 trials, 2^101 against the
+largest table). Two blocks with one digest (2^64) help only the author of the file that the sender sends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _sha256_whole(table: Buffer) -> bytes:
 
 
 SUITES: dict[str, Suite] = {"sha256": Suite("sha256", _sha256_block, _sha256_whole)}
-"""What this host can compute, by name."""
+"""Suites that this host can compute, by name."""
 
 if blake3 is not None:
     SUITES["blake3"] = Suite(
@@ -61,7 +61,7 @@ _BROKEN = frozenset({"xxh3"})
 
 
 def suite_named(name: str) -> Suite:
-    """The suite with this name. Raises BrokenDigestError if it proves nothing, WrongInputError if it is not here."""
+    """Return the suite with this name. Raise BrokenDigestError if it is insecure, WrongInputError if unavailable."""
     if name in _BROKEN:
         raise BrokenDigestError(f"digests of {name} can be forged and are not accepted; update the sender")
     try:
@@ -106,13 +106,13 @@ class DigestTable:
         self._known[first:stop] = b"\x01" * count
 
     def differing(self, other: DigestTable, first: int, stop: int) -> list[int]:
-        """The blocks from `first` to before `stop` of which both know a digest, and not the same."""
+        """Return the blocks from `first` to before `stop` whose digests in both tables differ."""
         found, stop = list[int](), min(stop, len(self._known))
         begin = self._known.find(1, first, stop)
         while begin >= 0:
             end = self._known.find(0, begin, stop)
             end = stop if end < 0 else end
-            # Mostly they are the same, which one comparison shows.
+            # Usually they are equal, which one comparison shows.
             if self.slice(begin, end) != other.slice(begin, end):
                 both = (block for block in range(begin, end) if block in other)
                 found += [block for block in both if self[block] != other[block]]
@@ -125,13 +125,13 @@ class DigestTable:
         self._table += bytes(more * DIGEST_BYTES)
 
     def complete(self, blocks: int) -> bool:
-        """The first `blocks` digests are all known."""
+        """Return whether the first `blocks` digests are all known."""
         return self._known.count(1, 0, blocks) == blocks
 
     def slice(self, first: int, stop: int) -> bytes:
-        """The digests of these blocks, one after the other."""
+        """Return the digests of these blocks, one after the other."""
         return bytes(self._table[first * DIGEST_BYTES : stop * DIGEST_BYTES])
 
     def whole(self, suite: Suite, blocks: int) -> bytes:
-        """The digest of the whole: that of the table of `blocks` digests."""
+        """Return the digest of the whole: that of the table of `blocks` digests."""
         return suite.whole(self.slice(0, blocks))

@@ -1,7 +1,7 @@
-"""How a file or stream is cut: blocks of segments, a segment for each datagram.
+"""Layout of a file or stream: blocks of segments, one segment per datagram.
 
-The block is the unit of the map, of the digest, of writing and of sealing; a segment is what one datagram carries. A
-block is as many segments as one UDP super-packet takes, so that it travels, is checked and is written in one piece.
+The block is the unit of the map, of digests, of writing and of sealing; a segment is the payload of one datagram. A
+block has as many segments as one UDP super-packet, so that it is sent, verified and written in one piece.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BLOCK_SEGMENTS = 44
 
 LARGEST_SEGMENT = 65_491
 MAX_SEGMENTS = 64
-"""As many datagrams as Linux has always taken at once (UDP_MAX_SEGMENTS)."""
+"""Maximum datagrams of a super-packet in every Linux version (UDP_MAX_SEGMENTS)."""
 MAX_BLOCKS = 1 << 27
 
 
@@ -55,23 +55,23 @@ class Layout:
 
     @property
     def known(self) -> bool:
-        """The size is known: always for a file, at the end for a stream."""
+        """Return whether the size is known: always for a file, at the end for a stream."""
         return self.size is not None
 
     def offset(self, block: int) -> int:
-        """Where the block begins in the file."""
+        """Return the offset of the block in the file."""
         return block * self.block_size
 
     def length(self, block: int) -> int:
-        """Bytes of the file in this block; the last one may be short."""
+        """Return the bytes of the file in this block; the last one may be short."""
         return self.block_size if block < self._full or self.size is None else self.size - block * self.block_size
 
     def wire_length(self, block: int) -> int:
-        """Bytes of this block in datagrams."""
+        """Return the bytes of this block in datagrams."""
         return self.length(block) + self.overhead
 
     def segments(self, block: int) -> int:
-        """Number of segments of this block."""
+        """Return the number of segments of this block."""
         return -(-self.wire_length(block) // self.segment_size)
 
     def all_segments(self, block: int) -> int:
@@ -79,5 +79,5 @@ class Layout:
         return self._every if block < self._full else (1 << self.segments(block)) - 1
 
     def closed(self, size: int) -> Layout:
-        """The same for a stream that turned out to have `size` bytes. Raises RemoteProtocolError."""
+        """Return the layout of an ended stream of `size` bytes. Raise RemoteProtocolError."""
         return replace(self, size=size)

@@ -8,12 +8,12 @@ from blast_transport.blocks.block_map import Range
 
 
 def mask_of(first: int, count: int) -> int:
-    """The bits of `count` segments from `first` on."""
+    """Return the bits of `count` segments from `first` on."""
     return ((1 << count) - 1) << first
 
 
 def runs(mask: int) -> Iterator[Range]:
-    """The runs of set bits, as (first, number)."""
+    """Yield the runs of set bits, as (first, number)."""
     position = 0
     while mask:
         skip = (mask & -mask).bit_length() - 1

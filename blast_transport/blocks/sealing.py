@@ -1,8 +1,8 @@
-"""Encryption of blocks for the light path, whose datagrams anybody beside the splitter could read.
+"""Encryption of blocks for the optical path, whose datagrams anyone near the splitter could read.
 
-AES-256-GCM (NIST SP 800-38D), a whole block at a time: the nonce is the number of the block under a key that is made
-for one session and told over the control connection, so that no nonce serves twice. Sending the same block again gives
-the same bytes; that is why a source must not change while it is sent.
+AES-256-GCM (NIST SP 800-38D) of a whole block: the nonce is the number of the block under a key that is created for one
+session and sent over the control connection, so that no nonce is used twice. Sending a block again produces the same
+bytes; therefore a source must not change while it is sent.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _NONCE_BYTES = 12
 
 
 def new_key() -> bytes:
-    """A key for one session."""
+    """Return a new key for one session."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 class Sealer:
-    """Seals and opens the blocks of one session. Raises WrongInputError if `cryptography` is not installed."""
+    """Encryption of one session's blocks. Raises WrongInputError if `cryptography` is not installed."""
 
     def __init__(self, key: bytes) -> None:
         try:
@@ -35,11 +35,11 @@ class Sealer:
         self._cipher = AESGCM(key)
 
     def seal(self, block: int, plain: bytes | bytearray | memoryview) -> bytes:
-        """The block as it travels: encrypted, with its tag behind it."""
+        """Encrypt a block; its tag follows it."""
         return bytes(self._cipher.encrypt(block.to_bytes(_NONCE_BYTES, "big"), plain, None))
 
     def open(self, block: int, sealed: bytes | bytearray | memoryview) -> bytes:
-        """The block as it was. Raises SealError if anything of it was changed."""
+        """Decrypt a block. Raise SealError if it was changed."""
         from cryptography.exceptions import InvalidTag
 
         try:

@@ -1,1 +1,1 @@
-"""Who is there: what each side proves itself by, and how a connection becomes one whose both ends are proved."""
+"""Authentication: credentials of both ends, and connections whose ends are authenticated."""

@@ -35,14 +35,14 @@ class ProvenSocket(socket.socket):
 
     @classmethod
     def of(cls, sock: socket.socket, keys: ConnectionKeys) -> ProvenSocket:
-        """Takes `sock` over."""
+        """Wrap `sock` and take it over."""
         proven = cls(sock.family, sock.type, sock.proto, sock.detach())
         proven.keys = keys
         return proven
 
 
 def hide(sock: socket.socket, session: int, key: bytes) -> bytes:
-    """The key of a sealed session as it may go over `sock`; of a hidden one, the key itself.
+    """Mask or unmask the key of a sealed session for `sock`.
 
     TLS hides everything anyway, and what proves nothing stays on this machine: there it is the key as it is. Raises
     LocalProtocolError for another key of the same session, which would give both away.
@@ -52,9 +52,9 @@ def hide(sock: socket.socket, session: int, key: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection to an agent whose two ends know each other. `sock` is blocking, without a time-out.
+    """Authenticated connection to an agent. `sock` is blocking, without a timeout.
 
-    `peer` says who is there, for people; `role` what it may do here (roles.SENDER, roles.NEIGHBOR).
+    `peer` describes the client, for messages; `role` limits its permissions (roles.SENDER, roles.NEIGHBOR).
     """
 
     sock: socket.socket
@@ -67,7 +67,7 @@ class Connection:
 
 
 class Admission:
-    """The agent's side: who may come in. Thread-safe. Raises SettingsError for files that cannot be used."""
+    """Authentication at the agent. Thread-safe. Raises SettingsError for files that cannot be used."""
 
     def __init__(self, credentials: Credentials, clients: Iterable[Client] = (), seconds: float = 5.0) -> None:
         self._credentials = credentials
@@ -76,9 +76,9 @@ class Admission:
         self._context = credentials.for_agent() if isinstance(credentials, TlsFiles) else None
 
     def admit(self, sock: socket.socket, address: str, seconds: float = math.inf) -> Connection:
-        """Let in whoever is at the other end, or raise AuthenticationError; `sock` is then the caller's to close.
+        """Authenticate the client, or raise AuthenticationError; the caller then closes `sock`.
 
-        It takes no more than `seconds`, nor than what this was made with.
+        The handshake takes at most `seconds`, and at most the limit of this object.
         """
         seconds = max(min(seconds, self._seconds), _MIN_SECONDS)
         deadline = time.monotonic() + seconds
@@ -96,10 +96,10 @@ class Admission:
             return Connection(_unhurried(ProvenSocket.of(sock, handshake.keys)), address)
         return Connection(_unhurried(sock), address)
 
-    def turn_away(self, sock: socket.socket, why: str) -> None:
-        """Tell somebody who was not let in yet why, where there are words for it, and close."""
+    def refuse(self, sock: socket.socket, reason: str) -> None:
+        """Send the reason to a client that is not authenticated yet, where the protocol permits it, and close."""
         if isinstance(self._credentials, SharedSecret):
-            refuse(sock, why)
+            refuse(sock, reason)
         sock.close()
 
     def _by_certificate(self, sock: socket.socket, context: ssl.SSLContext, address: str) -> Connection:
@@ -112,20 +112,19 @@ class Admission:
 
     def _welcomed(self, tls: ssl.SSLSocket, address: str) -> Connection:
         names = certificate_names(tls)
-        role = next((role for wanted, role in self._clients if wanted <= names), None)
+        role = next((role for required, role in self._clients if required <= names), None)
         if role is None:
-            refuse(tls, f"access.client of this agent names nobody who is {_shown(names)}")
-            raise AuthenticationError(f"the certificate of {_shown(names)} belongs to nobody in access.client")
+            refuse(tls, f"access.client of this agent does not permit {_shown(names)}; add it there")
+            raise AuthenticationError(f"the certificate of {_shown(names)} matches no entry of access.client")
         _send(tls, WELCOME)
         return Connection(_unhurried(tls), f"{address} ({_shown(names)})", role)
 
 
 def prove(sock: socket.socket, credentials: Credentials, name: str, seconds: float) -> socket.socket:
-    """The side that connects: prove ourselves to the agent at the other end of `sock`, and have it prove itself.
+    """Authenticate this client to the agent at the other end of `sock`, and the agent to this client.
 
-    `name` is what its certificate must say where it has one. The socket that comes back is the one to be used, blocking
-    and without a time-out. Raises AuthenticationError, and SettingsError for files that cannot be used; `sock` is then
-    closed.
+    `name` is required in the agent's certificate, if it has one. Return the socket to use, blocking and without a
+    timeout. Raise AuthenticationError, or SettingsError for files that cannot be used; `sock` is then closed.
     """
     with _closed_on_error(sock):
         _without_delay(sock)
@@ -142,7 +141,7 @@ def prove(sock: socket.socket, credentials: Credentials, name: str, seconds: flo
 def prove_to_one_of(
     sock: socket.socket, credentials: Credentials, names: Collection[str], seconds: float
 ) -> socket.socket:
-    """As `prove`, to an agent of which nobody knows yet which one of `names` it is."""
+    """Authenticate as `prove` does, to an agent that may be any one of `names`."""
     if not isinstance(credentials, TlsFiles):
         return prove(sock, credentials, "", seconds)
     context = credentials.for_client()
@@ -159,9 +158,9 @@ def prove_to_one_of(
 
 
 def dialer(credentials: Credentials) -> Callable[[tuple[str, str, int], float], socket.socket]:
-    """How to connect to an agent by (name, host, port) within some seconds, both ends proved.
+    """Return a function that connects to an agent by (name, host, port) within a time, with both ends authenticated.
 
-    What it gives back raises OSError for an agent that is not reached, and AuthenticationError.
+    That function raises OSError for an agent that it cannot reach, and AuthenticationError.
     """
 
     def dial(address: tuple[str, str, int], seconds: float) -> socket.socket:
@@ -174,11 +173,11 @@ def dialer(credentials: Credentials) -> Callable[[tuple[str, str, int], float], 
     return dial
 
 
-def refuse(sock: socket.socket, why: str) -> None:
-    """Say no in the words of the handshake, if the other side still listens."""
+def refuse(sock: socket.socket, reason: str) -> None:
+    """Send a refusal as a handshake message, if the other side still receives."""
     with suppress(OSError):
         sock.setblocking(False)
-        sock.send(refusal(why))
+        sock.send(refusal(reason))
 
 
 def _prove_by_certificate(
@@ -198,36 +197,38 @@ def _prove_by_certificate(
 
 
 def _await_welcome(sock: socket.socket, deadline: float) -> None:
-    """Whether our certificate was taken is known to us only when the agent says so (RFC 8446, section 4.4)."""
-    said = b""
-    while (wanted := answer_length(said) - len(said)) > 0:
-        said += receive_some(sock, wanted, deadline)
-    if said != WELCOME:
-        raise AuthenticationError(refusal_read(said))
+    """Wait for the agent's confirmation: TLS does not report to the client whether its certificate was accepted (RFC
+    8446, section 4.4).
+    """
+    answer = b""
+    while (required := answer_length(answer) - len(answer)) > 0:
+        answer += receive_some(sock, required, deadline)
+    if answer != WELCOME:
+        raise AuthenticationError(refusal_read(answer))
 
 
 def _talk(sock: socket.socket, handshake: AgentHandshake | ClientHandshake) -> None:
-    while handshake.wanted:
-        data = receive_some(sock, handshake.wanted, handshake.deadline)
+    while handshake.expected_bytes:
+        data = receive_some(sock, handshake.expected_bytes, handshake.deadline)
         answer = handshake.receive(data, time.monotonic())
         if answer:
             _send(sock, answer)
 
 
-def receive_some(sock: socket.socket, most: int, deadline: float) -> bytes:
-    """At least one byte, at most `most`. Raises AuthenticationError at the end of the connection or of the time."""
+def receive_some(sock: socket.socket, max_bytes: int, deadline: float) -> bytes:
+    """Receive 1 to `max_bytes` bytes. Raise AuthenticationError at the end of the connection or of the time."""
     left = deadline - time.monotonic()
     try:
         if left <= 0:
             raise TimeoutError
         sock.settimeout(left)
-        data = sock.recv(most)
+        data = sock.recv(max_bytes)
     except TimeoutError:
         raise AuthenticationError("nothing came in time") from None
     except OSError as error:
         raise AuthenticationError(f"the connection was lost: {sentence(error)}") from error
     if not data:
-        raise AuthenticationError("the other side closed the connection without a word")
+        raise AuthenticationError("the other side closed the connection without an answer")
     return data
 
 
@@ -249,7 +250,7 @@ def _closed_on_error(sock: socket.socket) -> Iterator[None]:
 
 
 def _without_delay(sock: socket.socket) -> None:
-    """A handshake is small words back and forth, of which none should wait for the other side's acknowledgment."""
+    """Disable Nagle's algorithm, which would delay the small messages of a handshake."""
     with suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

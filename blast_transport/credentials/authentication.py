@@ -1,10 +1,10 @@
-"""Two sides prove to each other that they know the same secret, without saying it. No sockets, no clock.
+"""Mutual proof of knowledge of a shared secret, without sending it. No sockets, no clock.
 
-Theory of operation. The side that connects opens with a fresh nonce; the agent answers with one of its own; then the
-side that connects proves first, so that an agent tells a stranger nothing that a weak secret could be guessed from; the
-agent proves last. A proof is HMAC-SHA256 under a key that HKDF (RFC 5869) derives from the secret and both nonces, one
-key for each direction: what was recorded fits no other connection, and a proof cannot be sent back as one's own. A
-third key of the same kind hides session keys on their way (`ConnectionKeys`).
+Theory of operation. The client opens with a fresh nonce; the agent answers with its own nonce; the client then proves
+first, so that an unauthenticated client gets no data from which a weak secret could be guessed; the agent proves last.
+A proof is HMAC-SHA256 under a key that HKDF (RFC 5869) derives from the secret and both nonces, one key for each
+direction: a recorded proof fits no other connection, and a proof cannot be reflected. A third key of this kind hides
+session keys on the wire (`ConnectionKeys`).
 
     client                                   agent
       MAGIC nonce                    ->
@@ -12,7 +12,7 @@ third key of the same kind hides session keys on their way (`ConnectionKeys`).
       proof                          ->
                                      <-      MAGIC proof
 
-A handshake says how many bytes it wants next and takes no more, so that what follows on the connection is not touched.
+A handshake reports how many bytes it needs next and accepts no more, so that later data on the connection stays there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from blast_transport.base.errors import AuthenticationError, LocalProtocolError
 MAGIC = b"BlastA1\n"
 REFUSED = b"BlastNO\n"
 WELCOME = MAGIC
-"""What an agent says to whom it has let in by a certificate."""
+"""Confirmation of the agent to a client with an accepted certificate."""
 NONCE_BYTES = PROOF_BYTES = 32
 MIN_SECRET_BYTES = 32
 MIN_DIFFERENT_BYTES = 8
@@ -38,12 +38,12 @@ _MAX_SENTENCE_BYTES = 255
 
 
 def hkdf_extract(salt: bytes, secret: bytes) -> bytes:
-    """A uniform key out of a secret (RFC 5869, section 2.2)."""
+    """Extract a uniform key from a secret (RFC 5869, section 2.2)."""
     return hmac.digest(salt, secret, _HASH)
 
 
 def hkdf_expand(key: bytes, purpose: bytes, length: int) -> bytes:
-    """`length` bytes for one purpose out of a uniform key (RFC 5869, section 2.3)."""
+    """Expand a uniform key to `length` bytes for one purpose (RFC 5869, section 2.3)."""
     made = block = b""
     for number in range(1, -(-length // 32) + 1):
         block = hmac.digest(key, block + purpose + bytes([number]), _HASH)
@@ -52,23 +52,23 @@ def hkdf_expand(key: bytes, purpose: bytes, length: int) -> bytes:
 
 
 def refusal(sentence: str) -> bytes:
-    """What an agent says instead of its next message."""
-    said = sentence.encode("ascii", "replace")[:_MAX_SENTENCE_BYTES]
-    return REFUSED + bytes([len(said)]) + said
+    """Return the message by which an agent refuses, in place of its next message."""
+    answer = sentence.encode("ascii", "replace")[:_MAX_SENTENCE_BYTES]
+    return REFUSED + bytes([len(answer)]) + answer
 
 
-def answer_length(said: bytes) -> int:
-    """Bytes of the WELCOME or refusal that begins like this, as far as can be known."""
-    if not said.startswith(REFUSED):
+def answer_length(answer: bytes) -> int:
+    """Return the bytes of the WELCOME or refusal with this beginning, as far as they are known."""
+    if not answer.startswith(REFUSED):
         return len(WELCOME)
-    return len(REFUSED) + 1 + (said[len(REFUSED)] if len(said) > len(REFUSED) else 0)
+    return len(REFUSED) + 1 + (answer[len(REFUSED)] if len(answer) > len(REFUSED) else 0)
 
 
-def refusal_read(said: bytes) -> str:
-    """What an answer that is no WELCOME says, in a line that can be shown."""
-    if not said.startswith(REFUSED):
-        return "the other side is no agent that speaks like us"
-    sentence = said[len(REFUSED) + 1 :].decode("ascii", "replace")
+def refusal_read(answer: bytes) -> str:
+    """Return the reason in an answer other than WELCOME, in a printable line."""
+    if not answer.startswith(REFUSED):
+        return "the other side is not an agent of this protocol; check address and credentials"
+    sentence = answer[len(REFUSED) + 1 :].decode("ascii", "replace")
     return f"the agent refuses: {sentence if sentence.isprintable() else ascii(sentence)}"
 
 
@@ -85,10 +85,10 @@ class ConnectionKeys:
         self._hidden: dict[int, bytes] = {}
 
     def hide(self, session: int, key: bytes) -> bytes:
-        """The 32-byte key of a session as it may be seen on the wire; applied again, as it was.
+        """Mask or unmask the 32-byte key of a session for the wire.
 
-        What is added to it is used for this session of this connection alone. Raises LocalProtocolError for a second
-        key of the same session, which would give both away.
+        The mask is specific to this session of this connection. Raise LocalProtocolError for a second key of the same
+        session, which would reveal both.
         """
         if self._hidden.setdefault(session, key) != key:
             raise LocalProtocolError(f"session {session} already has a key on this connection")
@@ -103,7 +103,7 @@ class _State(Enum):
 
 
 class _Handshake(ABC):
-    """Collects one message after the other. `deadline` is in the seconds of whoever calls."""
+    """Receiver of the handshake's messages, one after the other. `deadline` uses the caller's clock."""
 
     _first: int
     """Bytes of the other side's first message."""
@@ -119,29 +119,29 @@ class _Handshake(ABC):
 
     @property
     def done(self) -> bool:
-        """Both sides have proved themselves."""
+        """Return whether both sides are authenticated."""
         return self._state is _State.DONE
 
     @property
     def keys(self) -> ConnectionKeys:
-        """Of this connection, once it is done."""
+        """Return the keys of this connection, once it is authenticated."""
         assert self._keys is not None and self.done
         return self._keys
 
     @property
-    def wanted(self) -> int:
-        """Bytes that must come next; 0 when it is done."""
+    def expected_bytes(self) -> int:
+        """Return the number of bytes that must come next; 0 when it is done."""
         if self.done:
             return 0
         return self._needed() - len(self._received)
 
     def receive(self, data: bytes, now: float) -> bytes:
-        """Take at most `wanted` bytes; what to answer. Raises AuthenticationError, after which nothing holds."""
+        """Accept at most `expected_bytes` bytes and return the answer. Raise AuthenticationError, which ends it."""
         self.check(now)
-        if len(data) > self.wanted:
-            raise LocalProtocolError("a handshake was given more than it wanted")
+        if len(data) > self.expected_bytes:
+            raise LocalProtocolError("a handshake got more bytes than it needs")
         self._received += data
-        if self.wanted:
+        if self.expected_bytes:
             return b""
         message, self._received = self._received, b""
         if self._state is _State.FIRST:
@@ -152,7 +152,7 @@ class _Handshake(ABC):
         return self._last_word()
 
     def check(self, now: float) -> None:
-        """Raises AuthenticationError if the time is over."""
+        """Raise AuthenticationError if the time is over."""
         if now > self.deadline:
             raise AuthenticationError("no proof came in time")
 
@@ -177,7 +177,7 @@ class AgentHandshake(_Handshake):
 
     def _take_first(self, message: bytes) -> bytes:
         if not message.startswith(MAGIC):
-            raise AuthenticationError("this agent wants a proof of its secret first")
+            raise AuthenticationError("this agent requires a proof of its secret first")
         self._keys = ConnectionKeys(self._secret, message[len(MAGIC) :], self._nonce)
         return MAGIC + self._nonce
 
@@ -198,7 +198,7 @@ class ClientHandshake(_Handshake):
 
     @property
     def opening(self) -> bytes:
-        """Our first message."""
+        """Return the first message."""
         return MAGIC + self._nonce
 
     def _needed(self) -> int:
@@ -209,7 +209,7 @@ class ClientHandshake(_Handshake):
     def _take_first(self, message: bytes) -> bytes:
         nonce = self._checked(message)
         if nonce == self._nonce:
-            raise AuthenticationError("the agent repeats what it is told")
+            raise AuthenticationError("the agent returned the client's own nonce")
         self._keys = ConnectionKeys(self._secret, self._nonce, nonce)
         return self._keys.client_proof
 

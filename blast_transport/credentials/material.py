@@ -1,4 +1,4 @@
-"""What one side proves itself by, read from its files."""
+"""Credentials of one end, read from its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Credentials = TlsFiles | SharedSecret | None
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret in a file, without white space around it. Raises SettingsError."""
+    """Read the secret in a file, without surrounding white space. Raise SettingsError."""
     refuse_readable_by_others(path)
     try:
         with path.open("rb") as file:
@@ -47,7 +47,7 @@ def _make(path: Path) -> str:
 
 
 def refuse_readable_by_others(path: Path) -> None:
-    """Raises SettingsError unless a file of secrets is kept from those who are neither its owner nor in its group."""
+    """Raise SettingsError if users other than the owner and the group may access a file with secrets."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

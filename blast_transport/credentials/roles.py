@@ -1,19 +1,19 @@
-"""What somebody who has proved who it is may do with an agent."""
+"""Roles of authenticated clients at an agent."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 SENDER, NEIGHBOR = "sender", "neighbor"
-"""Who starts sessions and may do all; who may only hand on the data of a session that runs already."""
+"""A SENDER starts sessions and may do everything; a NEIGHBOR may only forward data of running sessions."""
 
 
 class Client(Protocol):
-    """Somebody who may connect, as `role`: certificates that say all of `names` are its own."""
+    """Clients that may connect as `role`: those whose certificates have all of `names`."""
 
     @property
     def role(self) -> str:
-        """SENDER or NEIGHBOR."""
+        """Return SENDER or NEIGHBOR."""
 
     def names(self) -> frozenset[tuple[str, str]]:
-        """What a certificate must say: (kind, value), as of `tls.certificate_names`."""
+        """Return the names that a certificate must have: (kind, value), as `tls.certificate_names` returns them."""

@@ -16,23 +16,23 @@ _ALTERNATIVES = {"DNS": "dns_name", "URI": "uri"}
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Files (PEM): our own certificate with its chain, its key, and the CA that the other side's must be signed by."""
+    """Files (PEM): this end's certificate with its chain, its key, and the CA of the other side's certificate."""
 
     certificate: Path
     private_key: Path
     ca: Path
 
     def for_agent(self) -> ssl.SSLContext:
-        """The context of whoever is connected to. Raises SettingsError."""
+        """Return the TLS context of the agent. Raise SettingsError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # Every connection proves anew who it is: no session survives the certificate that it was opened with.
+        # Every connection authenticates again: no session outlives the certificate that opened it.
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
         context.num_tickets = 0
         context.verify_mode = ssl.CERT_REQUIRED
         return self._loaded(context)
 
     def for_client(self) -> ssl.SSLContext:
-        """The context of whoever connects, which checks the agent's name. Raises SettingsError."""
+        """Return the TLS context of a client, which checks the agent's name. Raise SettingsError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         # Names of hosts belong into subjectAltName (RFC 9525, section 2).
         context.hostname_checks_common_name = False
@@ -41,7 +41,7 @@ class TlsFiles:
     def _loaded(self, context: ssl.SSLContext) -> ssl.SSLContext:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # Without a password of our own, OpenSSL would ask for one at the terminal.
+            # Without a password callback, OpenSSL would prompt at the terminal.
             context.load_cert_chain(self.certificate, self.private_key, password=lambda: "")
         except (ssl.SSLError, OSError) as error:
             raise SettingsError(
@@ -56,7 +56,7 @@ class TlsFiles:
 
 
 def certificate_names(sock: ssl.SSLSocket) -> frozenset[tuple[str, str]]:
-    """What the other side's checked certificate says of it: (kind, value), in the words of the configuration."""
+    """Return the names in the other side's verified certificate: (kind, value), with the kinds of the configuration."""
     certificate: dict[str, Any] = sock.getpeercert() or {}
     subject = [pair for relative_name in certificate.get("subject", ()) for pair in relative_name]
     known = [(_SUBJECT.get(kind), value) for kind, value in subject]
@@ -65,23 +65,23 @@ def certificate_names(sock: ssl.SSLSocket) -> frozenset[tuple[str, str]]:
 
 
 def is_certified(sock: ssl.SSLSocket, host: str) -> bool:
-    """Whether the other side's checked certificate says that it is `host`: a DNS name or an IP address.
+    """Return whether the other side's verified certificate names `host`: a DNS name or an IP address.
 
-    As OpenSSL checks a name that is known before (RFC 9525, section 6): `*` stands for one whole first label.
+    The rules are those of OpenSSL (RFC 9525, section 6): `*` stands for one whole first label.
     """
     certificate: dict[str, Any] = sock.getpeercert() or {}
     alternatives: list[tuple[str, str]] = list(certificate.get("subjectAltName", ()))
     try:
         address = ip_address(host)
     except ValueError:
-        wanted, (_, dot, domain) = host.lower(), host.lower().partition(".")
-        accepted = {wanted, f"*.{domain}"} if dot else {wanted}
+        name, (_, dot, domain) = host.lower(), host.lower().partition(".")
+        accepted = {name, f"*.{domain}"} if dot else {name}
         return any(kind == "DNS" and value.lower() in accepted for kind, value in alternatives)
     return any(kind == "IP Address" and ip_address(value) == address for kind, value in alternatives)
 
 
 def tls_reason(error: OSError) -> str:
-    """What OpenSSL complains about, in words."""
+    """Return the reason of an OpenSSL error in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError):

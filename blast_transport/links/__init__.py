@@ -1,1 +1,1 @@
-"""Connections between hosts: dialled, accepted, let in at the door, and what is said on them in frames."""
+"""Connections between hosts: dialing, accepting, admission, and framing."""

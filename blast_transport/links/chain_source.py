@@ -1,9 +1,9 @@
-"""A node of a chain that fetches from its source, which is no agent: how the two prove who they are.
+"""Authentication between a node of a chain and the source, which is not an agent.
 
-The node connects, for only it knows that it has to. The roles stay those of every connection between the two all the
-same: the node is the agent, with the certificate that names it, and lets the source in as a sender; the source proves
-itself as a sender does, and wants one of the chain's nodes before it. So nothing has to be configured for this, and
-whoever may only hand on data cannot pass for the source.
+The node connects to fetch data, because only the node knows when it has to. The roles stay those of other connections:
+the node is the agent, with the certificate that names it, and admits the source as a sender; the source authenticates
+as a sender, and requires one of the chain's nodes at the other end. Thus no further configuration is needed, and a
+neighbor cannot impersonate the source.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class SourceAdmission:
         self._credentials, self._nodes = credentials, frozenset(nodes)
 
     def admit(self, sock: socket.socket, address: str) -> Connection:
-        """Let in whoever is at the other end. Raises AuthenticationError, SettingsError; `sock` is then closed."""
+        """Authenticate the connecting node. Raise AuthenticationError, SettingsError; `sock` is then closed."""
         return Connection(prove_to_one_of(sock, self._credentials, self._nodes, _SECONDS), address)
 
 
 def node_dialer(credentials: Credentials, admission: Admission) -> Dialer:
-    """How an agent connects to others, as `dialer`, and to the source of a chain, whom `admission` must know."""
+    """Return a dialer that connects an agent to others, and to the source of a chain, which `admission` must accept."""
     to_agent = dialer(credentials)
 
     def dial(address: Address, seconds: float) -> socket.socket:
@@ -50,7 +50,7 @@ def node_dialer(credentials: Credentials, admission: Admission) -> Dialer:
             raise
         if source.role != SENDER:
             source.close()
-            raise AuthenticationError(f"{source.peer} may hand on data here, but is no sender")
+            raise AuthenticationError(f"{source.peer} may forward data here, but may not send")
         return source.sock
 
     return dial

@@ -17,10 +17,10 @@ from blast_transport.wire.codec import Decoder, FrameDecoder, encode
 from blast_transport.wire.messages import Message
 from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
 
-# More than malloc keeps at hand would be mapped anew for every word: 26 us each.
+# Malloc would map a larger buffer for every message: 26 us each.
 _RECEIVE_BYTES = 1 << 16
 _MAX_PARTS = 64
-"""Messages that go out at once."""
+"""Messages per system call."""
 _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
@@ -49,31 +49,31 @@ class FramedConnection(Generic[M]):
         self._queue: deque[memoryview] = deque()
 
     def expedite(self, by_light: bool) -> None:
-        """Let what controls and repairs a transfer by light go before other packets, as the light itself does."""
+        """Prioritize control messages and repairs of an optical transfer over other packets, like its datagrams."""
         set_precedence(self.socket, EXPEDITED if by_light else BEST_EFFORT)
 
     @property
-    def wants_write(self) -> bool:
-        """Something waits to be sent."""
+    def has_output(self) -> bool:
+        """Return whether messages are queued."""
         return bool(self._queue)
 
     @property
     def halfway(self) -> bool:
-        """A message has begun to arrive."""
+        """Return whether a message has begun to arrive."""
         return self._decoder.halfway
 
     @property
     def segments(self) -> int:
-        """How many with data have come so far, also those that wait here for one that was lost before them.
+        """Return the number of data segments received, including segments behind a lost one.
 
-        0 where the system tells less of a connection than Linux: emulators of it do.
+        Return 0 where the system reports less than Linux does, such as emulators.
         """
         info = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
-        told = info[_DATA_SEGMENTS_AT : _DATA_SEGMENTS_AT + _DATA_SEGMENTS_BYTES]
-        return int.from_bytes(told, sys.byteorder)
+        count = info[_DATA_SEGMENTS_AT : _DATA_SEGMENTS_AT + _DATA_SEGMENTS_BYTES]
+        return int.from_bytes(count, sys.byteorder)
 
     def receive(self) -> list[M]:
-        """What has arrived. Raises RemoteError if the other side closed or broke the protocol."""
+        """Return the received messages. Raise RemoteError if the other side closed or broke the protocol."""
         try:
             data = self.socket.recv(_RECEIVE_BYTES)
             # TLS may hold what the selector cannot see.
@@ -86,7 +86,7 @@ class FramedConnection(Generic[M]):
         if not data:
             raise RemoteError("control connection closed by the other side")
         if data.startswith(REFUSED):
-            raise RemoteError("the agent wants credentials: give the secret that it knows, or a certificate")
+            raise RemoteError("the agent requires credentials: give its secret, or a certificate")
         return self._decoder.feed(data)
 
     def send(self, message: M) -> None:
@@ -127,7 +127,7 @@ class FramedConnection(Generic[M]):
             self.socket.sendall(self._queue.popleft())
 
     def hidden(self, session: int, key: bytes) -> bytes:
-        """The key of a session as it may be seen on this connection; applied again, as it was.
+        """Mask or unmask the key of a session for this connection.
 
         TLS hides everything anyway; where both ends have proved a secret (`credentials.admission`), the keys that came
         of it do.
@@ -136,7 +136,7 @@ class FramedConnection(Generic[M]):
         return bytes(keys.hide(session, key)) if keys is not None and key else key
 
     def close(self) -> None:
-        """Close the socket; what is queued is dropped."""
+        """Close the socket and drop queued messages."""
         self.socket.close()
 
 

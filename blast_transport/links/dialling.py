@@ -1,4 +1,4 @@
-"""Connections that are opened side by side, in a bounded number of threads, for somebody who waits in a loop."""
+"""Concurrent dialing, in a bounded number of threads, for a caller with an event loop."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Dialling(Generic[Key]):
             self._do_without_thread(str(error))
 
     def take(self) -> list[tuple[Key, socket.socket | str]]:
-        """What has come about: sockets, or sentences that say why not."""
+        """Return the outcomes since the last call: sockets, or sentences with the failure."""
         outcomes = []
         while not self._outcomes.empty():
             key, outcome = self._outcomes.get()
@@ -86,7 +86,7 @@ class Dialling(Generic[Key]):
                 outcome.close()
 
     def _do_without_thread(self, reason: str) -> None:
-        """Those that wait are left to the threads that there are; without any they have failed."""
+        """Leave the waiting dials to the other threads; without any thread they fail."""
         with self._lock:
             self._working -= 1
             failed = [] if self._working else list(self._waiting)

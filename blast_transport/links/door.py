@@ -1,8 +1,8 @@
-"""How many may stand at the door: connections in all, those that have not proved who they are, and those of one host.
+"""Limits of connections: in total, of unauthenticated ones, and per host.
 
-Strangers cost little (a thread, a few hundred bytes), but their number is bounded, and one host alone cannot take every
-place; nor can one that has proved who it is: half of the places are for others. Thread-safe; decides only, and holds no
-connection.
+Unauthenticated connections cost little (a thread, a few hundred bytes), but their number is bounded, and one host
+cannot take every slot; neither can an authenticated host: half of the slots are for others. Thread-safe; it decides
+only, and holds no connection.
 """
 
 from __future__ import annotations
@@ -11,61 +11,61 @@ import ipaddress
 import threading
 from collections import Counter
 
-MAX_CONNECTIONS, MAX_STRANGERS, MAX_STRANGERS_PER_HOST = 1024, 64, 16
-"""Of one that was told nothing else."""
+MAX_CONNECTIONS, MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_PER_HOST = 1024, 64, 16
+"""Defaults of a listener."""
 
 
-class Door:
-    """Counts of one who listens. A connection enters as a stranger, may become a guest, and leaves."""
+class ConnectionLimiter:
+    """Counters of a listener's connections: each enters unauthenticated, may become a guest, and leaves."""
 
     def __init__(
         self,
         connections: int = MAX_CONNECTIONS,
-        strangers: int = MAX_STRANGERS,
-        strangers_per_host: int = MAX_STRANGERS_PER_HOST,
+        unauthenticated: int = MAX_UNAUTHENTICATED,
+        unauthenticated_per_host: int = MAX_UNAUTHENTICATED_PER_HOST,
     ) -> None:
-        self._most = connections
-        self._max_strangers, self._max_per_host = strangers, strangers_per_host
+        self._max_connections = connections
+        self._max_unauthenticated, self._max_per_host = unauthenticated, unauthenticated_per_host
         self._lock = threading.Lock()
         self._max_guests_per_host = connections - connections // 2
-        self._strangers: Counter[str] = Counter()
+        self._unauthenticated: Counter[str] = Counter()
         self._guests: Counter[str] = Counter()
 
     @property
-    def strangers(self) -> int:
-        """Connections that have not proved who they are."""
-        return self._strangers.total()
+    def unauthenticated(self) -> int:
+        """Return the number of unauthenticated connections."""
+        return self._unauthenticated.total()
 
     @property
     def guests(self) -> int:
-        """Connections that have."""
+        """Return the number of authenticated connections."""
         return self._guests.total()
 
     def enter(self, host: str) -> str:
-        """A connection of `host` wants in: why it may not, or nothing, and then it has entered."""
+        """Admit a connection of `host`, or return why it is rejected."""
         host = _neighborhood(host)
         with self._lock:
-            if self._strangers.total() + self._guests.total() >= self._most:
-                return f"this agent has {self._most} connections, as many as it takes; try again later"
-            if self._strangers.total() >= self._max_strangers:
-                return f"{self._max_strangers} others are at the door; try again"
-            if self._strangers[host] >= self._max_per_host:
+            if self._unauthenticated.total() + self._guests.total() >= self._max_connections:
+                return f"this agent has {self._max_connections} connections, as many as it takes; try again later"
+            if self._unauthenticated.total() >= self._max_unauthenticated:
+                return f"{self._max_unauthenticated} others are at the door; try again"
+            if self._unauthenticated[host] >= self._max_per_host:
                 return f"{self._max_per_host} others of your host are at the door; try again"
             if self._guests[host] >= self._max_guests_per_host:
                 return f"your host has {self._guests[host]} connections here, as many as one may have; close some"
-            self._strangers[host] += 1
+            self._unauthenticated[host] += 1
         return ""
 
     def welcome(self, host: str) -> None:
-        """A stranger of `host` has proved who it is."""
+        """Count a connection of `host` as authenticated."""
         with self._lock:
-            _remove(self._strangers, host)
+            _remove(self._unauthenticated, host)
             self._guests[_neighborhood(host)] += 1
 
     def leave(self, host: str, *, guest: bool) -> None:
-        """A connection of `host` is over."""
+        """Remove a connection of `host`."""
         with self._lock:
-            _remove(self._guests if guest else self._strangers, host)
+            _remove(self._guests if guest else self._unauthenticated, host)
 
 
 def _remove(counts: Counter[str], address: str) -> None:
@@ -76,7 +76,9 @@ def _remove(counts: Counter[str], address: str) -> None:
 
 
 def _neighborhood(host: str) -> str:
-    """What counts as one host: of IPv6 a network of 64 bits, of which everybody has more addresses than we places."""
+    """Return the unit that counts as one host: for IPv6 a /64 network, because every host has more addresses than there
+    are slots.
+    """
     try:
         address = ipaddress.IPv6Address(host)
     except ValueError:

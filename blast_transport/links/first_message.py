@@ -22,13 +22,15 @@ LARGEST = 1 << 16
 FirstMessage = Hello | Join | Relay | Measure | Probe
 
 
-def read_first(sock: socket.socket, patience: float, seconds: float, ended: int | None = None) -> FirstMessage | None:
-    """The first message; None if the other side closes before it begins one, or begins none within `patience` seconds.
+def read_first(
+    sock: socket.socket, idle_timeout: float, seconds: float, ended: int | None = None
+) -> FirstMessage | None:
+    """Return the first message; None if the other side closes before it, or begins none within `idle_timeout` seconds.
 
-    Once begun it must be there within `seconds`. Words of the session `ended`, which the connection carried before, may
-    have been under way at its end, and are passed over. Raises RemoteProtocolError.
+    Once begun, the message must be complete within `seconds`. Late messages of the session `ended`, which used the
+    connection before, are skipped. Raise RemoteProtocolError.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + idle_timeout
     while True:
         try:
             begun = receive_some(sock, FRAME.size, deadline)
@@ -49,7 +51,7 @@ def read_first(sock: socket.socket, patience: float, seconds: float, ended: int 
 
 
 def _parse(frame: bytes) -> Message | FirstMessage | None:
-    """The message in a whole frame. Raises RemoteProtocolError."""
+    """Parse the message in a whole frame. Raise RemoteProtocolError."""
     _, number, _ = FRAME.unpack_from(frame)
     if number == JOIN_TYPE:
         return read_join(frame)
@@ -60,11 +62,11 @@ def _parse(frame: bytes) -> Message | FirstMessage | None:
     return next(iter(Decoder().feed(frame)), None)
 
 
-def _rest(sock: socket.socket, begun: bytes, deadline: float, most: int) -> bytes:
+def _rest(sock: socket.socket, begun: bytes, deadline: float, max_bytes: int) -> bytes:
     head = begun + _exactly(sock, FRAME.size - len(begun), deadline)
     length, *_ = FRAME.unpack(head)
-    if length > most:
-        raise RemoteProtocolError(f"a first message of {length} bytes; the most is {most}")
+    if length > max_bytes:
+        raise RemoteProtocolError(f"a first message of {length} bytes; the maximum is {max_bytes}")
     return head + _exactly(sock, length, deadline)
 
 

@@ -1,15 +1,15 @@
-"""What a rack leader tells of the credits of its members. No sockets, no clock.
+"""Aggregation of the members' credits at a rack leader. No sockets, no clock.
 
-Theory of operation. The leader reads along what passes in both directions. A member counts from its invitation on
-until it ends, is lost, or is demoted; and again when it is promoted. The sender's window hangs on the slowest of those
-that count, so the smallest `handled` of them goes out as soon as it has risen by the phase's credit, together with what
-half of them have reached, by which a sender tells one that is slow from a rate that is too high. The members' own
-credits, for progress and for what is written, wait for each other for a moment and go out together.
+Theory of operation. The leader parses the messages in both directions. A member counts from its Hello until it ends, is
+lost, or is demoted; and again when it is readmitted. The sender's window depends on the slowest counted member, so the
+leader sends the smallest `handled` as soon as it has risen by the phase's credit, together with the value that half of
+the members have reached, by which a sender distinguishes a slow member from a rate that is too high. The members' own
+credits, for progress and for written blocks, are collected briefly and sent together.
 """
 
 from __future__ import annotations
 
-from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Message, Phase, Promoted, Quit, Ready
+from blast_transport.wire.messages import Abort, Credit, Demoted, Fin, Hello, Message, Phase, Readmitted, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 REPORT_SECONDS = 0.2
@@ -23,31 +23,31 @@ class Group:
         self._credit: int | None = None
         self._handled: dict[int, int] = {}
         self._apart: dict[int, int] = {}
-        self._told = 0
+        self._reported = 0
         self._news: dict[int, Credit] = {}
         self._report_at = 0.0
 
-    def told(self, member: int, message: Message) -> None:
-        """The sender says this to a member."""
+    def from_sender(self, member: int, message: Message) -> None:
+        """Handle a message from the sender to a member."""
         match message:
             case Hello():
                 if message.session != self._session:
-                    self._session, self._credit, self._told = message.session, None, 0
+                    self._session, self._credit, self._reported = message.session, None, 0
                     self._handled, self._apart, self._news = {}, {}, {}
                 self._handled[member] = 0
             case Phase():
                 self._credit = message.credit if message.traits.windowed else None
             case Demoted() if member in self._handled:
                 self._apart[member] = self._handled.pop(member)
-            case Promoted() if member in self._apart:
+            case Readmitted() if member in self._apart:
                 self._handled[member] = self._apart.pop(member)
-                # The sender may know less of it than of those for whom it waited.
-                self._told = 0
-            case Quit():
+                # The sender may know less of its progress than of the counted members.
+                self._reported = 0
+            case Abort():
                 self.lost(member)
 
-    def heard(self, member: int, message: Message) -> bool:
-        """A member says this to the sender; whether it is kept here, to be told with others."""
+    def from_member(self, member: int, message: Message) -> bool:
+        """Handle a message from a member to the sender; return whether it is aggregated here."""
         if message.session != self._session:
             return False
         match message:
@@ -58,26 +58,28 @@ class Group:
                 self._news[member] = message
                 self._reached(member, message.handled)
                 return True
-            case Fin() | Quit():
+            case Fin() | Abort():
                 self.lost(member)
         return False
 
     def lost(self, member: int) -> None:
-        """The member has ended, or its connection has."""
+        """Remove a member that has ended or whose connection is lost."""
         self._handled.pop(member, None)
         self._apart.pop(member, None)
         self._news.pop(member, None)
 
     def take(self, now: float) -> list[RelayMessage]:
-        """What is to be told the sender now."""
+        """Return the messages that are due to the sender."""
         due: list[RelayMessage] = []
         report = bool(self._news) and now >= self._report_at
         slowest = min(self._handled.values(), default=0)
-        # Who came late begins further behind: its rise counts again.
-        self._told = min(self._told, slowest)
+        # A late member begins further behind: its progress counts again.
+        self._reported = min(self._reported, slowest)
         assert self._session is not None or not report
-        if slowest > self._told and (report or (self._credit is not None and slowest >= self._told + self._credit)):
-            self._told = slowest
+        if slowest > self._reported and (
+            report or (self._credit is not None and slowest >= self._reported + self._credit)
+        ):
+            self._reported = slowest
             due.append(self._group_credit(slowest))
         if report and self._session is not None:
             self._report_at = now + REPORT_SECONDS
@@ -87,7 +89,7 @@ class Group:
         return due
 
     def deadline(self) -> float | None:
-        """When `take` has something to tell at the latest; None if never."""
+        """Return the latest time for the next `take`; None if none is due."""
         return self._report_at if self._news else None
 
     def _reached(self, member: int, handled: int) -> None:

@@ -1,9 +1,10 @@
-"""A rack leader: relays between a sender and the members of its rack, so that the sender has one connection per rack.
+"""Rack leader: relays between a sender and the members of its rack, so that the sender has one connection per rack.
 
-One thread, one selector. The leader's own receiver is a member like the others and is connected to in the same way.
-What a member does not take waits here, within bounds: the sender sends repairs only as fast as they are taken (Taken),
-and a member for which too much waits all the same is given up. Members are not read while the sender does not read.
-As long as an invited member has not answered, Taken goes out regularly: the leader's silence is then its own.
+One thread and one selector. The leader's own receiver is a member like the others and is connected in the same way.
+Data that a member does not accept is queued here, within limits: the sender sends repairs only as fast as RelayCredit
+reports, and a member whose queue still exceeds the limit is dropped. The leader reads from members only while the
+sender reads. It sends RelayCredit regularly until every invited member has answered, so that its silence always means a
+failure.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from blast_transport.links.control_connection import ControlConnection, LeaderCo
 from blast_transport.links.dialling import Dialer, Dialling
 from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
-from blast_transport.wire.messages import Demoted, Hello, Message, Phase, Promoted, Quit
-from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
+from blast_transport.wire.messages import Abort, Demoted, Hello, Message, Phase, Readmitted
+from blast_transport.wire.relaying import Envelope, Member, Relay, RelayCredit
 
 _DIAL_SECONDS = 2.0
-_TOLD_BYTES = 1 << 16
+_CREDIT_BYTES = 1 << 16
 _WAKES = 4096
 _MAX_WAITING_BYTES = 8 << 20
 _MAX_TO_SENDER_BYTES = 1 << 20
-_READ_ALONG = frozenset(map(type_of, (Hello, Phase, Demoted, Promoted, Quit)))
+_READ_ALONG = frozenset(map(type_of, (Hello, Phase, Demoted, Readmitted, Abort)))
 
 
 @dataclass(slots=True)
 class _Member:
-    """One member: its connection, how it is heard, bytes that it took but nobody was told of, whether it takes part.
+    """Member of the rack: its connection, callback for reading, accepted bytes not yet reported, and participation.
 
-    `invited`: it has been asked to, and has not answered.
+    `invited`: it got a Hello and has not answered.
     """
 
     connection: ControlConnection
-    hear: Callable[[], None]
+    on_readable: Callable[[], None]
     taken: int = 0
     ready: bool = False
     invited: bool = False
@@ -52,7 +53,7 @@ class Leader:
     def __init__(self, sock: socket.socket, relay: Relay, dialer: Dialer) -> None:
         self._sender = LeaderConnection(sock)
         self._members: dict[int, _Member] = {}
-        # Those that are new, or have been sent something that their sockets may not have taken: mostly few.
+        # Members that are new, or have queued messages: usually few.
         self._touched: dict[int, None] = {}
         self._reading = True
         self._group = Group()
@@ -77,7 +78,7 @@ class Leader:
                     if events & selectors.EVENT_READ:
                         key.data()
         except RemoteError:
-            # The members hear it by the end of their connections.
+            # The end of their connections notifies the members.
             pass
         finally:
             self._close()
@@ -89,10 +90,10 @@ class Leader:
 
     # ------------------------------------------------------------------------------------------ from the sender
 
-    def _hear_sender(self) -> None:
+    def _receive_from_sender(self) -> None:
         for message in self._sender.receive():
             match message:
-                case Enveloped(numbers, frame):
+                case Envelope(numbers, frame):
                     self._deliver(numbers, frame)
                 case Member(number):
                     self._drop(number)
@@ -113,10 +114,10 @@ class Leader:
             member.connection.send_frame(frame)
             self._touched[number] = None
             if member.connection.queued_bytes > _MAX_WAITING_BYTES:
-                self._lose(number, "does not take what it is sent")
+                self._lose(number, "does not accept the data sent to it")
 
     def _read_along(self, number: int, member: _Member, message: Message) -> None:
-        self._group.told(number, message)
+        self._group.from_sender(number, message)
         if isinstance(message, Hello):
             member.ready, member.invited = False, True
         elif isinstance(message, Phase):
@@ -125,8 +126,8 @@ class Leader:
 
     # ------------------------------------------------------------------------------------------ from the members
 
-    def _hear(self, number: int) -> None:
-        # It may have been given up for something that happened in the same moment.
+    def _receive(self, number: int) -> None:
+        # An earlier event of the same selection may have dropped it.
         if (member := self._members.get(number)) is None:
             return
         try:
@@ -135,13 +136,13 @@ class Leader:
             self._lose(number, str(error))
             return
         for message in messages:
-            if isinstance(message, Quit) and not member.ready:
-                # It refuses, maybe because it is we who ask: the sender may try by itself.
+            if isinstance(message, Abort) and not member.ready:
+                # It refuses, possibly because the leader connects: the sender may try directly.
                 self._lose(number, message.reason)
                 return
             member.ready, member.invited = True, False
-            if not self._group.heard(number, message):
-                self._sender.send(Enveloped((number,), encode(message)))
+            if not self._group.from_member(number, message):
+                self._sender.send(Envelope((number,), encode(message)))
 
     def _lose(self, number: int, reason: str) -> None:
         self._drop(number)
@@ -159,7 +160,7 @@ class Leader:
             if isinstance(outcome, str):
                 self._sender.send(Member(number, outcome))
             else:
-                self._members[number] = _Member(ControlConnection(outcome), partial(self._hear, number))
+                self._members[number] = _Member(ControlConnection(outcome), partial(self._receive, number))
                 self._touched[number] = None
                 self._sender.send(Member(number))
 
@@ -175,7 +176,7 @@ class Leader:
             self._sender.send(message)
         self._sign_of_life(time.monotonic())
         self._sender.flush()
-        self._watch(self._sender, self._hear_sender, reading=True)
+        self._watch(self._sender, self._receive_from_sender, reading=True)
         reading = self._sender.queued_bytes < _MAX_TO_SENDER_BYTES
         for number in touched if reading == self._reading else self._members:
             self._watch_member(number, reading)
@@ -185,18 +186,18 @@ class Leader:
         waited_for = next((number for number, member in self._members.items() if member.invited), None)
         if waited_for is not None and now >= self._alive_at:
             self._alive_at = now + REPORT_SECONDS
-            self._tell_taken(waited_for, self._members[waited_for])
+            self._send_credit(waited_for, self._members[waited_for])
 
     def _watch_member(self, number: int, reading: bool) -> None:
         # It may have been lost when it was flushed.
         if (member := self._members.get(number)) is None:
             return
-        self._watch(member.connection, member.hear, reading)
-        if member.connection.wants_write:
+        self._watch(member.connection, member.on_readable, reading)
+        if member.connection.has_output:
             self._touched[number] = None
 
     def _flush(self, number: int) -> None:
-        if (member := self._members.get(number)) is None or not member.connection.wants_write:
+        if (member := self._members.get(number)) is None or not member.connection.has_output:
             return
         connection = member.connection
         before = connection.queued_bytes
@@ -206,22 +207,24 @@ class Leader:
             self._lose(number, str(error))
             return
         member.taken += before - connection.queued_bytes
-        if member.taken >= _TOLD_BYTES:
-            self._tell_taken(number, member)
+        if member.taken >= _CREDIT_BYTES:
+            self._send_credit(number, member)
 
-    def _tell_taken(self, number: int, member: _Member) -> None:
-        self._sender.send(Taken(number, member.taken))
+    def _send_credit(self, number: int, member: _Member) -> None:
+        self._sender.send(RelayCredit(number, member.taken))
         member.taken = 0
 
-    def _watch(self, connection: ControlConnection | LeaderConnection, hear: Callable[[], None], reading: bool) -> None:
-        wanted = selectors.EVENT_READ * reading | selectors.EVENT_WRITE * connection.wants_write
+    def _watch(
+        self, connection: ControlConnection | LeaderConnection, on_readable: Callable[[], None], reading: bool
+    ) -> None:
+        interest = selectors.EVENT_READ * reading | selectors.EVENT_WRITE * connection.has_output
         watched = self._selector.get_map().get(connection.socket)
-        if watched is None and wanted:
-            self._selector.register(connection.socket, wanted, hear)
-        elif watched is not None and not wanted:
+        if watched is None and interest:
+            self._selector.register(connection.socket, interest, on_readable)
+        elif watched is not None and not interest:
             self._selector.unregister(connection.socket)
-        elif watched is not None and watched.events != wanted:
-            self._selector.modify(connection.socket, wanted, hear)
+        elif watched is not None and watched.events != interest:
+            self._selector.modify(connection.socket, interest, on_readable)
 
     def _timeout(self) -> float | None:
         deadlines = [] if (deadline := self._group.deadline()) is None else [deadline]

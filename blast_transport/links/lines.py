@@ -13,18 +13,18 @@ from blast_transport.links.control_connection import ControlConnection, LeaderCo
 from blast_transport.links.dialling import Address
 from blast_transport.wire.codec import decode, encode
 from blast_transport.wire.messages import Credit, Hello, Message, Repair
-from blast_transport.wire.relaying import Enveloped, GroupCredit, Member, MemberCredits, Relay, RelayMessage, Taken
+from blast_transport.wire.relaying import Envelope, GroupCredit, Member, MemberCredits, Relay, RelayCredit, RelayMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class ReceiverConnected:
     """This receiver is connected."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Went:
+class ReceiverLost:
     """This receiver is not connected any more, or cannot be."""
 
     name: str
@@ -32,7 +32,7 @@ class Went:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageReceived:
     """A message from a receiver."""
 
     name: str
@@ -47,7 +47,7 @@ class Handled:
     blocks: dict[str, int]
 
 
-Event = Came | Went | Said | Handled
+Event = ReceiverConnected | ReceiverLost | MessageReceived | Handled
 
 
 class Line(ABC):
@@ -55,29 +55,29 @@ class Line(ABC):
 
     def __init__(self, names: Sequence[str], connection: ControlConnection | LeaderConnection) -> None:
         self.names = tuple(names)
-        self.heard = time.monotonic()
+        self.last_received = time.monotonic()
         self._connection = connection
 
     @property
     def socket(self) -> socket.socket:
-        """For a selector."""
+        """Return the socket for a selector."""
         return self._connection.socket
 
     @property
-    def wants_write(self) -> bool:
-        """Something waits to be sent."""
-        return self._connection.wants_write
+    def has_output(self) -> bool:
+        """Return whether messages are queued."""
+        return self._connection.has_output
 
     def expedite(self, by_light: bool) -> None:
-        """As of a control connection."""
+        """Prioritize its packets, as a control connection does."""
         self._connection.expedite(by_light)
 
     def close(self) -> None:
-        """Close the connection; what is queued is dropped."""
+        """Close the connection and drop queued messages."""
         self._connection.close()
 
     def flush(self) -> None:
-        """Send what the socket takes now. Raises RemoteError if the connection is gone."""
+        """Send queued messages as far as the socket accepts them. Raise RemoteError if the connection is lost."""
         self._connection.flush()
 
     @abstractmethod
@@ -86,15 +86,15 @@ class Line(ABC):
 
     @abstractmethod
     def queued_bytes(self, name: str) -> int:
-        """Bytes to this receiver that its connection has not taken."""
+        """Return the bytes to this receiver that its connection has not accepted."""
 
     @abstractmethod
     def receive(self) -> list[Event]:
-        """What has arrived. Raises RemoteError if the connection is gone."""
+        """Return the events since the last call. Raise RemoteError if the connection is lost."""
 
     @abstractmethod
     def let_go(self, name: str) -> bool:
-        """This receiver is not to be served any more; whether the line is then of no use."""
+        """Stop serving this receiver; return whether the line is then unused."""
 
     def _hidden(self, message: Message) -> Message:
         if isinstance(message, Hello):
@@ -103,7 +103,7 @@ class Line(ABC):
 
 
 class DirectLine(Line):
-    """To one receiver."""
+    """Line to one receiver."""
 
     def __init__(self, name: str, sock: socket.socket) -> None:
         self._direct = ControlConnection(sock)
@@ -114,21 +114,21 @@ class DirectLine(Line):
         self._direct.send(self._hidden(message))
 
     def queued_bytes(self, name: str) -> int:
-        """Bytes that the connection has not taken."""
+        """Return the bytes that the connection has not accepted."""
         return self._direct.queued_bytes
 
     def receive(self) -> list[Event]:
-        """What the receiver has said."""
-        self.heard = time.monotonic()
-        return [Said(self.names[0], message) for message in self._direct.receive()]
+        """Return the messages of the receiver."""
+        self.last_received = time.monotonic()
+        return [MessageReceived(self.names[0], message) for message in self._direct.receive()]
 
     def let_go(self, name: str) -> bool:
-        """The connection is the receiver's own."""
+        """Return True: the connection serves only this receiver."""
         return True
 
 
 class LeaderLine(Line):
-    """To the members that a leader relays to; the first of them is the leader itself. `spoke`: it is no mere socket."""
+    """Line to the members of a leader; the first is the leader itself. `spoke`: the leader has sent a message."""
 
     def __init__(self, members: Sequence[Address], sock: socket.socket) -> None:
         self._leader = LeaderConnection(sock)
@@ -138,21 +138,21 @@ class LeaderLine(Line):
         self._present: set[str] = set()
         self._under_way = [0] * len(members)
         self._frame, self._recipients = b"", dict[int, None]()
-        # Most is said to one member after the other.
+        # Consecutive messages to several members are usually equal.
         self._message: Message | None = None
         self._encoded = b""
         self._leader.send(Relay(tuple(members)))
 
     @property
-    def wants_write(self) -> bool:
-        """Something waits to be sent."""
-        return bool(self._recipients) or super().wants_write
+    def has_output(self) -> bool:
+        """Return whether messages are queued."""
+        return bool(self._recipients) or super().has_output
 
     def send(self, name: str, message: Message) -> None:
-        """Queue one message; what goes to several members one after the other, goes out once."""
+        """Queue one message; equal messages to consecutive members are sent once."""
         if isinstance(message, Hello):
-            # Between sessions it has nothing to say.
-            self.heard = time.monotonic()
+            # The leader sends nothing between sessions.
+            self.last_received = time.monotonic()
         number, encoded = self._numbers[name], self._encode(message)
         if encoded != self._frame or number in self._recipients:
             self._post()
@@ -169,7 +169,7 @@ class LeaderLine(Line):
         return self._encoded
 
     def queued_bytes(self, name: str) -> int:
-        """Bytes that the member's connection to its leader has not taken, or that are on their way there."""
+        """Return the bytes that the member's connection to its leader has not accepted, or that are on their way."""
         return self._under_way[self._numbers[name]]
 
     def flush(self) -> None:
@@ -178,37 +178,37 @@ class LeaderLine(Line):
         super().flush()
 
     def receive(self) -> list[Event]:
-        """What the leader and the members have said. Raises RemoteError."""
-        self.heard, self.spoke = time.monotonic(), True
+        """Return the events of the leader and the members. Raise RemoteError."""
+        self.last_received, self.spoke = time.monotonic(), True
         try:
             return [event for message in self._leader.receive() for event in self._events(message)]
         except IndexError:
-            raise RemoteProtocolError("the leader speaks of members that it has not") from None
+            raise RemoteProtocolError("the leader names an unknown member") from None
 
     def let_go(self, name: str) -> bool:
-        """Have the leader close the member's connection; without members the line is of no use."""
+        """Have the leader disconnect the member; return whether the line then serves none."""
         if name in self._present:
             self._present.remove(name)
             self._post()
-            self._leader.send(Member(self._numbers[name], "is served no more"))
+            self._leader.send(Member(self._numbers[name], "is no longer served"))
         return not self._present
 
     def _post(self) -> None:
         if self._recipients:
-            self._leader.send(Enveloped(tuple(self._recipients), self._frame))
+            self._leader.send(Envelope(tuple(self._recipients), self._frame))
             self._recipients = {}
 
     def _events(self, message: RelayMessage) -> list[Event]:
         match message:
-            case Enveloped((number,), frame):
+            case Envelope((number,), frame):
                 return self._if_present(self.names[number], decode(frame))
             case Member(number, ""):
                 self._present.add(self.names[number])
-                return [Came(self.names[number])]
+                return [ReceiverConnected(self.names[number])]
             case Member(number, reason):
                 self._present.discard(self.names[number])
-                return [Went(self.names[number], reason)]
-            case Taken(number, count):
+                return [ReceiverLost(self.names[number], reason)]
+            case RelayCredit(number, count):
                 self._under_way[number] = max(0, self._under_way[number] - count)
                 return []
             case GroupCredit(session, handled, ahead, behind):
@@ -223,4 +223,4 @@ class LeaderLine(Line):
         raise RemoteProtocolError(f"{type(message).__name__} is not for a sender")
 
     def _if_present(self, name: str, message: Message) -> list[Event]:
-        return [Said(name, message)] if name in self._present else []
+        return [MessageReceived(name, message)] if name in self._present else []

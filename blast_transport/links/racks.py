@@ -12,7 +12,7 @@ MAX_PER_LEADER = 32
 
 
 def groups(names: Sequence[str], racks: Mapping[str, str], largest_without: int) -> list[tuple[str, ...]]:
-    """The receivers rack by rack, the leader first in each group; alone where there are at most `largest_without`.
+    """Return the receivers rack by rack, the leader first in each group; single ones if at most `largest_without`.
 
     Those of an unknown rack stand together, in natural order. A rack of many has several leaders.
     """

@@ -1,4 +1,4 @@
-"""Where the nodes of a chain reach its source, to fetch what their neighbors do not hold any more."""
+"""Listener of a chain's source, for nodes that fetch data which their neighbors no longer hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import NoThreadError, TransportError
 from blast_transport.base.threads import start_thread
 from blast_transport.links.chain_source import SourceAdmission
-from blast_transport.links.door import Door
+from blast_transport.links.door import ConnectionLimiter
 from blast_transport.links.first_message import read_first
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
@@ -35,8 +35,8 @@ class Reception:
         accept: Callable[[socket.socket, str], None],
     ) -> None:
         self._listener, self._admission, self._phase, self._accept = listener, admission, phase, accept
-        # Whoever comes is a stranger until its Join has come, and then the source's own.
-        self._door = Door()
+        # A connection counts as unauthenticated until its Join arrives; then the source owns it.
+        self._limiter = ConnectionLimiter()
         self._closed = False
         start_thread("reception", self._run)
 
@@ -53,23 +53,23 @@ class Reception:
             try:
                 sock, (host, port, *_) = self._listener.accept()
             except OSError:
-                # Somebody who has gone again, or no descriptor left: both pass.
+                # The client has disconnected, or no descriptor is left: both are temporary.
                 time.sleep(_SECONDS_WITHOUT_ROOM)
                 continue
-            if self._door.enter(host):
+            if self._limiter.enter(host):
                 sock.close()
                 continue
             try:
                 start_thread("reception", self._attend, sock, host, port)
             except NoThreadError:
                 sock.close()
-                self._door.leave(host, guest=False)
+                self._limiter.leave(host, guest=False)
 
     def _attend(self, sock: socket.socket, host: str, port: int) -> None:
         try:
             self._admit(sock, str(Endpoint(host, port)))
         finally:
-            self._door.leave(host, guest=False)
+            self._limiter.leave(host, guest=False)
 
     def _admit(self, sock: socket.socket, address: str) -> None:
         try:

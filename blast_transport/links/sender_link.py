@@ -1,4 +1,4 @@
-"""A receiver's connection to its sender, which may come again over another one: by another leader, or directly."""
+"""A receiver's connection to its sender, which may reconnect by another leader, or directly."""
 
 from __future__ import annotations
 
@@ -12,48 +12,50 @@ from blast_transport.links.control_connection import ControlConnection
 from blast_transport.wire.messages import Message
 
 
-def _to_nobody() -> None:
-    """Nobody listens any more."""
+def _ignore() -> None:
+    """Ignore the readable socket."""
 
 
 class SenderLink:
-    """Watched by `selector`, which calls `hear`; a sender that is lost is awaited for `patience` seconds."""
+    """Connection to the sender.
+
+    `selector` calls `on_readable` when it is readable; a lost sender may reconnect for `timeout` seconds.
+    """
 
     def __init__(
-        self, sock: socket.socket, selector: selectors.BaseSelector, hear: Callable[[], None], patience: float
+        self, sock: socket.socket, selector: selectors.BaseSelector, on_readable: Callable[[], None], timeout: float
     ) -> None:
         self.connection = ControlConnection(sock)
-        self._selector, self._hear, self._timeout = selector, hear, patience
+        self._selector, self._on_readable, self._timeout = selector, on_readable, timeout
         self._lost = ""
         self._give_up_at = 0.0
         self._segments = 0
-        selector.register(sock, selectors.EVENT_READ, hear)
+        selector.register(sock, selectors.EVENT_READ, on_readable)
 
     @property
     def awaited(self) -> bool:
-        """The connection is lost, and the sender may come again."""
+        """Return whether the connection is lost, and the sender may reconnect."""
         return bool(self._lost)
 
     def deadline(self) -> float | None:
-        """When `check` has something to say; None if never."""
+        """Return the time when `check` may raise; None if never."""
         return self._give_up_at if self._lost else None
 
     def check(self, now: float) -> None:
-        """Raises RemoteError if the sender has not come again in time."""
+        """Raise RemoteError if the sender has not reconnected in time."""
         if self._lost and now >= self._give_up_at:
             raise RemoteError(self._lost)
 
     def brings(self) -> bool:
-        """Whether anything has come since the last call, if only a part of a message, or what waits for a lost part.
+        """Return whether data has arrived since the last call, even a partial message, or data behind a lost segment.
 
-        Over a link that many share a connection may lose the same segment again and again, and say nothing for many
-        seconds of all that comes after it.
+        On a shared link a connection may lose the same segment repeatedly, and deliver nothing for many seconds.
         """
         before, self._segments = self._segments, self.connection.segments
         return self._segments != before
 
     def receive(self) -> list[Message]:
-        """What has arrived. Raises RemoteError if the connection is lost and nobody is awaited."""
+        """Return the received messages. Raise RemoteError if the connection is lost and must not be reopened."""
         try:
             return self.connection.receive()
         except RemoteProtocolError:
@@ -66,28 +68,28 @@ class SenderLink:
         """Queue messages and send what the socket takes now. Raises RemoteError as `receive` does."""
         for message in messages:
             self.connection.send(message)
-        if not self.connection.wants_write:
+        if not self.connection.has_output:
             return
         try:
             self.connection.flush()
         except RemoteError as error:
             self._lose(error)
             return
-        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.connection.wants_write else 0)
+        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.connection.has_output else 0)
         if self._selector.get_key(self.connection.socket).events != interest:
-            self._selector.modify(self.connection.socket, interest, self._hear)
+            self._selector.modify(self.connection.socket, interest, self._on_readable)
 
     def release(self) -> None:
-        """Nobody hears us any more; whoever did may be forgotten."""
-        self._hear = _to_nobody
+        """Stop calling `on_readable`, so that its owner can be freed."""
+        self._on_readable = _ignore
 
     def change(self, sock: socket.socket) -> None:
-        """The sender has come again, over this connection."""
+        """Continue over this connection, by which the sender has reconnected."""
         if not self._lost:
             self._put_away()
         self._lost = ""
         self.connection = ControlConnection(sock)
-        self._selector.register(sock, selectors.EVENT_READ, self._hear)
+        self._selector.register(sock, selectors.EVENT_READ, self._on_readable)
 
     def _lose(self, error: RemoteError) -> None:
         if not self._timeout:

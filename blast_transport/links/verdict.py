@@ -1,4 +1,4 @@
-"""What is left of a session that is over: the last words, for a sender that comes again and has not heard them."""
+"""State that remains after a session: its last messages, for a sender that reconnects and has not received them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from blast_transport.credentials.admission import Connection
 from blast_transport.wire.codec import encode
 from blast_transport.wire.messages import Message
 
-_FAREWELL_SECONDS = 2.0
+_SEND_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The last words of a session that is over, for its sender, if that has not heard them."""
+    """Last messages of an ended session, for its sender."""
 
     owner: bytes
     words: tuple[Message, ...]
 
     def rejoin(self, connection: Connection) -> bool:
-        """Say them; whether the connection can carry a session."""
+        """Send the messages; return whether the connection can carry a session."""
         with suppress(OSError):
-            connection.sock.settimeout(_FAREWELL_SECONDS)
+            connection.sock.settimeout(_SEND_SECONDS)
             connection.sock.sendall(b"".join(map(encode, self.words)))
             connection.sock.settimeout(None)
             return True

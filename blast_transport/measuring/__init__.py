@@ -1,5 +1,5 @@
-"""How fast data goes from one host to another: short probes over real connections, ordered by whoever may send here.
+"""Measurement of the rate between hosts: short probes over real connections, ordered by senders.
 
-`flows` orders a measurement, `source` and `sink` are its two ends, `arrivals` makes a rate of what came when. The
-rounds in which many hosts measure each other are the client's (`blast_client.capacities`).
+`flows` orders a measurement, `source` and `sink` are its two ends, `arrivals` computes the rate. The client
+(`blast_client.capacities`) schedules the rounds in which many hosts measure each other.
 """

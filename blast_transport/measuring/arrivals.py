@@ -1,12 +1,12 @@
-"""A rate, from what came when. No clock, no sockets.
+"""Rate of received data. No clock, no sockets.
 
-TCP begins slowly, and a shaper lets a first burst pass; both are over soon. So only the time counts in which all
-streams had begun and none had ended, or all of it where that was short, and of what came in it the later half. That is
-cut into windows of equally many bytes, and those that took twice as long as the median one are left out: a busy machine
-may stop a sender in between for longer than all the rest took, and that is not the network's.
+TCP starts slowly, and a shaper passes a first burst; both end soon. So only the time counts during which all streams
+had begun and none had ended, or the whole time if that was short, and of the data in it only the later half. It is
+divided into windows with equal bytes; windows that took twice as long as the median are excluded, because a busy
+machine may stop a sender for longer than the rest took, which is not a property of the network.
 
-Data comes in lumps. Each counts as if it had come evenly since the last one of its stream: after a loss TCP keeps what
-arrives back until the gap is filled, and then gives out all of it at once.
+Data arrives in lumps. Each lump counts as if it had arrived evenly since the last one of its stream: after a loss TCP
+withholds data until the gap is filled, and then delivers all of it at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MIN_GAP = 2e-4
 _FEWEST_WINDOWS, _MAX_WINDOWS = 3, 8
 _LARGEST_LUMP = 1 << 16
 _PAUSED = 2.0
-"""So many times as long as the median window: somebody was not at work."""
+"""Multiple of the median window's time above which a window is excluded: an end was stopped."""
 _STEPS = 40
-"""Halvings of an interval, after which nothing is left of it."""
+"""Halvings of an interval, after which its length is negligible."""
 
 
 class _Stream:
-    """What came on one: moments, and bytes until then."""
+    """Arrivals of one stream: times, and bytes until then."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -41,7 +41,7 @@ class _Stream:
             self._totals.append(total)
 
     def until(self, moment: float) -> float:
-        """Bytes; between two moments that are known, as if they came evenly."""
+        """Return the bytes until `moment`, interpolated between two known times."""
         after = bisect_right(self.times, moment)
         if after == len(self.times) or not after:
             return self._totals[-1] if after else 0
@@ -50,25 +50,25 @@ class _Stream:
 
 
 class Arrivals:
-    """What came on some streams, by number. Times are seconds of any clock that does not go back."""
+    """Arrivals of several streams, by number. Times are seconds of any monotonic clock."""
 
     def __init__(self) -> None:
         self._streams: dict[int, _Stream] = {}
         self.bytes = 0
 
     def add(self, stream: int, count: int, now: float) -> None:
-        """So many bytes have come."""
+        """Record `count` bytes."""
         self.bytes += count
         self._streams.setdefault(stream, _Stream()).add(count, now, _MIN_GAP * len(self._streams))
 
     @property
     def seconds(self) -> float:
-        """From the first bytes to the last ones."""
+        """Return the seconds from the first bytes to the last ones."""
         streams = self._streams.values()
         return max(one.times[-1] for one in streams) - min(one.times[0] for one in streams) if streams else 0.0
 
     def rate(self) -> float:
-        """Bits/s; 0 where nothing came, or all of it at once."""
+        """Return the rate in bits/s; 0 if no data arrived, or all of it at once."""
         if not self.seconds:
             return 0.0
         begin, end = self._interval()
@@ -87,7 +87,7 @@ class Arrivals:
         return 8 * size * len(kept) / sum(kept) if sum(kept) > 0 else 0.0
 
     def _interval(self) -> tuple[float, float]:
-        """When all streams ran; or, if that was less than half of the time, when any did."""
+        """Return the interval in which all streams ran, or any did, if the former is less than half of the time."""
         streams = self._streams.values()
         begin, end = max(one.times[0] for one in streams), min(one.times[-1] for one in streams)
         if end - begin >= self.seconds / 2:
@@ -98,7 +98,7 @@ class Arrivals:
         return sum(stream.until(moment) for stream in self._streams.values())
 
     def _when(self, total: float, begin: float, end: float) -> float:
-        """The moment until which so many bytes had come."""
+        """Return the time at which `total` bytes had arrived."""
         for _ in range(_STEPS):
             middle = (begin + end) / 2
             begin, end = (middle, end) if self._until(middle) < total else (begin, middle)

@@ -1,8 +1,8 @@
-"""Measuring how fast data goes along some flows at once: the side that orders it, in one thread.
+"""Measurement of the rate of several flows at once: the commander, in one thread.
 
-Who orders may be a source itself, without an agent (`HERE`). Each target's agent is made a sink first; a source is told
-to begin when all of its targets wait. One measurement may have one flow (a link), many disjoint ones (links that do not
-disturb each other), all those from one host or to one host (what its access link carries).
+The commander may be a source itself, without an agent (`HERE`). It first makes each target's agent a sink; it starts a
+source when all of its targets have accepted. A measurement may have one flow (a link), many disjoint ones (links that
+do not affect each other), or all flows from or to one host (its access link).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from blast_transport.measuring.timings import ANSWER_SECONDS, DIAL_SECONDS, JOIN
 from blast_transport.wire.measuring import (
     MIN_BYTES,
     TOKEN_BYTES,
+    Accepted,
     Measure,
-    Measured,
+    MeasurementResult,
     MeasuringDecoder,
     MeasuringMessage,
     Refused,
-    Sent,
-    Waiting,
+    SourceResult,
     encode_measuring,
 )
 
@@ -46,14 +46,14 @@ Flow = tuple[Address | None, Address]
 
 _BUSY_SECONDS = 15.0
 _OWN_SECONDS = 1.0
-"""So long hosts may be busy with what we ourselves have just given up there."""
+"""Time for which hosts may still be busy with a measurement that this commander abandoned."""
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 0.4
 _LATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is sent along each flow: so many bytes or seconds, whichever is over first, by so many connections."""
+    """Amount of data of each flow: bytes or seconds, whichever ends first, and number of connections."""
 
     bytes: int = 8 << 20
     seconds: float = 0.5
@@ -66,9 +66,9 @@ SHORT = Size(512 << 10, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class FlowsMeasured:
-    """What came at the targets, by their names, or why nothing did; `away`: hosts that do not answer, and why."""
+    """Results by name of the target, or the failures; `away`: hosts that do not answer, with the reason."""
 
-    measured: Mapping[str, Measured]
+    measured: Mapping[str, MeasurementResult]
     failed: Mapping[str, str]
     away: Mapping[str, str]
 
@@ -78,7 +78,7 @@ class LinkFailed(RemoteError):
 
 
 class _Busy(RemoteError):
-    """Somebody else has something measured at this host."""
+    """Another commander measures at this host."""
 
     def __init__(self, host: str, reason: str) -> None:
         super().__init__(f"{host}: {reason}")
@@ -88,9 +88,9 @@ class _Busy(RemoteError):
 def measure_link(
     source: Address | None, target: Address, dialer: Dialer, size: Size = SHORT, patience: float = _BUSY_SECONDS
 ) -> float:
-    """The rate in bits/s at which data goes from one host to another, now, beside whatever else goes there.
+    """Return the rate in bits/s from one host to another, beside all other traffic.
 
-    Raises LinkFailed, which says why nothing arrives, or that others keep the hosts busy for `patience` seconds.
+    Raise LinkFailed with the reason if no data arrives, or if others keep the hosts busy for `patience` seconds.
     """
     found = measure_flows([(source, target)], dialer, size, patience)
     if target[0] in found.failed:
@@ -99,10 +99,9 @@ def measure_link(
 
 
 def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: float = _BUSY_SECONDS) -> FlowsMeasured:
-    """Measure along all of these at once. While others measure at one of the hosts, try again, `patience` seconds long.
+    """Measure all flows at once. Retry for `patience` seconds while other measurements use one of the hosts.
 
-    Then the flows of hosts that are still busy fail, and the others are measured. No host may be source and target at
-    once.
+    Then the flows of busy hosts fail, and the others are measured. No host may be both source and target.
     """
     give_up = time.monotonic() + patience
     left, failed = list(flows), dict[str, str]()
@@ -115,7 +114,7 @@ def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: f
                 failed |= {flow[1][0]: str(busy) for flow in left if busy.host in _names(flow)}
                 left = [flow for flow in left if busy.host not in _names(flow)]
                 give_up = time.monotonic() + _OWN_SECONDS
-        # By chance, so that two who have kept each other waiting do not do so again.
+        # Random, so that two measurements that blocked each other do not do so again.
         time.sleep(random.uniform(_MIN_PAUSE, _MAX_PAUSE))
     return FlowsMeasured({}, failed, {})
 
@@ -126,9 +125,9 @@ def _names(flow: Flow) -> list[str]:
 
 @dataclass(slots=True)
 class _End:
-    """An agent that takes part: as source where it has `targets`.
+    """Agent that takes part: as a source if it has `targets`.
 
-    `ordered`: it was told; `waiting`: it has said yes; `over`: no more is heard of it.
+    `ordered`: it got its order; `waiting`: it accepted; `over`: no more messages are expected.
     """
 
     address: Address
@@ -147,7 +146,7 @@ class _End:
 
 @dataclass(slots=True)
 class _Found:
-    measured: dict[str, Measured] = field(default_factory=dict)
+    measured: dict[str, MeasurementResult] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     away: dict[str, str] = field(default_factory=dict)
 
@@ -164,41 +163,41 @@ class _Measurement:
         self._sources = {source[0]: self._source(source) for source, _ in flows if source is not None}
         self._from_here = tuple(target[0] for source, target in flows if source is HERE)
         self._local: Source | None = None
-        self._local_outcome: Sent | str | None = None
+        self._local_outcome: SourceResult | str | None = None
         self._local_ended = False
 
     def run(self) -> FlowsMeasured:
-        """To the end."""
+        """Run the measurement to its end."""
         try:
             for end in (*self._sinks.values(), *self._sources.values()):
                 self._loop.dial(end.address, DIAL_SECONDS, partial(self._connected, end), partial(self._lose, end))
             while not self._done():
-                self._loop.turn(self._next_deadline())
+                self._loop.step(self._next_deadline())
                 self._expire(time.monotonic())
                 self._begin_sources()
-                self._hear_local()
+                self._receive_local()
         finally:
             self._close()
         return FlowsMeasured(self._found.measured, self._found.failed, self._found.away)
 
     def _done(self) -> bool:
-        """Nobody is at work any more, so that the next measurement finds nobody busy."""
+        """Return whether all ends are done, so that the next measurement finds none busy."""
         sinks, sources = self._sinks.values(), self._sources.values()
         sent = all(source.over or self._in_vain(source) for source in sources)
         return all(sink.over for sink in sinks) and sent and (self._local is None or self._local_ended)
 
     def _in_vain(self, source: _End) -> bool:
-        """Nobody waits for it; what it has begun to send to somebody it sends to the end."""
-        nobody = all(self._sinks[name].over for name in source.targets)
-        return nobody and (not source.ordered or all(name in self._found.failed for name in source.targets))
+        """Return whether no sink waits for it; a source that has begun to send to any target completes it."""
+        none_waits = all(self._sinks[name].over for name in source.targets)
+        return none_waits and (not source.ordered or all(name in self._found.failed for name in source.targets))
 
     # ---------------------------------------------------------------------------------------------- the orders
 
     def _sink(self, target: Address) -> _End:
         sources = [source for source, other in self._flows if other == target]
-        # What a source has for all of its targets may all come here.
-        most = sum(sources.count(source) for source, _ in self._flows)
-        return _End(target, self._order(self._size.streams * len(sources), most))
+        # A source may send the bytes of all of its targets to this one.
+        max_flows = sum(sources.count(source) for source, _ in self._flows)
+        return _End(target, self._order(self._size.streams * len(sources), max_flows))
 
     def _source(self, source: Address) -> _End:
         targets = tuple(target for other, target in self._flows if other == source)
@@ -211,7 +210,7 @@ class _Measurement:
     def _begin_sources(self) -> None:
         for source in self._sources.values():
             if source.connection is not None and not (source.ordered or source.over) and self._all_wait(source.targets):
-                self._say(source, self._reachable(source.order))
+                self._send_order(source, self._reachable(source.order))
         if self._from_here and self._local is None and self._all_wait(self._from_here):
             targets = tuple(self._sinks[name].address for name in self._from_here)
             order = self._reachable(self._order(self._size.streams, len(targets), targets))
@@ -219,7 +218,7 @@ class _Measurement:
             start_thread("measuring", self._run_local, self._local)
 
     def _all_wait(self, names: Sequence[str]) -> bool:
-        """Those that have not failed; at least one."""
+        """Return whether at least one sink has not failed, and all of these have accepted."""
         left = [name for name in names if name not in self._found.failed]
         return bool(left) and all(self._sinks[name].waiting for name in left)
 
@@ -234,21 +233,23 @@ class _Measurement:
             self._local_outcome = sentence(error)
         self._loop.wake()
 
-    def _hear_local(self) -> None:
+    def _receive_local(self) -> None:
         if self._local_outcome is not None:
             outcome, self._local_outcome, self._local_ended = self._local_outcome, None, True
-            unsent = dict(outcome.failed) if isinstance(outcome, Sent) else dict.fromkeys(self._from_here, outcome)
+            unsent = (
+                dict(outcome.failed) if isinstance(outcome, SourceResult) else dict.fromkeys(self._from_here, outcome)
+            )
             self._fail_targets(unsent)
 
     # --------------------------------------------------------------------------------------------- the agents
 
     def _connected(self, end: _End, sock: socket.socket) -> None:
         end.connection = FramedConnection(sock, MeasuringDecoder(), encode_measuring)
-        self._loop.watch(sock, selectors.EVENT_READ, partial(self._hear, end))
+        self._loop.watch(sock, selectors.EVENT_READ, partial(self._read, end))
         if not end.targets:
-            self._say(end, end.order)
+            self._send_order(end, end.order)
 
-    def _say(self, end: _End, order: Measure) -> None:
+    def _send_order(self, end: _End, order: Measure) -> None:
         assert end.connection is not None
         end.ordered, end.deadline = True, time.monotonic() + ANSWER_SECONDS
         try:
@@ -257,7 +258,7 @@ class _Measurement:
         except TransportError as error:
             self._lose(end, str(error))
 
-    def _hear(self, end: _End) -> None:
+    def _read(self, end: _End) -> None:
         assert end.connection is not None
         try:
             messages = end.connection.receive()
@@ -273,19 +274,19 @@ class _Measurement:
                 raise _Busy(end.name, message.reason)
             case Refused():
                 self._fail_end(end, message.reason)
-            case Waiting() if end.ordered and not end.waiting:
+            case Accepted() if end.ordered and not end.waiting:
                 seconds = self._size.seconds
                 end.waiting = True
                 end.deadline = time.monotonic() + JOIN_SECONDS + seconds + drain_seconds(seconds) + _LATE_SECONDS
-            case Measured() if not end.targets:
+            case MeasurementResult() if not end.targets:
                 self._take_measured(end, message)
-            case Sent() if end.targets:
+            case SourceResult() if end.targets:
                 self._release(end)
                 self._fail_targets({name: reason for name, reason in message.failed if name in end.targets})
             case _:
-                self._lose(end, f"{type(message).__name__} makes no sense here")
+                self._lose(end, f"unexpected message {type(message).__name__}")
 
-    def _take_measured(self, sink: _End, measured: Measured) -> None:
+    def _take_measured(self, sink: _End, measured: MeasurementResult) -> None:
         self._release(sink)
         if measured.rate > 0:
             self._found.measured[sink.name] = measured
@@ -295,7 +296,7 @@ class _Measurement:
     # ----------------------------------------------------------------------------------------- what goes wrong
 
     def _lose(self, end: _End, reason: str) -> None:
-        """It does not answer."""
+        """Record an end that is lost."""
         if end.name not in self._found.measured:
             self._found.away.setdefault(end.name, reason)
         self._fail_end(end, reason)
@@ -308,7 +309,7 @@ class _Measurement:
             self._found.failed.setdefault(end.name, reason)
 
     def _fail_targets(self, reasons: Mapping[str, str]) -> None:
-        """Those to which nobody else sends get nothing."""
+        """Fail these targets if no other source sends to them."""
         for name, reason in reasons.items():
             alone = sum(target[0] == name for _, target in self._flows) == 1
             if alone and name not in self._found.measured:

@@ -1,4 +1,4 @@
-"""What a host may be asked for."""
+"""Limits of measurements at a host."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class MeasuringLimits(NamedTuple):
-    """What one measurement may take: bytes that this host sends or takes in all (0: there is none), and seconds."""
+    """Limits of one measurement: bytes that this host sends or receives in total (0: disabled), and seconds."""
 
     bytes: int = 1 << 30
     seconds: float = 10.0

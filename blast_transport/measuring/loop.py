@@ -18,7 +18,7 @@ _WAKES = 4096
 
 
 class Loop:
-    """Calls what it was given from whichever thread calls `turn`. `dialer` opens connections."""
+    """Event loop that runs callbacks in the thread that calls `step`. `dialer` opens connections."""
 
     def __init__(self, dialer: Dialer = dial) -> None:
         self._selector = selectors.DefaultSelector()
@@ -44,19 +44,19 @@ class Loop:
         self._acts[sock] = act
 
     def forget(self, sock: socket.socket) -> None:
-        """Watch it no more; to be said before it is closed."""
+        """Stop watching the socket; call this before closing it."""
         if self._acts.pop(sock, None) is not None:
             self._selector.unregister(sock)
 
     def wake(self) -> None:
-        """End the turn that waits, or the next one; any thread."""
+        """End the present wait, or the next one. May be called from any thread."""
         with suppress(OSError):
             self._writer.send(b"\0")
 
-    def turn(self, deadline: float) -> None:
+    def step(self, deadline: float) -> None:
         """Wait until something is ready, or `deadline` (time.monotonic), and act on it."""
         for key, _ in self._selector.select(max(0.0, deadline - time.monotonic())):
-            # What was acted on before in this turn may have forgotten this one, and closed it.
+            # An earlier callback of this iteration may have closed the socket.
             if (act := self._acts.get(key.data)) is not None:
                 act()
         for number, outcome in self._dialling.take():
@@ -67,7 +67,7 @@ class Loop:
                 connected(outcome)
 
     def close(self) -> None:
-        """Keep nothing that is still being opened; what was watched is its owner's to close."""
+        """Cancel pending dials; owners close the sockets that were watched."""
         self._dialling.close()
         self._selector.close()
         self._reader.close()

@@ -1,4 +1,4 @@
-"""The end of a measurement at which data arrives: it takes the bytes, keeps none, and says how fast they came."""
+"""End of a measurement that receives data: it discards the bytes and reports their rate."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from blast_transport.base.errors import RemoteError
 from blast_transport.measuring.arrivals import Arrivals
 from blast_transport.measuring.loop import Loop
 from blast_transport.measuring.timings import ANSWER_SECONDS, JOIN_SECONDS, drain_seconds
-from blast_transport.wire.measuring import Measure, Measured, Waiting, encode_measuring
+from blast_transport.wire.measuring import Accepted, Measure, MeasurementResult, encode_measuring
 
 _BUFFER_BYTES = 1 << 18
 _MAX_AT_ONCE = 1 << 20
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MOMENT = 1e-5
-"""Seconds; less is nobody's time from there to here."""
+"""Seconds; shorter times are not measurable."""
 
 
 class Sink:
-    """One measurement, as `measure` asks for it. `join` is called by any thread, `run` once."""
+    """Sink of one measurement. `join` is called by any thread, `run` once."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
@@ -32,13 +32,13 @@ class Sink:
         self._joined: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self._streams: dict[socket.socket, int] = {}
         self._begun = 0
-        self._told = self._latest = 0.0
+        self._accepted_at = self._latest = 0.0
         self._buffer = bytearray(_BUFFER_BYTES)
         self._arrivals = Arrivals()
         self._left = ""
 
     def join(self, sock: socket.socket) -> None:
-        """Take a probe, which is ours from then on."""
+        """Take over the connection of a probe."""
         self._joined.put(sock)
         self._loop.wake()
 
@@ -47,25 +47,25 @@ class Sink:
         self._left = "the agent is ending"
         self._loop.wake()
 
-    def run(self, commander: socket.socket) -> Measured:
-        """Take what comes until all streams have ended, or their time. Raises RemoteError if nobody wants to know."""
+    def run(self, commander: socket.socket) -> MeasurementResult:
+        """Receive until all streams have ended, or time is over. Raise RemoteError if the commander disconnects."""
         begun_by = time.monotonic() + JOIN_SECONDS
         ended_by = begun_by + self._measure.max_seconds + drain_seconds(self._measure.max_seconds)
         self._loop.watch(commander, selectors.EVENT_READ, self._lose_commander)
         try:
             while not self._over(begun_by, ended_by):
-                self._loop.turn(ended_by if self._begun == self._measure.streams else begun_by)
+                self._loop.step(ended_by if self._begun == self._measure.streams else begun_by)
                 self._take_joined()
         finally:
             self._close()
         if self._left:
             raise RemoteError(self._left)
         rate = self._arrivals.rate() or self._rate_of_a_moment()
-        return Measured(self._arrivals.bytes, self._arrivals.seconds, rate)
+        return MeasurementResult(self._arrivals.bytes, self._arrivals.seconds, rate)
 
     def _rate_of_a_moment(self) -> float:
-        """What comes all at once has been under way since we said Waiting at most."""
-        return 8 * self._arrivals.bytes / max(self._latest - self._told, _MOMENT)
+        """Return the rate of data that arrived at once: it was sent after Accepted at the earliest."""
+        return 8 * self._arrivals.bytes / max(self._latest - self._accepted_at, _MOMENT)
 
     def _over(self, begun_by: float, ended_by: float) -> bool:
         now = time.monotonic()
@@ -80,14 +80,14 @@ class Sink:
                 continue
             try:
                 sock.settimeout(ANSWER_SECONDS)
-                sock.sendall(encode_measuring(Waiting()))
+                sock.sendall(encode_measuring(Accepted()))
                 sock.setblocking(False)
             except OSError:
                 sock.close()
                 continue
             number = self._streams[sock] = self._begun
             self._begun += 1
-            self._told = time.monotonic()
+            self._accepted_at = time.monotonic()
             self._loop.watch(sock, selectors.EVENT_READ, partial(self._receive, sock, number))
 
     def _receive(self, sock: socket.socket, number: int) -> None:
@@ -101,9 +101,9 @@ class Sink:
             sock.close()
 
     def _take(self, sock: socket.socket) -> tuple[int, bool]:
-        """How many bytes waited, and whether the stream is over.
+        """Read the waiting bytes; return their number and whether the stream has ended.
 
-        What fills the buffer has waited while we were not at work: so has what comes next, and did not come since.
+        If the data fills the buffer, it arrived while this process did not run, and so did the data that follows.
         """
         total = 0
         try:

@@ -18,13 +18,13 @@ from blast_transport.links.dialling import Dialer
 from blast_transport.measuring.loop import Loop
 from blast_transport.measuring.timings import ANSWER_SECONDS, DIAL_SECONDS, drain_seconds
 from blast_transport.wire.measuring import (
+    Accepted,
     Measure,
     MeasuringDecoder,
     MeasuringMessage,
     Probe,
     Refused,
-    Sent,
-    Waiting,
+    SourceResult,
     encode_measuring,
 )
 
@@ -32,7 +32,7 @@ _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 14, 1 << 18
 """Bytes of one write: small ones arrive evenly, where they are slow; large ones cost little, where they are fast."""
 _PIECE_SECONDS = 5e-4
 _BUFFER_SECONDS = 1e-2
-"""For so long what is taken may be no more than what the socket's buffer holds."""
+"""Time in which the accepted bytes may only have filled the socket's buffer."""
 _MIN_PIECES = 64
 _TCP_NOTSENT_LOWAT = 25
 """Linux' number; Python 3.11 has no name for it."""
@@ -43,7 +43,7 @@ _Probing = FramedConnection[MeasuringMessage]
 
 @dataclass(slots=True)
 class _Stream:
-    """One connection to a target, by its place among the targets; `waiting`: the sink has said yes."""
+    """Connection to a target, by the target's index; `waiting`: the sink has accepted."""
 
     target: int
     connection: _Probing
@@ -71,7 +71,7 @@ class Source:
         self._left = "the agent is ending"
         self._loop.wake()
 
-    def run(self, commander: socket.socket | None = None) -> Sent:
+    def run(self, commander: socket.socket | None = None) -> SourceResult:
         """Send to the end. Raises RemoteError if `commander` closes its connection meanwhile, or after `stop`."""
         try:
             if commander is not None:
@@ -86,11 +86,11 @@ class Source:
         if self._left:
             raise RemoteError(self._left)
         names = [name for name, _, _ in self._measure.targets]
-        return Sent(self._bytes, tuple((names[target], reason) for target, reason in self._failed.items()))
+        return SourceResult(self._bytes, tuple((names[target], reason) for target, reason in self._failed.items()))
 
-    def _turn_until(self, done: Callable[[], bool], deadline: float) -> None:
+    def _step_until(self, done: Callable[[], bool], deadline: float) -> None:
         while not self._left and not done() and time.monotonic() < deadline:
-            self._loop.turn(deadline)
+            self._loop.step(deadline)
 
     def _lose_commander(self) -> None:
         self._left = "the commander has gone"
@@ -106,7 +106,7 @@ class Source:
                     partial(self._connected, target),
                     partial(self._fail, target),
                 )
-        self._turn_until(lambda: not self._missing, time.monotonic() + DIAL_SECONDS + ANSWER_SECONDS)
+        self._step_until(lambda: not self._missing, time.monotonic() + DIAL_SECONDS + ANSWER_SECONDS)
         for target in list(self._missing):
             self._fail(target, f"no answer within {ANSWER_SECONDS:g} s")
 
@@ -122,16 +122,16 @@ class Source:
         except RemoteError as error:
             self._fail(target, str(error))
             return
-        self._loop.watch(sock, selectors.EVENT_READ, partial(self._hear, stream))
+        self._loop.watch(sock, selectors.EVENT_READ, partial(self._read, stream))
 
-    def _hear(self, stream: _Stream) -> None:
+    def _read(self, stream: _Stream) -> None:
         try:
             answers = stream.connection.receive()
         except TransportError as error:
             self._fail(stream.target, str(error))
             return
         for answer in answers:
-            if isinstance(answer, Waiting) and not stream.waiting:
+            if isinstance(answer, Accepted) and not stream.waiting:
                 stream.waiting = True
                 self._one_less_missing(stream.target)
                 self._loop.forget(stream.connection.socket)
@@ -146,7 +146,7 @@ class Source:
             del self._missing[target]
 
     def _fail(self, target: int, reason: str) -> None:
-        """Without one of its streams a target has none."""
+        """Fail a target that has lost one of its streams."""
         self._failed.setdefault(target, reason)
         self._missing.pop(target, None)
         for stream in [stream for stream in self._streams if stream.target == target]:
@@ -160,11 +160,11 @@ class Source:
         self._began = time.monotonic()
         for stream in self._streams:
             sock = stream.connection.socket
-            # What waits here, unsent, would only keep the end of it waiting.
+            # Unsent data in the socket would only delay the end.
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, 2 * _SMALLEST_PIECE)
             self._loop.watch(sock, selectors.EVENT_WRITE, partial(self._send_some, stream))
-        self._turn_until(self._all_sent, self._began + self._measure.max_seconds)
+        self._step_until(self._all_sent, self._began + self._measure.max_seconds)
 
     def _all_sent(self) -> bool:
         return not self._streams or self._bytes + self._piece > self._measure.max_bytes
@@ -181,30 +181,30 @@ class Source:
         self._enlarge_piece()
 
     def _enlarge_piece(self) -> None:
-        """Never smaller again: TLS wants what it could not take once to come again, as a whole."""
+        """Enlarge the pieces; never shrink them, because TLS requires a retry with the same data."""
         rate = self._bytes / max(time.monotonic() - self._began, _BUFFER_SECONDS)
-        most = min(_LARGEST_PIECE, self._measure.max_bytes // _MIN_PIECES)
-        self._piece = max(self._piece, min(int(rate * _PIECE_SECONDS), most))
+        largest = min(_LARGEST_PIECE, self._measure.max_bytes // _MIN_PIECES)
+        self._piece = max(self._piece, min(int(rate * _PIECE_SECONDS), largest))
 
     def _drain(self) -> None:
-        """Until what is on its way has arrived, and the paths are as they were: sinks then close."""
+        """Wait until the data in flight has arrived: the sinks then close."""
         for stream in self._streams:
             sock = stream.connection.socket
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_WR)
-            self._loop.watch(sock, selectors.EVENT_READ, partial(self._hear_end, stream))
-        self._turn_until(lambda: not self._streams, time.monotonic() + drain_seconds(self._measure.max_seconds))
+            self._loop.watch(sock, selectors.EVENT_READ, partial(self._receive_end, stream))
+        self._step_until(lambda: not self._streams, time.monotonic() + drain_seconds(self._measure.max_seconds))
         for target in {stream.target for stream in self._streams}:
             self._fail(target, "takes nothing any more")
 
-    def _hear_end(self, stream: _Stream) -> None:
+    def _receive_end(self, stream: _Stream) -> None:
         try:
             if stream.connection.socket.recv(1):
                 return
         except _AGAIN:
             return
         except OSError:
-            # It has closed with our last bytes unread, or is gone: what it got, it tells by itself.
+            # The sink closed with data unread, or is lost: it reports its result itself.
             pass
         self._streams.remove(stream)
         self._loop.forget(stream.connection.socket)

@@ -1,18 +1,18 @@
-"""How long an end of a measurement waits for others. Seconds."""
+"""Timeouts of measurements, in seconds."""
 
 from __future__ import annotations
 
 DIAL_SECONDS = 2.0
-"""For a connection, proofs included."""
+"""For a connection, authentication included."""
 ANSWER_SECONDS = 2.0
-"""For Waiting or Refused, from anybody who lives."""
+"""For Accepted or Refused."""
 JOIN_SECONDS = DIAL_SECONDS + ANSWER_SECONDS + 1.0
-"""How long a sink waits for probes to begin."""
+"""For all probes of a sink to begin."""
 
 
 def drain_seconds(seconds: float) -> float:
-    """How long what is on its way may take to arrive, after so many seconds of sending.
+    """Return the time in which sent data arrives, after `seconds` of sending.
 
-    What queues stand on a path is less than what has come out of them, because TCP sends twice as much at most.
+    The data queued on a path is at most what has left it, because TCP sends at most twice the rate.
     """
     return seconds + 2.0

@@ -1,6 +1,6 @@
-"""A record in the host's own system log (syslog(3)) of what a sender that came over SSH has it do.
+"""Record in the host's own system log (syslog(3)) of the orders of a sender that connects over SSH.
 
-What it would only tell the sender, an operator of the host could not look up afterwards.
+The sender's output alone would leave the host's operator without a record.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _SOCKET = Path("/dev/log")
 _PRIORITY = 10 * 8 + 5
 """Facility authpriv, severity notice."""
 _PIECE = 800
-"""Every system log takes records of this size; what is longer comes in several, so that nothing hides behind it."""
+"""Every system log accepts records of this size; longer text is split, so that nothing is cut off."""
 
 
 def record(text: str, log: Path = _SOCKET) -> None:
-    """Say it, in as many records as it takes; where there is no system log nobody listens."""
+    """Write `text` in as many records as necessary; do nothing without a system log."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     pieces = [shown[begin : begin + _PIECE] for begin in range(0, len(shown), _PIECE)]
     for number, piece in enumerate(pieces, 1):
@@ -29,7 +29,7 @@ def record(text: str, log: Path = _SOCKET) -> None:
             out.sendto(line.encode(errors="replace"), str(log))
 
 
-def said_by(environment: Mapping[str, str]) -> str:
-    """For whom, as an SSH server tells it (sshd(8)): the user here, and the address that he came from."""
+def client_description(environment: Mapping[str, str]) -> str:
+    """Return the local user and the client's address, as the SSH server reports it (sshd(8))."""
     client = environment.get("SSH_CONNECTION", "").partition(" ")[0] or "an unknown address"
     return f"user {os.geteuid()}, from {client}"

@@ -1,4 +1,4 @@
-"""Where every host stands whose agent is started over SSH, from what its connection says. No processes, no clock."""
+"""States of the hosts whose agents are started over SSH, from their output. No processes, no clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_REASON = 300
 
 
 class HostState(Enum):
-    """Where a host stands."""
+    """State of a host."""
 
     WAITING = auto()
     STARTING = auto()
@@ -52,25 +52,25 @@ class HostBook:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The ports of the agents that are ready."""
+        """Return the ports of the agents that are ready."""
         with self._lock:
             return {name: host.port for name, host in self._hosts.items() if host.state is HostState.READY}
 
     @property
     def suites(self) -> frozenset[str]:
-        """The digests that all agents which are ready can compute."""
+        """Return the suites that all ready agents can compute."""
         with self._lock:
             able = [host.suites for host in self._hosts.values() if host.state is HostState.READY]
         return frozenset.intersection(*able) if able else frozenset()
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why there is no agent."""
+        """Return the reason for each host without an agent."""
         with self._lock:
             return {name: host.reason for name, host in self._hosts.items() if host.state is HostState.FAILED}
 
     def next_to_start(self, window: int, deadline: float) -> str | None:
-        """A host whose turn it is, if fewer than `window` are being started; it is to be ready by `deadline`."""
+        """Return the next host to start, if fewer than `window` are being started; it has to be ready by `deadline`."""
         with self._lock:
             starting = sum(host.state is HostState.STARTING for host in self._hosts.values())
             if not self._waiting or starting >= window:
@@ -80,7 +80,7 @@ class HostBook:
             return name
 
     def late(self, now: float) -> list[str]:
-        """The hosts whose time is over; they have failed."""
+        """Fail the hosts whose time is over, and return them."""
         with self._lock:
             overdue = [
                 name for name, host in self._hosts.items() if host.state is HostState.STARTING and now > host.deadline
@@ -89,8 +89,8 @@ class HostBook:
                 self._fail(name, _with_detail("no agent came up in time", self._hosts[name].last_error))
             return overdue
 
-    def said(self, name: str, line: bytes) -> None:
-        """A line of the remote standard output."""
+    def received_line(self, name: str, line: bytes) -> None:
+        """Handle a line of the remote standard output."""
         text = line.decode(errors="replace").strip()
         if text.startswith(COMPLAINT):
             self._fail(name, text.removeprefix(COMPLAINT))
@@ -106,14 +106,14 @@ class HostBook:
                 host.last_error = str(event.get("reason"))
 
     def complained(self, name: str, line: bytes) -> None:
-        """A line of the remote standard error, or of ssh's own."""
+        """Handle a line of the remote standard error, or of ssh."""
         text = line.decode(errors="replace").strip()
         if text:
             with self._lock:
                 self._hosts[name].last_error = text
 
     def closed(self, name: str, status: int | None) -> None:
-        """The connection is over, with this exit status."""
+        """Handle the end of the connection with this exit status."""
         with self._lock:
             host = self._hosts[name]
             if status == SSH_FAILED and host.state is not HostState.READY:
@@ -126,7 +126,7 @@ class HostBook:
                 self._fail(name, _with_detail(f"the agent did not start (status {status})", host.last_error))
 
     def conclude(self, reason: str) -> None:
-        """Whoever is not ready will not be, for this reason; and agents that end from now on have done their work."""
+        """Fail all hosts that are not ready, for this reason; later ends of agents are not failures."""
         with self._lock:
             self._concluded = True
             for name, host in self._hosts.items():
@@ -153,7 +153,7 @@ class HostBook:
 
 
 def _event(text: str) -> dict[str, object]:
-    """What the agent tells; nothing for whatever else a login shell may print."""
+    """Return the event of an agent; empty for other output of a login shell."""
     try:
         event = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""A line of a sender's for the shell of a bare host, such as `gunzip | dd of=/dev/sda2`, as a command of an agent.
+"""Shell line of a sender for a host without an installation, such as `gunzip | dd of=/dev/sda2`, as an agent's command.
 
-A pipeline fails if any of its parts does, where the host has a shell that can tell: else a `gunzip` that is not
-installed would leave an empty disk, and `dd`, which succeeds, would call that done.
+A pipeline fails if any of its parts fails, where the shell supports it: otherwise a missing `gunzip` would leave an
+empty disk, and the successful `dd` would report success.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from blast_transport.base.errors import WrongInputError
 
 COMMAND = "sh"
-"""What the command is called."""
+"""Name of the command."""
 MAX_BYTES = 8192
 
 _FILE_NAME = "{file_name}"
@@ -20,7 +20,7 @@ _RUN = (
 
 
 def table_of(line: str, folder: str) -> dict[str, object]:
-    """The line as a [[command]] that runs in this folder (empty: /). Raises WrongInputError."""
+    """Return the line as a [[command]] that runs in this folder (empty: /). Raise WrongInputError."""
     if not line.strip() or "\0" in line:
         raise WrongInputError("the command is empty, or has a NUL character: write what a shell is to run")
     if len(line.encode(errors="replace")) > MAX_BYTES:

@@ -1,9 +1,9 @@
-"""An agent for one sender, started over SSH: told on standard input what it may do, and over when that closes.
+"""Agent for one sender, started over SSH: configured on standard input, and ended when that closes.
 
 The first line on standard input is JSON, {"secret": HEX, "settings": TABLES, "light_network": NETWORK or null, "path":
-PATH or ""}; what the agent tells goes to standard output, a JSON line for each event, `ready` first, with its port and
-what it may do, which the host's system log has as well. Light is taken to come to the address in that network, or else
-to the one that SSH came to.
+PATH or ""}; the agent writes a JSON line for each event to standard output: first `ready`, with its port and
+permissions, which it also writes to the host's system log. Its optical address is the one in that network, or else the
+address of the SSH connection.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from blast_transport.agent.settings import Settings, from_tables
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.credentials.authentication import MIN_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
-from blast_transport.remote.audit import record, said_by
+from blast_transport.remote.audit import client_description, record
 from blast_transport.remote.line import COMMAND
 from blast_transport.remote.place import tables_of
 from blast_transport.session.registry import load_receivers
 from blast_transport.transports.optical.interface import interface_mtu
 
 IDLE_SECONDS = 3600.0
-"""Without any connection for so long the sender is taken to be lost, though standard input is open."""
+"""Time without any connection after which the sender counts as lost, although standard input is open."""
 
 _MAX_BYTES = 1 << 16
 _DISCARD = 9
@@ -42,7 +42,7 @@ _DISCARD = 9
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the sender wants."""
+    """Configuration from the sender."""
 
     secret: SharedSecret
     settings: Settings
@@ -55,12 +55,12 @@ def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
     try:
         order = read_order(stdin.readline(_MAX_BYTES))
         check_host(order.settings)
-        may = wants(order.settings)
-        record(f"for {said_by(os.environ)}, may {may}")
+        may = permissions_of(order.settings)
+        record(f"for {client_description(os.environ)}, may {may}")
         load_receivers()
         server = make_server(order.settings, order.secret, reporter)
     except TransportError as error:
-        reporter.tell("unusable", str(error), reason=str(error))
+        reporter.report("unusable", str(error), reason=str(error))
         return 1
     threading.Thread(target=_await_end, args=(stdin, server), name="standard input", daemon=True).start()
     serve(server, reporter, _Idleness(server).check, may=may)
@@ -68,23 +68,23 @@ def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
 
 
 def read_order(line: bytes) -> Order:
-    """The order in the first line. Raises SettingsError."""
+    """Parse the order in the first line. Raise SettingsError."""
     try:
-        said = json.loads(line)
-        secret = bytes.fromhex(said["secret"])
-        path = said.get("path")
-        settings = from_tables({**said["settings"], **tables_of(path)} if path else said["settings"])
-        network = None if said["light_network"] is None else ipaddress.IPv4Network(str(said["light_network"]))
+        order = json.loads(line)
+        secret = bytes.fromhex(order["secret"])
+        path = order.get("path")
+        settings = from_tables({**order["settings"], **tables_of(path)} if path else order["settings"])
+        network = None if order["light_network"] is None else ipaddress.IPv4Network(str(order["light_network"]))
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise SettingsError("what came on standard input is no order of a sender") from None
+        raise SettingsError("standard input holds no valid order of a sender") from None
     if len(secret) < MIN_SECRET_BYTES:
-        raise SettingsError(f"a secret of {len(secret)} bytes is too short")
+        raise SettingsError(f"the secret has {len(secret)} bytes; at least {MIN_SECRET_BYTES} are needed")
     address = own_address_in(network) if network is not None else address_of_ssh(os.environ)
     return Order(SharedSecret(secret), replace(settings, agent=replace(settings.agent, optical_address=address)))
 
 
-def wants(settings: Settings) -> str:
-    """What an order has the host do, for people to read."""
+def permissions_of(settings: Settings) -> str:
+    """Return the permissions of an order in words."""
     files = [f"write files below {folder.path}" for folder in settings.folder]
     devices = [f"overwrite {device.path}" for device in settings.device]
     lines = [f"run {command.run[-1] if command.name == COMMAND else command.run}" for command in settings.command]
@@ -92,7 +92,7 @@ def wants(settings: Settings) -> str:
 
 
 def own_address_in(network: ipaddress.IPv4Network) -> str | None:
-    """The address of this host from which packets leave for a network, if it lies in there."""
+    """Return the address of this host for packets to a network, if it belongs to that network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # Nothing is sent: the kernel only looks up the way.
@@ -104,7 +104,7 @@ def own_address_in(network: ipaddress.IPv4Network) -> str | None:
 
 
 def address_of_ssh(environment: Mapping[str, str]) -> str | None:
-    """The address of this host that an SSH client has connected to (sshd(8)), if it is one of an interface."""
+    """Return the address that an SSH client has connected to (sshd(8)), if it belongs to an interface."""
     try:
         _, _, address, _ = environment.get("SSH_CONNECTION", "").split()
         interface_mtu(address)
@@ -128,11 +128,11 @@ class _Idleness:
         if self._server.busy:
             self._last = time.monotonic()
         elif time.monotonic() - self._last > IDLE_SECONDS:
-            self._server.stop("nobody has connected for a long time")
+            self._server.stop("no sender has connected for {IDLE_SECONDS:g} s")
 
 
 def run() -> None:
-    """Run the agent and leave: whatever threads still hang on must not keep the process."""
+    """Run the agent and exit: remaining threads must not keep the process."""
     status = main()
     sys.stdout.flush()
     os._exit(status)

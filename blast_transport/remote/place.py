@@ -9,13 +9,13 @@ from blast_transport.base.errors import SettingsError, sentence
 from blast_transport.store.device_target import is_device
 
 TARGET = "target"
-"""What the sender names as its folder then."""
+"""Folder name that the sender uses for it."""
 
 _DEVICES = Path("/dev")
 
 
 def tables_of(path: str) -> dict[str, list[dict[str, object]]]:
-    """The tables of a configuration that allow this path and nothing else. Raises SettingsError."""
+    """Return the tables of a configuration that permits only this path. Raise SettingsError."""
     place = Path(path)
     if not place.is_absolute() or not place.name:
         raise SettingsError(f"{path!r} is no absolute path of a file or a device")
@@ -28,15 +28,15 @@ def tables_of(path: str) -> dict[str, list[dict[str, object]]]:
     if mode is not None and is_device(mode):
         return {"device": [{"name": TARGET, "path": path}]}
     if mode is not None and not stat.S_ISREG(mode):
-        what = "a folder: end with the name of the file" if stat.S_ISDIR(mode) else "neither a file nor a device"
-        raise SettingsError(f"{path} is {what}")
+        problem = "a folder: end with the name of the file" if stat.S_ISDIR(mode) else "neither a file nor a device"
+        raise SettingsError(f"{path} is {problem}")
     if mode is None and _among_devices(place.parent):
         raise SettingsError(f"there is no device {path}")
     return {"folder": [{"name": TARGET, "path": str(place.parent)}]}
 
 
 def _among_devices(folder: Path) -> bool:
-    """A file there, for want of the device that was meant, would fill the memory."""
+    """Return whether the path is in /dev, where a file instead of a missing device would fill the memory."""
     try:
         return folder.stat().st_dev == _DEVICES.stat().st_dev
     except OSError:

@@ -1,7 +1,7 @@
-"""What is run on a bare host over SSH, before there is an agent: a line for its shell.
+"""Shell line that starts an agent on a host over SSH.
 
-It finds a Python, makes a private temporary folder, takes the agent's file from standard input, and starts it; whatever
-ends the agent, the folder goes. Whatever login shell reads the line first, it is one quoted argument of `sh`.
+It finds a Python, creates a private temporary folder, reads the agent's file from standard input, and starts it; the
+folder is removed however the agent ends. For any login shell the line is one quoted argument of `sh`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import shlex
 
 COMPLAINT = "blast-agent: "
-"""How a line begins that says why there is no agent."""
+"""Beginning of a line with the reason why there is no agent."""
 
 PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")
 _IS_NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 11))"
-# All in one line and without quotes. Not a byte more than SIZE is read: what follows is for the agent.
+# In one line and without quotes. It reads exactly SIZE bytes: the rest is for the agent.
 _TAKE = (
     "import os, sys; f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 384); "
     "left = lambda: SIZE - os.fstat(f).st_size; "
@@ -46,6 +46,6 @@ _STEPS = (
 
 
 def start_line(size: int, pythons: tuple[str, ...] = PYTHONS) -> str:
-    """The command line that takes `size` bytes of the agent's file from standard input, then starts it."""
+    """Return the command line that reads `size` bytes of the agent's file from standard input, then starts it."""
     script = "; ".join(_STEPS).replace("SIZE", str(size)).replace("PYTHONS", " ".join(pythons))
     return f"exec sh -c {shlex.quote(script)}"

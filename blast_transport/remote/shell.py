@@ -27,14 +27,14 @@ _TICK_SECONDS = 0.1
 _CONNECT_SECONDS = 10
 _MAX_WORKERS = 1 << 20
 _MARGIN_SECONDS = 5.0
-# A connection that is cut without a word is noticed after a quarter of a minute.
+# A connection that is cut silently is detected after a quarter of a minute.
 _SSH_OPTIONS = "-oServerAliveInterval=5 -oServerAliveCountMax=3"
 _END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
-    """How hosts are reached; see remote_start.StartOptions."""
+    """Settings of the SSH connections; see remote_start.StartOptions."""
 
     user: str | None
     port: int | None
@@ -44,7 +44,7 @@ class ShellSettings:
 
 
 class RemoteShells:
-    """Runs `command` on every host of `book`, with what `stdin_of` gives as its input, which `end` closes."""
+    """Remote runs of `command` on every host of `book`, with the input of `stdin_of`, which `end` closes."""
 
     def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
         self._handler = _Handler(command, stdin_of, settings, book)
@@ -53,7 +53,7 @@ class RemoteShells:
         self._thread = threading.Thread(target=self._handler.run, name="ssh", daemon=True)
 
     def start(self) -> None:
-        """Comes back when every host is ready or has failed."""
+        """Start the agents; return when every host is ready or has failed."""
         self._thread.start()
         # The handler gives up host by host; this is for a handler that is gone.
         while not self._book.settled.wait(self._timeout):
@@ -61,7 +61,7 @@ class RemoteShells:
                 self._book.conclude("starting agents was broken off")
 
     def end(self, seconds: float) -> None:
-        """Let the remote commands end, within so many seconds, and cut off those that do not."""
+        """End the remote commands within `seconds`, and kill the remaining ones."""
         self._handler.end(seconds)
         if self._thread.is_alive():
             self._thread.join(seconds + _MARGIN_SECONDS)
@@ -86,7 +86,7 @@ class _Port(Protocol):
 
 
 class _Task(Protocol):
-    """What of a task of ClusterShell is used here."""
+    """The methods of a ClusterShell task that this module uses."""
 
     def set_default(self, default_key: str, value: object) -> None: ...
 
@@ -102,7 +102,7 @@ class _Task(Protocol):
 
 
 class _Handler(EventHandler):  # type: ignore[misc]
-    """What ClusterShell tells, and what it is told; all but `end` happens in its own thread."""
+    """Handler of ClusterShell's events; all methods but `end` run in its thread."""
 
     def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class _Handler(EventHandler):  # type: ignore[misc]
         self._task: _Task
 
     def run(self) -> None:
-        """The thread."""
+        """Run the thread."""
         try:
             self._task = _prepared(task_self(), self._settings)
             self._port = self._task.port(handler=self, autoclose=True)
@@ -128,7 +128,9 @@ class _Handler(EventHandler):  # type: ignore[misc]
             task_terminate()
 
     def end(self, seconds: float) -> None:
-        """Close every standard input, and cut off after so many seconds what still runs. Any thread."""
+        """Close every standard input, and after `seconds` kill the commands that still run. May be called from any
+        thread.
+        """
         self._ready.wait(seconds)
         # Where the task is over, its port is closed.
         with suppress(AttributeError, OSError, KeyError):
@@ -138,28 +140,28 @@ class _Handler(EventHandler):  # type: ignore[misc]
     # ------------------------------------------------------------------------------------------------- events
 
     def ev_read(self, worker: _Worker, node: str, sname: str, msg: bytes) -> None:
-        """A line."""
+        """Handle a line."""
         if sname == worker.SNAME_STDERR:
             self._book.complained(node, msg)
         else:
-            self._book.said(node, msg)
+            self._book.received_line(node, msg)
         self._start_some()
 
     def ev_hup(self, worker: _Worker, node: str, rc: int | None) -> None:
-        """A connection is over."""
+        """Handle the end of a connection."""
         self._workers.pop(node, None)
         self._book.closed(node, rc)
         self._start_some()
 
     def ev_msg(self, port: _Port, msg: tuple[str, float]) -> None:
-        """The main thread has had enough."""
+        """Handle the main thread's request to end."""
         _, self._cut_at = msg
         self._book.conclude("the start was broken off")
         for worker in list(self._workers.values()):
             worker.set_write_eof()
 
     def ev_timer(self, timer: object) -> None:
-        """Now and then."""
+        """Handle the timer."""
         now = time.monotonic()
         for host in self._book.late(now):
             self._abort(host)
@@ -194,7 +196,7 @@ def _prepared(task: _Task, settings: ShellSettings) -> _Task:
     port = [f"-oPort={settings.port}"] if settings.port is not None else []
     task.set_info("ssh_options", " ".join([settings.ssh_options, *port, _SSH_OPTIONS]))
     task.set_info("ssh_user", settings.user)
-    # In a session of its own ssh is not hit by an interrupt that is meant for us, and we end in good order.
+    # In a session of its own, ssh does not get the interrupt of this process, which can then end it in order.
     setsid = shutil.which("setsid")
     task.set_info("ssh_path", f"{shlex.quote(setsid)} ssh" if setsid else "ssh")
     return task

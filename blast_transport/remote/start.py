@@ -1,14 +1,14 @@
-"""Agents started over SSH on hosts that have none: copied there, told their secret, and gone with whoever wanted them.
+"""Agents started over SSH on hosts without one: copied there, given a secret, and ended with their sender.
 
     with started_agents(["h1", "h2"], "/srv/incoming") as agents:
         agents.addresses   # (name, host, port) of every agent that is ready
-        agents.failed      # host -> why it has none
-        agents.secret      # what proves us to them, and them to us and to each other
-        agents.suite       # the digests that all can compute
+        agents.failed      # host -> reason why it has no agent
+        agents.secret      # authenticates sender and agents to each other
+        agents.suite       # digests that all can compute
 
-One SSH connection for each host carries the agent's file, then its order with a secret made for this time only (on
-standard input: a command line can be read by everybody), and back what the agent tells. The agent lives as long as its
-standard input is open, so it ends with us, however we end. Needs the Python package ClusterShell.
+One SSH connection for each host transports the agent's file, then its configuration with a secret for this use only (on
+standard input, because every user can read command lines), and the agent's output. The agent lives as long as its
+standard input is open, so it ends with the sender in any case. Requires the Python package ClusterShell.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from blast_transport.remote.line import table_of
 from blast_transport.remote.script import PYTHONS, start_line
 from blast_transport.remote.shell import RemoteShells, ShellSettings
 
-LEAST = "sha256"
-"""The digests that every Python can compute."""
+FALLBACK_SUITE = "sha256"
+"""Digests that every Python can compute."""
 
-# What ssh would take for an option, or ClusterShell for a set of hosts, is no host.
+# Text that ssh would take for an option, or ClusterShell for a set of hosts, is not a host.
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """How agents are started.
+    """Options for starting agents.
 
-    `user`, `port` and `ssh_options` (as on ssh's command line) are for ssh; at most `window` hosts are being started at
-    the same time, each for at most `seconds`, and at the end all agents together get `end_seconds`. Agents listen on
-    `listen`; `addresses` says where on the packet network a host is reached, if not by its name for ssh.
-    `light_network` is the network of the light path, in which an agent finds its own address (None: light comes to the
-    address that SSH came to); `commands` and `limits` are tables as in an agent's configuration. Instead of files
-    below a folder the hosts may be given `line`, which a shell there runs (the command `remote.line.COMMAND`), or
-    `path`, one file or device (below the folder `remote.place.TARGET`). `{host}` stands for the host's name in it.
+    `user`, `port` and `ssh_options` (as on ssh's command line) are for ssh; at most `window` hosts are started
+    concurrently, each for at most `seconds`, and at the end all agents together get `end_seconds`. Agents listen on
+    `listen`; `addresses` maps hosts to addresses on the packet network, if those differ from their names for ssh.
+    `light_network` is the optical network, in which an agent finds its own address (None: the address of the SSH
+    connection); `commands` and `limits` are tables as in an agent's configuration. Instead of files below a folder the
+    hosts may get `line`, which a shell there runs (the command `remote.line.COMMAND`), or `path`, one file or device
+    (below the folder `remote.place.TARGET`). `{host}` in it stands for the host's name.
     """
 
     user: str | None = None
@@ -78,23 +78,23 @@ class StartedAgents:
 
     @property
     def addresses(self) -> list[tuple[str, str, int]]:
-        """(name, host, port) of every agent that is ready, in the order of the hosts."""
+        """Return (name, host, port) of every agent that is ready, in the order of the hosts."""
         return [(host, self._addresses.get(host, host), port) for host, port in self._book.ports.items()]
 
     @property
     def suite(self) -> str:
-        """The best digests that we and every agent can compute: what a bare host has is the standard library's."""
-        return BEST if BEST in self._book.suites else LEAST
+        """Return the best suite that the sender and every agent can compute; an agent has only the standard library."""
+        return BEST if BEST in self._book.suites else FALLBACK_SUITE
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why a host has no agent, or has none any more."""
+        """Return the reason for each host without an agent."""
         return self._book.reasons
 
 
 @contextmanager
 def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | None = None) -> Iterator[StartedAgents]:
-    """Agents on `hosts` that write below `folder` (an absolute path there) for as long as the context lasts.
+    """Start agents on `hosts` that write below `folder` (an absolute path there); end them with the context.
 
     `{host}` in the folder stands for the host's name, for hosts that share a file system. A line runs in the folder,
     and in / if there is none; a path needs none.
@@ -130,13 +130,13 @@ def _order(secret: SharedSecret, folder: str, options: StartOptions, host: str) 
         "command": [*(dict(command) for command in options.commands), *line],
         "limits": dict(options.limits),
     }
-    said = {
+    order = {
         "secret": secret.value.hex(),
         "settings": tables,
         "light_network": options.light_network,
         "path": options.path.replace("{host}", host),
     }
-    return json.dumps(said).encode() + b"\n"
+    return json.dumps(order).encode() + b"\n"
 
 
 def _refuse_wrong(hosts: Sequence[str], folder: str, options: StartOptions) -> None:

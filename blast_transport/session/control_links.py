@@ -10,7 +10,16 @@ from contextlib import suppress
 
 from blast_transport.base.errors import ForgottenError, RemoteError
 from blast_transport.links.dialling import Address, Dialer, Dialling, dial
-from blast_transport.links.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
+from blast_transport.links.lines import (
+    DirectLine,
+    Event,
+    Handled,
+    LeaderLine,
+    Line,
+    MessageReceived,
+    ReceiverConnected,
+    ReceiverLost,
+)
 from blast_transport.session.peers.peer import LISTENING, PeerState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import Message, Repair
@@ -18,7 +27,7 @@ from blast_transport.wire.messages import Message, Repair
 __all__ = ["Address", "ControlLinks", "Dialer", "dial"]
 
 Segments = Callable[[int, int], memoryview]
-"""So many segments from this one on, as they travel."""
+"""Returns `count` segments from the first one on, as they travel."""
 
 Unit = tuple[str, ...]
 """Receivers that one connection serves, their leader first."""
@@ -29,13 +38,13 @@ _WAKES = 4096
 _RETRY_SECONDS = 1.0
 _STRAGGLER_SECONDS = 0.4
 _LEADER_SECONDS = 0.5
-"""Who does not take a connection within this time is no leader."""
+"""Time after which a node that does not accept the connection is not used as a leader."""
 _RETURN_SECONDS = 3.0
-"""Who was reached through a leader that is lost is awaited so long, also when all was sent once."""
+"""Time for which receivers behind a lost leader may reconnect, also after all data was sent once."""
 _SILENT_SECONDS = 0.7
-"""A leader whose members are invited or at work has something to tell three times in this."""
+"""A leader whose members are invited or active sends at least three messages in this time."""
 _LISTEN_SECONDS = 0.05
-"""Between two looks at who is silent."""
+"""Interval between checks for silent leaders."""
 _AT_WORK = (PeerState.INVITED, *LISTENING)
 
 
@@ -68,38 +77,38 @@ class ControlLinks:
 
     @property
     def woken(self) -> int:
-        """A descriptor at which there is something to read from a `wake` on until the next `exchange`."""
+        """Return a descriptor that is readable from a `wake` on until the next `exchange`."""
         return self._wake_reader.fileno()
 
     @property
     def open(self) -> frozenset[str]:
-        """Who is connected."""
+        """Return the names of the connected receivers."""
         return frozenset(self._open)
 
     @property
     def led(self) -> bool:
-        """Some receivers are reached through leaders, which may be lost."""
+        """Return whether some receivers are reached through leaders, which may be lost."""
         return any(len(unit) > 1 for unit in self._units.values())
 
     @property
     def connections(self) -> int:
-        """How many connections there are, to leaders and to receivers."""
+        """Return the number of connections, to leaders and to receivers."""
         return len(self._lines)
 
     def own_address(self) -> str:
-        """Our address on the packet network, as the receivers see it; empty if nobody is connected."""
+        """Return this host's address on the packet network, as the receivers see it; empty if none is connected."""
         for line in self._lines.values():
             return str(line.socket.getsockname()[0])
         return ""
 
     def address(self, name: str) -> Address:
-        """Where this receiver is reached."""
+        """Return the address of this receiver."""
         return self._addresses[name]
 
     def connect(self, timeout: float) -> dict[str, str]:
-        """Connect to every receiver that is not connected; what failed, name to reason.
+        """Connect to every receiver that is not connected; return the failures, name to reason.
 
-        Who does not answer holds the others up for a moment only; the connection may still come about in `look_after`.
+        A receiver that does not answer delays the others only briefly; `look_after` may still complete the connection.
         """
         self._drop_closed()
         self._unreached.clear()
@@ -112,7 +121,7 @@ class ControlLinks:
                 self._attend(key.data)
             self._drop_silent()
             self._take_dialled(timeout)
-            # Those whom their leader does not reach, or who have lost it.
+            # Receivers that their leader cannot reach, or that have lost their leader.
             self._dial({self._units[name] for name in self._unreached if name not in tried}, timeout)
             tried |= self._unreached.keys()
             if self._open:
@@ -131,26 +140,26 @@ class ControlLinks:
         self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
     def repair(self, core: SenderCore, names: Iterable[str], segments: Segments) -> bool:
-        """Queue what is owed to these; True: there is more, and room for it.
+        """Queue outstanding repairs of these receivers; return True if there is more, and room for it.
 
-        `segments` gives what is to be repaired. Raises what it raises.
+        `segments` returns the data to repair. Its exceptions propagate.
         """
         filled = [name for name in names if name in self._open and self._fill(name, core, segments)]
-        self._say(core)
+        self._send_messages(core)
         return any(name in self._open and self._has_room(name) for name in filled)
 
     def exchange(self, core: SenderCore, timeout: float) -> None:
-        """Send what `core` wants said, wait up to `timeout` seconds for its receivers, and hand over their words."""
-        self._say(core)
+        """Send the messages of `core`, wait up to `timeout` seconds for its receivers, and pass it their messages."""
+        self._send_messages(core)
         for key, events in self._wait(timeout):
             if events & selectors.EVENT_READ:
                 self._attend(key.data, core)
-        # Only what was not heard although all was read is silence: we may have stood still ourselves.
+        # Silence counts only after everything was read: this process itself may have been stopped.
         if (now := time.monotonic()) >= self._listen_at:
             self._listen_at = now + _LISTEN_SECONDS
             self._drop_silent(core)
 
-    def _say(self, core: SenderCore) -> None:
+    def _send_messages(self, core: SenderCore) -> None:
         for name, message in core.outbox:
             if name in self._open:
                 self._queue(name, message)
@@ -164,9 +173,9 @@ class ControlLinks:
         self._unsent[line.names] = line
 
     def drop_failed(self, core: SenderCore) -> None:
-        """A failed receiver's connection carries no further transfer: what is still in it belongs to this one.
+        """Close the connections of failed receivers: data in them belongs to this transfer.
 
-        Nor does one with repairs in it that somebody else was quicker to bring.
+        Close also connections with queued repairs that another transport delivered first.
         """
         for name, peer in core.peers.items():
             if not peer.over or name not in self._open:
@@ -181,16 +190,16 @@ class ControlLinks:
                 self._alone(name)
 
     def expedite(self, by_light: bool) -> None:
-        """Let the connections go before other packets during a transfer by light, and not otherwise.
+        """Prioritize the packets of the control connections during an optical phase, and not otherwise.
 
-        Those that come later as well.
+        Applies to later connections, too.
         """
         self._by_light = by_light
         for line in self._lines.values():
             self._set_precedence(line)
 
     def abort(self) -> None:
-        """Close every connection, which ends the sessions that run over them; ready to connect again."""
+        """Close every connection, which ends the sessions on them; new connections are possible."""
         for line in list(self._lines.values()):
             self._close(line)
 
@@ -205,7 +214,7 @@ class ControlLinks:
     # ----------------------------------------------------------------------------------------- who is reached how
 
     def _awaited(self) -> bool:
-        """Somebody may still turn out to be connected."""
+        """Return whether a connection may still be established."""
         settled = self._open.keys() | self._unreached.keys()
         return bool(self._dialling) or any(not settled.issuperset(unit) for unit in self._lines)
 
@@ -240,20 +249,20 @@ class ControlLinks:
             line.expedite(self._by_light)
 
     def _alone(self, name: str) -> Unit:
-        """From now on this receiver has a connection of its own."""
+        """Give this receiver a connection of its own from now on."""
         self._units[name] = (name,)
         return (name,)
 
-    def _missed(self, name: str, reason: str, core: SenderCore | None, patience: float = 0.0) -> None:
+    def _missed(self, name: str, reason: str, core: SenderCore | None, timeout: float = 0.0) -> None:
         now = time.monotonic()
         self._unreached[name] = reason
-        if not patience:
+        if not timeout:
             self._retry_at[(name,)] = now + _RETRY_SECONDS
         if core is not None:
-            core.gone(name, reason, now, patience)
+            core.disconnected(name, reason, now, timeout)
 
     def _lose(self, line: Line, reason: str, core: SenderCore | None) -> None:
-        """The connection has ended: a receiver may come back, members go on under the next of them."""
+        """Handle a lost connection: a receiver may reconnect, members continue under the next of them."""
         members = [name for name in line.names if self._units[name] == line.names]
         served = self._close(line)
         if isinstance(line, DirectLine):
@@ -265,7 +274,7 @@ class ControlLinks:
             self._units[name] = rest if name in rest else (name,)
 
     def _close(self, line: Line) -> list[str]:
-        """Close a connection; whom it served."""
+        """Close a connection; return the receivers that it served."""
         served = [name for name in line.names if self._open.get(name) is line]
         for name in served:
             del self._open[name]
@@ -275,7 +284,7 @@ class ControlLinks:
         line.close()
         return served
 
-    # ------------------------------------------------------------------------------------------- what is said
+    # ------------------------------------------------------------------------------------------------- messages
 
     def _attend(self, data: Line | None, core: SenderCore | None = None) -> None:
         """Read what there is."""
@@ -293,17 +302,17 @@ class ControlLinks:
 
     def _take(self, line: Line, event: Event, core: SenderCore | None) -> None:
         match event:
-            case Came(name):
+            case ReceiverConnected(name):
                 if self._units[name] == line.names:
                     self._open[name] = line
-            case Went(name, reason):
+            case ReceiverLost(name, reason):
                 if self._open.get(name, line) is line:
                     self._open.pop(name, None)
                     self._alone(name)
                     self._missed(name, reason, core, _RETURN_SECONDS)
                     if line.names not in self._units.values():
                         self._close(line)
-            case Said(name, message) if core is not None:
+            case MessageReceived(name, message) if core is not None:
                 core.receive(name, message, time.monotonic())
             case Handled(session, blocks) if core is not None:
                 core.handled_by(session, blocks, time.monotonic())
@@ -325,7 +334,7 @@ class ControlLinks:
 
     def _has_room(self, name: str) -> bool:
         line = self._open.get(name)
-        return line is not None and not line.wants_write and line.queued_bytes(name) < _QUEUE_LOW_BYTES
+        return line is not None and not line.has_output and line.queued_bytes(name) < _QUEUE_LOW_BYTES
 
     def _flush(self, line: Line, core: SenderCore | None) -> None:
         try:
@@ -333,15 +342,15 @@ class ControlLinks:
         except RemoteError as error:
             self._lose(line, str(error), core)
             return
-        if not line.wants_write:
+        if not line.has_output:
             self._unsent.pop(line.names, None)
-        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if line.wants_write else 0)
+        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if line.has_output else 0)
         if self._selector.get_key(line.socket).events != interest:
             self._selector.modify(line.socket, interest, line)
 
     def _wait(self, timeout: float) -> list[tuple[selectors.SelectorKey, int]]:
-        # epoll counts in whole milliseconds and rounds up; pacing needs better, so the last one is slept. Who is heard
-        # during it waits for its end: a turn for every word of many would cost more than what it says.
+        # epoll counts in whole milliseconds and rounds up; pacing needs better, so the last millisecond is slept.
+        # Messages that arrive meanwhile wait: a wake-up for each of them would cost more than it is worth.
         if timeout > _SELECTOR_TICK_SECONDS:
             give_up = time.monotonic() + timeout
             if events := self._selector.select(timeout - _SELECTOR_TICK_SECONDS):
@@ -352,18 +361,18 @@ class ControlLinks:
         return self._selector.select(0)
 
     def _drop_silent(self, core: SenderCore | None = None) -> None:
-        """A leader that has stopped keeps its connections: nothing but its silence shows it."""
+        """Drop stopped leaders: they keep their connections, so that only their silence shows it."""
         now = time.monotonic()
         for line in [line for line in self._lines.values() if isinstance(line, LeaderLine)]:
-            if now < line.heard + _SILENT_SECONDS:
+            if now < line.last_received + _SILENT_SECONDS:
                 continue
             served = [name for name in line.names if self._open.get(name) is line]
             at_work = core is not None and any(core.peers[name].state in _AT_WORK for name in served)
             if at_work or not line.spoke:
-                self._lose(line, f"nothing heard of it for {_SILENT_SECONDS:g} s", core)
+                self._lose(line, f"no message for {_SILENT_SECONDS:g} s", core)
 
     def _drop_closed(self) -> None:
-        """Between transfers a receiver says nothing, so whatever can be read of it is an end of connection."""
+        """Drop connections that were closed between transfers: a receiver sends nothing then, so readable is closed."""
         for key, _ in self._selector.select(0):
             if isinstance(key.data, DirectLine):
                 self._close(key.data)

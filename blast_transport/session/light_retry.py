@@ -1,7 +1,7 @@
-"""Light after our own side of it has failed: tried again soon, then later, and at last not any more.
+"""Retry of the optical transport after a failure on the sender's side: soon at first, then later, finally never.
 
-What fails for a moment (an interface that is set anew, a route that is missing) should not cost the rest of a transfer
-its light. Until the next try the data goes another way, and what is told of the light is kept for it.
+A transient failure (an interface that is reconfigured, a missing route) should not deprive the rest of a transfer of
+its light tree. Until the next try the data uses another transport, and the latest grant is kept.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from blast_transport.transports.choices import Dark, Light, TransportChoice
 _WAITS = (0.5, 1.0, 2.0)
 """Seconds to the next try after each failure in a row."""
 _STEADY_SECONDS = 5.0
-"""Light that has been sent for so long is as new when it fails."""
+"""Seconds of transmission after which a failure counts as the first."""
 
 
 @dataclass(slots=True)
 class LightRetry:
-    """`light`: what there is while it is not used, None: none."""
+    """State of the retries; `light`: the grant to use at the next try, None: none."""
 
     light: Light | None = None
     _due: float | None = None
@@ -27,11 +27,11 @@ class LightRetry:
     _began: float = math.inf
 
     def began(self, now: float) -> None:
-        """Light is being sent, by whatever order."""
+        """Record that sending has begun, by any grant."""
         self._began, self._due = now, None
 
     def failed(self, light: Light, now: float) -> bool:
-        """Our own side of `light` does not work; whether it will be tried again."""
+        """Record a failure of this host's side of `light`; return whether it will be retried."""
         self._failures = 1 if now >= self._began + _STEADY_SECONDS else self._failures + 1
         self._began, self._due = math.inf, None
         if self._failures > len(_WAITS):
@@ -40,7 +40,7 @@ class LightRetry:
         return True
 
     def keeps(self, order: TransportChoice) -> bool:
-        """Whether this order is about light that is not used for now; any other one ends the waiting."""
+        """Return whether this order concerns the unused grant; any other order cancels the retry."""
         if self._due is None:
             return False
         if isinstance(order, Light | Dark):
@@ -50,12 +50,12 @@ class LightRetry:
         return False
 
     def take(self, now: float) -> Light | None:
-        """The light, when it is time to try it."""
+        """Return the grant when its next try is due, None otherwise."""
         if self._due is None or now < self._due or self.light is None:
             return None
         light, self.light, self._due = self.light, None, None
         return light if now < light.until else None
 
     def wait(self, now: float) -> float | None:
-        """Seconds until there may be something to `take`."""
+        """Return the seconds until `take` may return a grant."""
         return None if self._due is None or self.light is None else max(0.0, self._due - now)

@@ -1,15 +1,15 @@
-"""What a receiver decides in one session. No sockets, no files, no clock: what is held is looked at, not changed.
+"""Decisions of a receiver in one session. No sockets, no files, no clock; it reads the store and does not change it.
 
-Theory of operation. Blocks come by whatever transports the phases name, and as repairs. One light path does not
-reorder, so a jump in the segment numbers is a loss. It is asked for with a credit about a window later, together with
-others: every message costs both sides as much as a block does. The end of a phase by light, and of the data, has no
-such jump: then the receiver waits until nothing new came for a moment and asks for the rest. What was asked for and
-does not come is asked for again; a block with a wrong digest is asked for like a lost one. What a pipeline brings is
-never asked for while the pipeline may still bring it: until the data has ended. When every block is held and proven
-the caller completes the target and tells the outcome, which goes out as Fin.
+Theory of operation. Blocks arrive by the transports of the phases, and as repairs. An optical path does not reorder, so
+a jump in the segment numbers is a loss. The receiver requests lost segments with a credit about a window later, several
+at a time: a message costs both ends as much as a block. At the end of an optical phase, and of the data, no jump shows
+a loss: the receiver waits until nothing new has come for a moment and requests the rest. It repeats unanswered
+requests, and treats a block with a wrong digest as lost. It requests nothing that a pipeline may still bring, until the
+data has ended. When every block is held and verified, the caller completes the target and reports the outcome, which is
+sent as Fin.
 
-Messages to send collect in `outbox`. Credit is how far the receiver has dealt with the data; the sender's window hangs
-on it, and its patience.
+Messages to send collect in `outbox`. A Credit reports the receiver's progress, on which the sender's window and
+timeouts depend.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
 
 _CREDITS_PER_JUMP = 8
-"""No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
+"""Maximum credits that a sender that waits for them is ahead; datagrams further ahead are forged."""
 
 _CREDITS_PER_QUESTION = 3
-"""As many as a window has, over which a sender gathers what several miss."""
+"""Equals the credits of a window, for which a sender collects requests of several receivers."""
 
 _MAX_REPEATS = 8
 """Times `repeat` after which it asks again at the latest."""
@@ -37,28 +37,28 @@ _MAX_REPEATS = 8
 
 @dataclass(frozen=True, slots=True)
 class ReceiverTimings:
-    """Seconds that a receiver waits.
+    """Timeouts in seconds.
 
-    `gather`: for more losses before it asks for the first, if light is slow; `urgent`: the same where blocks are taken
-    in order, and those behind a loss wait for it. `quiet`: without a new segment at an end before it asks for the rest.
-    `repeat`: without any repair before it asks again, twice as long the next time. `silence`: without anything from the
-    sender before it gives up; over a link that many share a connection may starve for more than ten. `patience`:
-    without anything new after the end of data, though the sender lives, for that may have others to serve over the
-    same link. `report`: between two signs of life to the sender.
+    `gather`: wait for more losses before requesting the first, if the rate is low; `urgent`: the same where blocks are
+    stored in order, and blocks behind a loss wait. `quiet`: without a new segment at an end before requesting the rest.
+    `repeat`: without a repair before requesting again, doubled each time. `silence`: without any message of the sender
+    before giving up; on a shared link a connection may starve for more than ten seconds. `repair_timeout`: without new
+    data after the end of data although the sender lives, which may repair other receivers over the same link. `report`:
+    interval of heartbeats to the sender.
     """
 
-    # What is asked for in one message costs both sides little more than one loss does.
+    # Requests for several losses in one message cost little more than one.
     gather: float = 0.04
     urgent: float = 0.02
     quiet: float = 0.01
     repeat: float = 0.3
     silence: float = 30.0
-    patience: float = 60.0
+    repair_timeout: float = 60.0
     report: float = 0.2
 
 
 class ReceiverState(Enum):
-    """Where a receiver's session stands."""
+    """State of a receiver's session."""
 
     RECEIVING = auto()
     ENDING = auto()
@@ -85,11 +85,11 @@ _TRANSITIONS: dict[tuple[ReceiverState, _Event], ReceiverState] = {
 
 
 class ReceiverCore:
-    """One session at one receiver.
+    """State of one session at one receiver.
 
-    Attributes to read: `state`, `reason` (of a failure), `digest` (of the whole, as the sender announced it),
-    `first_datagram` (when the first one came), `repaired` (bytes that came as repairs over the packet network),
-    `light_end` (no segment from there on can have been sent by light).
+    Attributes to read: `state`, `reason` (of a failure), `digest` (of the whole, as announced), `first_datagram` (time
+    of its arrival), `repaired` (bytes of repairs over the packet network), `light_end` (segments from there on cannot
+    have been sent over the optical path).
     """
 
     def __init__(
@@ -107,114 +107,116 @@ class ReceiverCore:
         self._timings = timings or ReceiverTimings()
         self._phase: Phase | None = None
         self._credit_blocks = 1
-        # What light has passed over: in each (first, stop) every segment is here or has been asked for.
+        # Ranges that the optical path has passed: every segment in each (first, stop) is here or was requested.
         self._passed: list[list[int]] = []
-        # What of that is lost and was not asked for yet, and until when more may join it.
+        # Losses in these ranges that were not requested yet, and until when more may join them.
         self._gaps: list[Range] = []
         self._gaps_at = now
         # Where the last of these will end, once nothing more comes of it.
         self._tail, self._tail_at, self._all_asked = 0, now, False
-        # What the sender says that it has sent.
-        self._told = 0
-        # The sender waits for our credits, of which this is the farthest.
+        # Segment before which the sender has announced that all have left.
+        self._announced = 0
+        # Whether the sender waits for credits, and the farthest credit.
         self._waited_for = True
         self._farthest = self._store.position
         self.light_end = 0
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
         self._credited = 0
-        # Who is served in the end need not ask all the time.
+        # Doubles, because a receiver that is repaired late need not repeat its requests frequently.
         self._repeat, self._repeat_at = self._timings.repeat, now
         self._alive_at = now + self._timings.report
-        self._heard = self._last_new = now
+        self._last_received = self._last_new = now
 
     @property
     def over(self) -> bool:
-        """The session has ended, well or badly."""
+        """Return whether the session has ended, successfully or not."""
         return self.state in (ReceiverState.COMPLETE, ReceiverState.FAILED)
 
     @property
     def receiving(self) -> bool:
-        """Blocks are still wanted."""
+        """Return whether blocks are still expected."""
         return self.state in (ReceiverState.RECEIVING, ReceiverState.ENDING)
 
     @property
     def due(self) -> bool:
-        """There is something to send or to complete."""
+        """Return whether messages are queued, or the target is to be completed."""
         return bool(self.outbox) or self.state is ReceiverState.COMMITTING
 
     @property
     def until_credit(self) -> int:
-        """Segments that may come by light before a credit is due; at most 0 if one is as soon as anything comes."""
+        """Return the segments that may arrive over the optical path before a credit is due; at most 0: with the next
+        one.
+        """
         if not self._lit:
             return 0
         passed, count, due = self._passed[-1][1], self.hello.block_segments, self._credited + self._credit_blocks
-        # What we held before does not come, and before it a credit is due: a hole may be larger than the window.
+        # Blocks held before do not arrive, and no credit is due within them: a hole may be larger than the window.
         first, number = next(self._store.held.missing(passed // count, due), (due, 0))
         return (first + number) * count - max(passed, first * count)
 
     @property
     def phase_number(self) -> int:
-        """Of the phase at which it is; 0 before the first."""
+        """Return the number of the present phase; 0 before the first."""
         return 0 if self._phase is None else self._phase.number
 
     def phase(self, phase: Phase, now: float, reason: str = "") -> None:
-        """The data goes on by another transport, and the caller listens, or cannot for this `reason`."""
-        self._heard = self._last_new = now
+        """Handle the next phase: the caller listens, or cannot for this `reason`."""
+        self._last_received = self._last_new = now
         first = phase.first * self.hello.block_segments
         if self._lit:
             self._ended.append((now + self._timings.quiet, self._passed[-1], first))
         if phase.traits.windowed:
             self._passed.append([first, first])
         if phase.traits.repairs_itself:
-            # The chain brings it all from there on, also what the light lost.
+            # The chain brings everything from there on, including earlier losses.
             for passed in self._passed:
                 passed[1] = max(passed[0], min(passed[1], first))
             self._gaps = [(lost, min(count, first - lost)) for lost, count in self._gaps if lost < first]
         self._ask_gaps(now)
         self._phase, self._credit_blocks, self._tail = phase, phase.credit, 0
-        self._told = max(self._told, first) if phase.traits.windowed else self._told
+        self._announced = max(self._announced, first) if phase.traits.windowed else self._announced
         self.outbox.append(PhaseReady(self.hello.session, phase.number, reason))
-        # What lies before the new light keeps nobody waiting.
+        # Blocks before the new phase must not block the window.
         self._credit(now)
 
     def demoted(self, now: float) -> None:
-        """The sender does not wait for our credits any more."""
+        """Handle a demotion: the sender no longer waits for credits."""
         self._waited_for = False
-        self.heard(0, now)
+        self.heartbeat(0, now)
 
     def promoted(self, now: float) -> None:
-        """The sender waits for our credits again."""
+        """Handle a readmission: the sender waits for credits again."""
         self._waited_for = True
-        self.heard(0, now)
+        self.heartbeat(0, now)
 
     def cut_off(self) -> None:
-        """The connection to the sender is lost, which goes on without our credits until it comes again."""
+        """Handle the loss of the sender's connection: it does not wait for credits until it reconnects."""
         self.light_end = self._max_segments()
 
     def come_again(self, now: float) -> None:
-        """The sender has come again, and waits to hear how far we are."""
-        self._heard = now
+        """Handle the reconnection of the sender, which waits for a credit."""
+        self._last_received = now
         self._credit(now)
 
-    def arrived(self, came: Arrived, now: float) -> None:
-        """Segments came by light, and are stored."""
-        if not (came.runs and self.receiving):
+    def arrived(self, arrived_now: Arrived, now: float) -> None:
+        """Handle segments that arrived over the optical path and are stored."""
+        if not (arrived_now.runs and self.receiving):
             return
         if self.first_datagram is None:
-            self.first_datagram = came.began
-        # Only what is new counts as a sign of life: replayed datagrams must not keep a dead session alive.
-        if came.new:
-            self._heard = self._last_new = now
-        for first, stop in came.runs if self._passed else ():
+            self.first_datagram = arrived_now.began
+        # Only new segments count as a heartbeat: replayed datagrams must not keep a dead session alive.
+        if arrived_now.new:
+            self._last_received = self._last_new = now
+        for first, stop in arrived_now.runs if self._passed else ():
             passed = self._passed[-1]
             if passed[1] < stop <= self._max_segments():
                 self._pass(passed, max(first, passed[1]), stop, now)
         self.stored(now)
 
     def repaired_by(self, size: int, now: float) -> None:
-        """Rows of segments came over the control connection, and are stored; those that brought anything had `size`."""
-        self._heard = now
+        """Handle repairs that are stored; `size` counts the bytes that were new."""
+        self._last_received = now
         if not self.receiving:
             return
         if size:
@@ -225,7 +227,7 @@ class ReceiverCore:
         self.stored(now)
 
     def stored(self, now: float) -> None:
-        """Blocks may have been written, by whatever transport: tell how far it is, and see whether it is the whole."""
+        """Report progress after blocks may have been written, and check whether all are held."""
         store = self._store
         if self._handled >= self._credited + self._credit_blocks:
             self._credit(now)
@@ -234,29 +236,29 @@ class ReceiverCore:
             self._move(_Event.ALL_HELD)
 
     def wrong(self, blocks: Sequence[Range], now: float) -> None:
-        """These came with a wrong digest, and are not held."""
+        """Handle blocks that arrived with a wrong digest, and are not held."""
         count = self.hello.block_segments
         for first, number in blocks if self.receiving else ():
             self._ask(first * count, (first + number) * count, now)
 
     def progressed(self, now: float) -> None:
-        """Something new was stored by a transport of the caller's."""
-        self._heard = self._last_new = now
+        """Handle data that one of the caller's transports has stored."""
+        self._last_received = self._last_new = now
         self.stored(now)
 
-    def heard(self, sent: int, now: float) -> None:
-        """The sender lives, and all blocks before `sent` have left."""
-        self._heard = now
+    def heartbeat(self, sent: int, now: float) -> None:
+        """Handle a heartbeat of the sender: all blocks before `sent` have left."""
+        self._last_received = now
         tail = sent * self.hello.block_segments
-        self._told = max(self._told, tail)
+        self._announced = max(self._announced, tail)
         self._renew_light_end()
         if self._lit and tail > max(self._tail, self._passed[-1][1]):
-            # Light may be slower than the word of it.
+            # The data may be slower than the heartbeat.
             self._tail, self._tail_at = tail, now
 
     def end_of_data(self, end: EndOfData, now: float) -> None:
-        """The sender has sent everything once; the size is settled. Raises LocalProtocolError if it said so before."""
-        self._heard = self._last_new = now
+        """Handle the end of the data, which settles its size. Raise LocalProtocolError if it was already announced."""
+        self._last_received = self._last_new = now
         self._move(_Event.END_OF_DATA)
         self.digest = end.digest
         self._repeat = self._timings.repeat
@@ -265,7 +267,7 @@ class ReceiverCore:
         self.stored(now)
 
     def committed(self) -> None:
-        """The digest of the whole was right and the target is complete."""
+        """Handle the completion of the target, with the right digest of the whole."""
         self._move(_Event.STORED)
         self._finish()
 
@@ -278,7 +280,7 @@ class ReceiverCore:
         self._finish()
 
     def deadline(self) -> float | None:
-        """When `tick` has something to do at the latest; None if never."""
+        """Return the latest time for the next `tick`; None if none is due."""
         if self.over:
             return None
         waits = [self._give_up_at(), self._alive_at]
@@ -317,22 +319,22 @@ class ReceiverCore:
 
     @property
     def _gathered(self) -> int:
-        """Segments of light for whose losses one question is enough."""
+        """Return the number of segments whose losses one request covers."""
         return _CREDITS_PER_QUESTION * self._credit_blocks * self.hello.block_segments
 
     @property
     def _handled(self) -> int:
-        """Blocks before this one need nothing more of the sender for now."""
+        """Return the block before which the receiver needs nothing more for now."""
         position = self._store.position
         if self._store.target.in_order or not self._lit:
             return position
-        # Light leaves out what we held before, so that a loss before a hole must not hold the sender up for a window.
+        # The optical transport omits blocks held before, so that a loss before a hole must not delay the sender.
         passed = self._passed[-1][1] // self.hello.block_segments
         return max(position, self._store.held.first_missing(passed))
 
     @property
     def _open_end(self) -> bool:
-        """Something may be missing at an end, where no gap shows it."""
+        """Return whether segments may be missing at an end, where no gap shows it."""
         if self.state is ReceiverState.ENDING:
             return not self._all_asked
         return bool(self._tail)
@@ -340,7 +342,7 @@ class ReceiverCore:
     def _ask_end(self, now: float) -> None:
         """Ask for what no gap has shown of the last light, or for whatever is missing when the data has ended."""
         if self.state is ReceiverState.ENDING:
-            # What was owed has come before the word of the end; what went by light for several may be lost again.
+            # All repairs preceded EndOfData; retransmissions over the optical path may be lost again.
             self._passed, self._all_asked = [[0, self._max_segments()]], True
             self._ask(0, self._max_segments(), now)
             self._gaps.clear()
@@ -352,14 +354,20 @@ class ReceiverCore:
         self._tail = 0
 
     def _pass(self, passed: list[int], segment: int, stop: int, now: float) -> None:
-        """Light has come from `segment` to before `stop`: what it left out is lost."""
+        """Handle segments from `segment` to before `stop` on the optical path: the segments skipped before them are
+        lost.
+        """
         if segment > passed[1]:
             gap = (passed[1], segment - passed[1])
-            # Who was left behind begins again where the sender says that it is.
-            told = max(passed[1], self._told)
-            most = _CREDITS_PER_JUMP * (self._credit_blocks + 1) * self.hello.block_segments
-            # The sender waits for whoever keeps up: this is forged, or we are so late that we are served in the end.
-            if segment - told > most and sum(count for _, count in self.assembly.missing(told, segment)) > most:
+            # A receiver that was left behind resumes at the position that the sender announced.
+            announced = max(passed[1], self._announced)
+            max_jump = _CREDITS_PER_JUMP * (self._credit_blocks + 1) * self.hello.block_segments
+            # The sender waits for receivers that keep up: this is forged, or this receiver is so late that it is
+            # repaired at the end.
+            if (
+                segment - announced > max_jump
+                and sum(count for _, count in self.assembly.missing(announced, segment)) > max_jump
+            ):
                 return
             if not self._gaps:
                 self._gaps_at = now + (self._timings.urgent if self._store.target.in_order else self._timings.gather)
@@ -382,14 +390,15 @@ class ReceiverCore:
             self._repeat = min(2 * self._repeat, _MAX_REPEATS * self._timings.repeat)
 
     def _renew_light_end(self) -> None:
-        """No segment from there on can have been sent by light: the sender keeps within a window of whom it waits for.
+        """Update the limit of segments that can have been sent over the optical path.
 
-        What it has said that it sent may be more: it waited for nobody then.
+        The sender stays within a window of the receivers that it waits for. It may have announced more while it waited
+        for none.
         """
         if self._waited_for:
             window = 1 if self._phase is None else self._phase.window
             count = self.hello.block_segments
-            self.light_end = max(self._farthest * count, self._told) + window * count
+            self.light_end = max(self._farthest * count, self._announced) + window * count
         else:
             self.light_end = self._max_segments()
 
@@ -415,17 +424,19 @@ class ReceiverCore:
         self.outbox.append(Credit(self.hello.session, self._credited, store.position, store.held.held))
 
     def _give_up_at(self) -> float:
-        silent = self._heard + self._timings.silence
-        return min(silent, self._last_new + self._timings.patience) if self.state is ReceiverState.ENDING else silent
+        silent = self._last_received + self._timings.silence
+        return (
+            min(silent, self._last_new + self._timings.repair_timeout) if self.state is ReceiverState.ENDING else silent
+        )
 
     def _silence(self, now: float) -> str:
-        silent = f"nothing heard from the sender for {self._timings.silence:g} s"
+        silent = f"no message from the sender for {self._timings.silence:g} s"
         if self.state is not ReceiverState.ENDING:
             return silent
         missing = self._store.layout.blocks - self._store.held.held
-        if now >= self._heard + self._timings.silence:
+        if now >= self._last_received + self._timings.silence:
             return f"{missing} blocks were not repaired: {silent}"
-        return f"{missing} blocks were not repaired: nothing new for {self._timings.patience:g} s"
+        return f"{missing} blocks were not repaired: nothing new for {self._timings.repair_timeout:g} s"
 
     def _finish(self) -> None:
         self.outbox.append(

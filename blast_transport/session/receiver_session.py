@@ -1,7 +1,7 @@
-"""One session at a receiver, in a thread of its own.
+"""Session at a receiver, in a thread of its own.
 
-One loop, one selector: the control connection, the transports, and what other threads have to say (a transport that
-works by itself, a target that is being completed).
+One loop and one selector serve the control connection, the transports, and calls of other threads (a transport with a
+thread of its own, a target that is being completed).
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from blast_transport.transports.receiving import (
     GroupOpener,
     ReceivingContext,
     ReceivingTransport,
+    StatusReport,
     StoreLost,
-    Word,
 )
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Demoted,
     Digests,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Phase,
-    Promoted,
-    Quit,
+    Readmitted,
     Ready,
     Repair,
     TransportReport,
@@ -64,23 +64,23 @@ if TYPE_CHECKING:
 
 _WAKES = 4096
 _MAX_RANGES = 10_000
-"""What is held beyond these ranges is received once more: Ready has to stay short."""
-_FAREWELL_SECONDS = 2.0
+"""Blocks held beyond these ranges are received again: Ready has to stay short."""
+_VERDICT_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
 _ALIVE_SECONDS = 0.2
 _STAY_SECONDS = 0.01
 """Time for which a transport may read on unasked: to wake for each read costs more than the read."""
 _TIMEOUT_SECONDS = 3.0
-"""How long a sender that was lost may take to come again."""
+"""Time for a lost sender to reconnect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What sessions of a host share.
+    """Resources that the sessions of a host share.
 
-    `target_of` makes the target that a Hello asks for, or refuses; `emit` is told how sessions end. `interface_address`
-    is ours on the light path, None without one. With `fsync` data is on disk before it is confirmed. `connect` reaches
-    neighbors in a pipeline. `engine` is what proves and stores data (`base/engines.py`).
+    `target_of` makes the target that a Hello names, or refuses it; `emit` receives the outcome of sessions.
+    `interface_address`: of this host on the optical network, None without one. With `fsync` data is on disk before it
+    is confirmed. `connect` connects to neighbors in a pipeline. `engine` verifies and stores data (`base/engines.py`).
     """
 
     target_of: Callable[[Hello], Target]
@@ -95,7 +95,7 @@ class Surroundings:
 
 
 class ReceiverSession:
-    """Takes part in the session of `hello` over `sock`; `peer` names the other side.
+    """Session of `hello` over `sock`; `peer` names the other side.
 
     Raises TransportError for what cannot be received here.
     """
@@ -113,14 +113,14 @@ class ReceiverSession:
         self._words: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._good = False
         self._done = Event()
-        # Who is refused must cost no descriptor: refusals are what a stranger can have as many of as he likes.
+        # A refusal must not leak descriptors: unauthenticated clients can cause any number of refusals.
         with ExitStack() as undo:
             self._selector = undo.enter_context(selectors.DefaultSelector())
             self._wake_reader, self._wake_writer = map(undo.enter_context, socket.socketpair())
             for end in (self._wake_reader, self._wake_writer):
                 end.setblocking(False)
             self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
-            self._link = SenderLink(sock, self._selector, self._hear, _TIMEOUT_SECONDS if hello.owner else 0.0)
+            self._link = SenderLink(sock, self._selector, self._receive, _TIMEOUT_SECONDS if hello.owner else 0.0)
             key = self._link.connection.hidden(hello.session, hello.key)
             sealer = Sealer(key) if key else None
             target = surroundings.target_of(hello)
@@ -133,10 +133,10 @@ class ReceiverSession:
         self._started, self._resumed = now, held.held - count_held(held, hello.holes)
 
     def _sign_of_life(self) -> None:
-        """To check what an earlier session has left may take longer than an invitation may wait."""
+        """Send a heartbeat: checking the data of an earlier session may take longer than an invitation waits."""
         if time.monotonic() >= self._alive_at:
             self._alive_at = time.monotonic() + _ALIVE_SECONDS
-            self._link.send([Alive(self.hello.session, 0)])
+            self._link.send([Heartbeat(self.hello.session, 0)])
 
     def run(self) -> bool:
         """Receive to the end; whether the connection can carry another session."""
@@ -158,9 +158,9 @@ class ReceiverSession:
             try:
                 self._end()
             finally:
-                # What is left of a message that is under way would be the first one of another session.
+                # The rest of a partial message would be read as the first message of another session.
                 torn = lost or self._link.connection.halfway
-                self._good = self._farewell() and not torn
+                self._good = self._send_verdict() and not torn
                 if torn:
                     self._linger()
                 self._done.set()
@@ -168,8 +168,8 @@ class ReceiverSession:
         return self._good and self._link.connection.socket is self._first
 
     def rejoin(self, connection: Connection) -> bool:
-        """Go on over this connection; whether it can carry another session. Any thread."""
-        self._say(lambda: self._go_on(connection.sock))
+        """Continue over this connection; return whether it can carry another session. Thread-safe."""
+        self._call(lambda: self._go_on(connection.sock))
         self._done.wait()
         if self._link.connection.socket is not connection.sock:
             return self.verdict.rejoin(connection)
@@ -177,25 +177,27 @@ class ReceiverSession:
 
     @property
     def verdict(self) -> Verdict:
-        """What is left of the session when it is over."""
+        """Return the state that remains after the session."""
         fins = (message for message in self._core.outbox if isinstance(message, Fin))
         return Verdict(self.hello.owner, (self._ready(), *fins))
 
     def stop(self, reason: str) -> None:
-        """End soon, and tell the sender why. Any thread."""
-        self._say(lambda: self._core.fail(reason))
+        """End the session soon and report the reason to the sender. May be called from any thread."""
+        self._call(lambda: self._core.fail(reason))
 
     def join(self, connection: Connection, join: Join) -> None:
-        """A neighbor has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
+        """Assign a neighbor's connection. May be called from any thread. Raise RemoteProtocolError if no phase expects
+        it.
+        """
         try:
             _, transport = self._transports[join.phase]
         except KeyError:
-            raise RemoteProtocolError(f"phase {join.phase} of session {join.session} is not at work here") from None
+            raise RemoteProtocolError(f"phase {join.phase} of session {join.session} does not run here") from None
         transport.join(connection.sock, join)
 
     # ------------------------------------------------------------------------------------------- what comes
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         for message in self._link.receive():
             if message.session == self.hello.session:
                 self._take(message, time.monotonic())
@@ -209,23 +211,23 @@ class ReceiverSession:
                 core.repaired_by(self._assembly.repair(message.pieces) if core.receiving else 0, now)
             case Digests():
                 self._store.expect(message.first, message.digests)
-                core.heard(0, now)
+                core.heartbeat(0, now)
                 core.stored(now)
-            case Alive():
-                core.heard(message.sent, now)
+            case Heartbeat():
+                core.heartbeat(message.sent, now)
             case Demoted():
                 core.demoted(now)
-            case Promoted():
+            case Readmitted():
                 core.promoted(now)
             case EndOfData():
                 if self.hello.owner and message.digest == core.digest:
-                    core.heard(0, now)
+                    core.heartbeat(0, now)
                     return
                 if core.state is not ReceiverState.RECEIVING:
                     raise RemoteProtocolError("EndOfData a second time")
                 self._assembly.settle(message.size)
                 core.end_of_data(message, now)
-            case Quit():
+            case Abort():
                 core.fail(message.reason)
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} is not for a receiver")
@@ -236,7 +238,7 @@ class ReceiverSession:
         while not self._words.empty():
             self._words.get()()
         for _, transport in self._transports.values():
-            self._hear_transport(transport)
+            self._take_events(transport)
 
     # ---------------------------------------------------------------------------------------------- transports
 
@@ -269,25 +271,25 @@ class ReceiverSession:
         if number in self._transports:  # A message of the same moment may have put it away.
             _, transport = self._transports[number]
             transport.permit(self._core.light_end)
-            if not (self._link.awaited or self._link.connection.wants_write):
+            if not (self._link.awaited or self._link.connection.has_output):
                 now = time.monotonic()
                 transport.stay(now + min(_STAY_SECONDS, self._timeout() or 0.0), self._core.until_credit)
             transport.work()
-            self._hear_transport(transport)
+            self._take_events(transport)
 
     def _leave(self, following: Traits) -> None:
-        """Another phase begins: what is under way by the one before still comes, or has come by now."""
+        """Prepare the next phase: the previous transport may still deliver, or has delivered, its data."""
         for traits, transport in self._transports.values():
             if not traits.repairs_itself:
                 transport.permit(self._core.light_end)
                 transport.drain()
-                self._hear_transport(transport)
+                self._take_events(transport)
             elif following.repairs_itself:
                 transport.close("another chain takes over")
         self._put_away()
 
     def _put_away(self) -> None:
-        """Nothing more comes by what loses: what it has not brought is asked for."""
+        """Close the transports that lose data; the receiver requests what they did not deliver."""
         for number, (traits, transport) in list(self._transports.items()):
             if not traits.repairs_itself:
                 del self._transports[number]
@@ -295,14 +297,14 @@ class ReceiverSession:
                     self._selector.unregister(transport.descriptor)
                 transport.close("its phase is over")
 
-    def _hear_transport(self, transport: ReceivingTransport) -> None:
+    def _take_events(self, transport: ReceivingTransport) -> None:
         for event in transport.events():
             if isinstance(event, StoreLost):
                 raise StoreError(event.reason)
             match event:
                 case Arrived():
                     self._core.arrived(event, time.monotonic())
-                case Word(phase, body):
+                case StatusReport(phase, body):
                     self._core.outbox.append(TransportReport(self.hello.session, phase, body))
                 case _:
                     self._core.progressed(time.monotonic())
@@ -316,7 +318,7 @@ class ReceiverSession:
             self._store.commit(self._core.digest, fsync=self._around.fsync)
         except (OSError, TransportError) as error:
             reason = f"cannot complete {self._store.target.place}: {sentence(error)}"
-        self._say(lambda: self._completed(reason))
+        self._call(lambda: self._completed(reason))
 
     def _completed(self, reason: str) -> None:
         if reason:
@@ -329,7 +331,7 @@ class ReceiverSession:
         self._put_away()
         for _, transport in self._transports.values():
             transport.close("the session has ended")
-        # It can wake us, so it holds us: together we would stay until garbage is collected.
+        # Transports refer to this session: the cycle would keep the memory until garbage collection.
         self._transports.clear()
         complete = core.state is ReceiverState.COMPLETE
         store.discard(resumable=hello.resumable and not complete and not self._completing)
@@ -355,14 +357,14 @@ class ReceiverSession:
             )
         )
 
-    def _farewell(self) -> bool:
-        """Say the verdict, with patience; whether the connection is still good."""
+    def _send_verdict(self) -> bool:
+        """Send the verdict and wait for its delivery; return whether the connection is still usable."""
         self._close_selector()
         connection, sock = self._link.connection, self._link.connection.socket
         try:
             for message in self._core.outbox:
                 connection.send(message)
-            sock.settimeout(_FAREWELL_SECONDS)
+            sock.settimeout(_VERDICT_SECONDS)
             connection.drain()
             sock.settimeout(None)
         except (OSError, TransportError):
@@ -370,8 +372,8 @@ class ReceiverSession:
         return True
 
     def _linger(self) -> None:
-        """Take what the sender still sends until it has heard us: unread, it would undo our last words (RFC 1122)."""
-        sock, give_up = self._link.connection.socket, time.monotonic() + _FAREWELL_SECONDS
+        """Read what the sender still sends until it closes: unread data would reset the connection (RFC 1122)."""
+        sock, give_up = self._link.connection.socket, time.monotonic() + _VERDICT_SECONDS
         with suppress(OSError):
             sock.shutdown(socket.SHUT_WR)
             while (left := give_up - time.monotonic()) > 0:
@@ -397,12 +399,12 @@ class ReceiverSession:
         )
 
     def _go_on(self, sock: socket.socket) -> None:
-        """The sender has come again: say where we are, and what we have not been able to say."""
+        """Continue after the sender has reconnected: send Ready and the messages that were not sent."""
         self._link.change(sock)
         self._core.outbox.insert(0, self._ready())
         self._core.come_again(time.monotonic())
 
-    def _say(self, word: Callable[[], None]) -> None:
+    def _call(self, word: Callable[[], None]) -> None:
         if self._done.is_set():
             return
         self._words.put(word)
@@ -420,20 +422,20 @@ class ReceiverSession:
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _advance(self) -> None:
-        """After anything happened: complete the target if it can be, send what is to be sent."""
+        """Complete the target if possible, and send queued messages."""
         core = self._core
         if wrong := self._assembly.take_wrong():
             core.wrong(wrong, time.monotonic())
         if core.state is ReceiverState.COMMITTING and not self._completing:
-            # Everything is here: what still came would be counted after our last word.
+            # All data is here: later arrivals would be counted after Fin.
             self._put_away()
             start_thread("completing", self._complete)
             self._completing = True
         if self._link.awaited:
             core.cut_off()
         else:
-            # As often as we give signs of life we look for theirs.
+            # Check for heartbeats of the sender as often as this end sends them.
             if core.outbox and self._link.brings():
-                core.heard(0, time.monotonic())
+                core.heartbeat(0, time.monotonic())
             self._link.send(core.outbox)
             core.outbox.clear()

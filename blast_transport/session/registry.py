@@ -23,7 +23,7 @@ ReceiverMaker = Callable[[Phase, ReceivingContext], ReceivingTransport]
 
 
 def _pipeline_sender(phase: Phase, choice: Chain, around: SendingContext) -> SendingTransport:
-    # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
+    # Load rare transports on demand: most processes that send or receive live for seconds.
     from blast_transport.transports.pipeline.sender import PipelineSender
 
     return PipelineSender(phase, choice, around)
@@ -62,17 +62,17 @@ RECEIVERS: dict[str, ReceiverMaker] = {
 
 
 def load_receivers() -> None:
-    """Load all that a receiver may need before it says that it is ready: a phase does not wait for that.
+    """Load all transports of a receiver before it sends Ready, because a phase does not wait for that.
 
-    A bare host compiles what it loads. A hundred of them on few processors, each at its first phase, came too late to
-    it.
+    A host without compiled Python files compiles them on loading. A hundred such receivers on few processors were too
+    late for their first phase.
     """
     import blast_transport.transports.pipeline.receiver
     import blast_transport.transports.trees.receiver  # noqa: F401
 
 
 def add_transport(name: str, traits: Traits, sender: SenderMaker, receiver: ReceiverMaker | None = None) -> None:
-    """Let sessions of this process go by one more transport; both ends have to know it."""
+    """Add a transport to the sessions of this process; both ends have to know it."""
     TRANSPORTS[name], SENDERS[name] = traits, sender
     if receiver is not None:
         RECEIVERS[name] = receiver

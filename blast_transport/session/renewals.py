@@ -1,4 +1,4 @@
-"""How soon a transport may be begun anew that asks for it: at once, and less and less often while nothing improves."""
+"""Minimum interval between phases that a transport requests: none at first, then growing while nothing improves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _MIN_SECONDS, _MAX_SECONDS = 0.2, 3.2
 
 
 class Renewals:
-    """Of one transfer. No clock."""
+    """Phase requests of one transfer. No clock."""
 
     def __init__(self) -> None:
         self.due: float | None = None
@@ -16,7 +16,7 @@ class Renewals:
         self._reached = 0
 
     def ask(self, reached: int, now: float) -> None:
-        """A transport wants to be begun anew; every receiver that keeps up holds the blocks before `reached`."""
+        """Record a request for a new phase; every receiver that keeps up holds the blocks before `reached`."""
         if self.due is not None:
             return
         if self._last is None:
@@ -27,5 +27,5 @@ class Renewals:
         self.due = max(now, self._last + self._gap)
 
     def began(self, now: float) -> None:
-        """Some phase has begun."""
+        """Record that a phase has begun."""
         self.due, self._last = None, now

@@ -1,6 +1,6 @@
-"""By which way the data of a transfer goes: light that comes and goes, a pipeline, unicast.
+"""Transport of a transfer over time: light trees that are granted and end, a pipeline, unicast.
 
-A `Route` is told by whoever has the grants, from any thread, and followed by the thread that sends.
+The owner of the grants updates a `Route` from any thread; the sending thread follows it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ Order = TransportChoice | Improve | GiveUp
 
 
 class Route:
-    """The ways of one transfer. `reached`: all bytes of the data before this one have left. `first` is where to begin.
+    """Choice of transports for one transfer.
 
-    `otherwise` is where to go on without light, and when our own side of it fails, which ends the transfer where there
-    is none. `broken` says then why, until it is tried again; if that is in vain for some times, the transfer has
-    `no_more_light`, and `on_broken` was called by the thread that sends. Every method may be called from any thread.
+    `first` is the initial transport; `reached`: all bytes before this offset have left. `otherwise` is the transport
+    without a light tree, and after a failure of the sender's optical interface, which ends the transfer if there is
+    none. `broken` is the reason of that failure until the next try; if several tries fail, the transfer sets
+    `no_more_light`, and the sending thread calls `on_broken`. Every method may be called from any thread.
     """
 
     def __init__(self, first: TransportChoice, otherwise: TransportChoice | None = None) -> None:
@@ -49,28 +50,30 @@ class Route:
         self._lock = threading.Lock()
 
     def go(self, choice: TransportChoice) -> None:
-        """Go on by this way from now on, or by the same light for longer."""
+        """Use this transport from now on, or extend the present grant."""
         self._order(choice)
 
     def go_otherwise(self) -> None:
-        """Go on by `otherwise`, which there has to be."""
+        """Use `otherwise`, which must be given."""
         with self._lock:
             assert self.otherwise is not None
             self._order(self.otherwise)
 
     def improve(self, choice: TransportChoice) -> None:
-        """There is a better way of this kind: for now, if such a one is used, and for `otherwise`, if that is one."""
+        """Offer a better choice of this kind: it replaces `otherwise`, and the present transport, if they are of the
+        kind.
+        """
         with self._lock:
             if isinstance(self.otherwise, type(choice)):
                 self.otherwise = choice
             self._order(Improve(choice))
 
     def shine(self, light: Light) -> None:
-        """There is light, from now on or for longer."""
+        """Use a light tree, from now on or for longer."""
         self._order(light)
 
     def darken(self) -> None:
-        """There is no light until `shine`."""
+        """Stop using the light tree until `shine`."""
         self._order(Dark())
 
     def give_up(self, reason: str) -> None:
@@ -78,11 +81,11 @@ class Route:
         self._order(GiveUp(reason))
 
     def take_order(self) -> Order | None:
-        """The next change; None if there is none."""
+        """Return the next change; None if there is none."""
         return self._orders.popleft() if self._orders else None
 
     def light_broke(self, reason: str) -> None:
-        """Our own side cannot send by light any more, in one sentence."""
+        """Record that the sender's optical interface failed for good; `reason` is one sentence."""
         self.broken, self.no_more_light = reason, True
         self.on_broken()
 

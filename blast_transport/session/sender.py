@@ -37,7 +37,7 @@ _OWNER_BYTES = 16
 
 
 class Sender:
-    """Sends to a fixed set of receivers, one transfer after the other.
+    """Sender to a fixed set of receivers, one transfer after the other.
 
     `receivers` are (name, host, port) of their control addresses on the packet network. A context manager; not
     thread-safe. Raises WrongInputError if an argument cannot be used.
@@ -64,24 +64,25 @@ class Sender:
 
     @property
     def connections(self) -> int:
-        """How many control connections are open, to receivers and to leaders."""
+        """Return the number of open control connections, to receivers and to leaders."""
         return self._links.connections
 
     def connect(self) -> dict[str, str]:
-        """Open the control connections that are not open, ahead of a transfer; what failed, name to reason."""
+        """Open the missing control connections ahead of a transfer; return the failures, name to reason."""
         return self._links.connect(self._settings.timings.connect)
 
     def send(self, path: Path, group: str, port: int, rate: float) -> TransferResult:
-        """Multicast a file to `group`:`port` at `rate` bits/s on the wire and see it confirmed by every receiver.
+        """Multicast a file to `group`:`port` at `rate` bits/s on the wire and wait for the confirmation of every
+        receiver.
 
-        A receiver that fails does not disturb the others; its outcome says why. Raises WrongInputError if an argument
-        cannot be used, SourceChangedError if the file changes, LightPathError if the interface refuses and the route
-        knows no other way.
+        A receiver that fails does not disturb the others; its outcome has the reason. Raise WrongInputError if an
+        argument cannot be used, SourceChangedError if the file changes, LightPathError if the interface fails and the
+        route has no other transport.
         """
         return self.send_file(path, Route(Light(group, port, rate)))
 
     def send_unicast(self, path: Path) -> TransferResult:
-        """Send a file to every receiver over its own connection: naive unicast, to compare with. Raises as `send`."""
+        """Send a file to every receiver over its own connection, for comparison. Raise as `send` does."""
         return self.send_file(path, Route(Unicast()))
 
     def send_file(
@@ -91,7 +92,7 @@ class Sender:
         destination: Destination | None = None,
         report: Callable[[Progress], None] | None = None,
     ) -> TransferResult:
-        """Send a file by ways that change as the `route` is told. Raises as `send` does."""
+        """Send a file by the transports of `route`, which may change meanwhile. Raise as `send` does."""
         with opened_file(path) as source:
             result = self.transmit(source, route, destination or Destination(path.name), report)
             source.check_unchanged()
@@ -116,7 +117,7 @@ class Sender:
         now = time.monotonic()
         core = SenderCore(hello, self._names, now, self._settings.timings)
         for name, reason in unreachable.items():
-            core.gone(name, reason, now)
+            core.disconnected(name, reason, now)
         for name in self._links.open:
             core.connected(name, now)
         sealer = Sealer(hello.key) if hello.key else None
@@ -148,7 +149,10 @@ class Sender:
     def _check(self, route: Route, destination: Destination) -> None:
         if isinstance(route.first, Light):
             if self._settings.interface_address is None:
-                raise WrongInputError("sending by light needs the address of our interface on the light path")
+                raise WrongInputError(
+                    "the optical transport needs the address of this host's interface on the optical network; "
+                    "set interface_address"
+                )
             check_group(route.first.group, route.first.port)
             check_rate(route.first.rate)
         if destination.kind in (FILE, FOLDER):

@@ -1,20 +1,20 @@
-"""What a sender decides in one session with many receivers. No sockets, no files, no clock.
+"""Decisions of a sender in one session with many receivers. No sockets, no files, no clock.
 
-Theory of operation. Every receiver is invited as soon as it is connected, and says what it holds. The data goes by
-phases, each of them one transport from some block on; a receiver is told of a phase and answers when it listens, and
-who does not answer in time fails. By light a block leaves only when it fits into the window: no more than `window`
-blocks may be ahead of what the slowest receiver has dealt with. What a receiver asks for is owed to it: over its own
-connection if it alone misses it, by light to all if several do.
+Theory of operation. The sender invites every receiver when it connects, and the receiver answers with the blocks that
+it holds. The data goes in phases, each by one transport from some block on; the sender announces a phase, a receiver
+answers when it listens, and a receiver that does not answer in time fails. In an optical phase a block leaves only when
+it fits into the window: at most `window` blocks may be ahead of the slowest receiver. Requested segments go over the
+receiver's own connection if only that receiver misses them, and as a retransmission to all if several do.
 
-A receiver that keeps the others waiting, or shows no progress, is demoted: it leaves the window, keeps what it still
-catches, and is served what it misses when the others are done; if it keeps up again for long enough, it counts again.
-One whose connection ends may come back until then, and goes on with what it holds. A receiver hears EndOfData when all
-was sent once and nothing is owed to it, and ends with Fin. Each has its own state and deadline, so that none waits for
-another. Progress of a receiver is a message from it, never bytes that its connection takes: the kernel of a stopped
-process takes many.
+A receiver that blocks the window, or shows no progress, is demoted: it leaves the window, keeps what it still receives,
+and is repaired after the others; if it keeps up again for long enough, it is readmitted. A receiver whose connection
+ends may reconnect until then, and resumes. A receiver gets EndOfData when all data was sent once and no repair is
+outstanding, and ends with Fin. Each receiver has a state and a deadline of its own, so that none waits for another.
+Only a message of a receiver is progress, never bytes that its connection accepts: the kernel of a stopped process
+accepts many.
 
-The caller pulls: `permitted` and `sent` for the light, `take_shared_repair` for it too, `take_repair` for one receiver.
-Messages collect in `outbox`.
+The caller pulls: `permitted`, `sent` and `take_shared_repair` for the optical transport, `take_repair` for one
+receiver. Messages collect in `outbox`.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sent_digests import SentDigests
 from blast_transport.transports.sending import Reached
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Credit,
     Demoted,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Nack,
     Phase,
     PhaseReady,
-    Promoted,
-    Quit,
+    Readmitted,
     Ready,
     TransportReport,
 )
@@ -55,13 +55,14 @@ _MAX_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
 
 _MAX_UNANSWERED = 3
-"""Invitations that a receiver may answer by closing the connection: whoever does so again will not take part."""
+"""Maximum consecutive invitations that a receiver may answer by closing the connection."""
 
 _HINT_SECONDS = 0.1
-"""How long the light waits for receivers before they are told how far it is, and from then on how often."""
+"""Seconds for which the optical transport waits before the sender reports its position, and interval of later reports.
+"""
 
 _SLOWEST_SHARE = 0.5
-"""Who takes less than this share of the granted rate is served apart, at its own rate."""
+"""A receiver whose rate limit is below this share of the granted rate is served separately, at its own rate."""
 
 _MAX_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
@@ -70,31 +71,32 @@ _MAX_DEMOTED = 0.5
 _AT_ONCE = 16
 """Blocks for which a transport should have permission when it begins to send."""
 
-_DIGESTS_TOLD = 512
-"""After so many blocks their digests are told, where nobody needs them earlier: each message wakes every receiver."""
+_DIGESTS_PER_REPORT = 512
+"""Blocks after which new digests are sent if no receiver needs them earlier: each message wakes every receiver."""
 
-_TOLD_PER_WINDOW = 4
-"""How often where somebody does: a target that must have them early gets no block before, and gives no credit."""
+_REPORTS_PER_WINDOW = 4
+"""Digest messages per window if a receiver needs digests early: it stores no block, and sends no credit, without them.
+"""
 
 _NOTHING = Traits()
 
 _MAY_ANSWER = (*UNANSWERED, PeerState.ABSENT)
-"""Before the first phase: who is on the way here, too."""
+"""Before the first phase: a receiver that reconnects may answer, too."""
 
 _SILENT = (Credit, TransportReport)
 """Such a message alone is no progress."""
 
 
-def _nobody_hears(_name: str) -> Phase | None:
+def _no_phase(_name: str) -> Phase | None:
     return None
 
 
 class SenderCore:
-    """One session at the sender.
+    """State of one session at the sender.
 
-    Attributes to read: `peers` by name, `hello`, `layout`, `phase`, `next_block` (of the light), `outbox`, `words` (the
-    latest of each receiver's transport, for the caller to take), `early` (some receiver needs a block's digest before
-    it may use it).
+    Attributes to read: `peers` by name, `hello`, `layout`, `phase`, `next_block` (of the optical transport), `outbox`,
+    `words` (the latest report of each receiver's transport, for the caller to take), `early` (a receiver needs a
+    block's digest before it may use it).
     """
 
     def __init__(
@@ -110,17 +112,18 @@ class SenderCore:
         self.outbox: list[tuple[str, Message]] = []
         self.words: dict[str, TransportReport] = {}
         self.early = False
-        self._phase_of: Callable[[str], Phase | None] = _nobody_hears
+        self._phase_of: Callable[[str], Phase | None] = _no_phase
         self._everywhere: BlockMap | None = None
         self._digests = SentDigests(hello.session)
         self._repairs = Repairs(self.peers.values())
         self._stragglers = Stragglers(now)
         self._end: EndOfData | None = None
-        # Of the window: to be found out anew when somebody has dealt with more since; 0: who counts has changed, too.
+        # Limit of the window; computed again after any receiver has handled more. 0: the counted receivers have
+        # changed, too.
         self._limit, self._handled_more = 0, False
         self._keeping_up: list[Peer] = []
         self._dark = False
-        # Who has been owed something, in the order of asking: among many they are few.
+        # Receivers with outstanding repairs, in the order of their requests: few among many.
         self._asked: dict[str, None] = {}
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
@@ -130,7 +133,7 @@ class SenderCore:
 
     @property
     def settling(self) -> bool:
-        """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
+        """Return whether a receiver that the others wait for has neither answered nor failed."""
         if not self._standing(_MAY_ANSWER if self.phase is None else UNANSWERED):
             return False
         timeouts = self._timeouts()
@@ -141,62 +144,62 @@ class SenderCore:
 
     @property
     def attended(self) -> bool:
-        """Somebody listens and takes what is sent."""
+        """Return whether a receiver listens and accepts data."""
         return self._census[PeerState.READY] > 0
 
     @property
     def sending(self) -> bool:
-        """Somebody listens, all have answered, and the data has not ended."""
+        """Return whether a receiver listens, all have answered, and the data has not ended."""
         return self._end is None and self.attended and not self.settling
 
     @property
     def ended(self) -> bool:
-        """All was sent once."""
+        """Return whether all data was sent once."""
         return self._end is not None
 
     @property
     def over(self) -> bool:
-        """Every receiver has ended, well or badly."""
+        """Return whether every receiver has ended, successfully or not."""
         return self._standing(OVER) == len(self.peers)
 
     @property
-    def nobody(self) -> bool:
-        """Nobody is connected, and nobody has the data yet."""
+    def none_connected(self) -> bool:
+        """Return whether no receiver is connected, and none has the data yet."""
         return self._standing((PeerState.ABSENT, PeerState.FAILED)) == len(self.peers)
 
     def connected(self, name: str, now: float) -> None:
-        """A control connection to this receiver is open; invite it."""
+        """Invite this receiver, whose control connection is open."""
         peer = self.peers[name]
         if peer.state is PeerState.ABSENT:
             peer.move(PeerEvent.CONNECTED)
             peer.progressed, peer.reason = now, ""
             self.outbox.append((name, self.hello))
 
-    def gone(self, name: str, reason: str, now: float, patience: float = 0.0) -> None:
-        """The connection to this receiver has ended; it may come back while the data goes out.
+    def disconnected(self, name: str, reason: str, now: float, timeout: float = 0.0) -> None:
+        """Handle the end of the connection to this receiver; it may reconnect while the data goes out.
 
-        Within `patience` seconds it may come back at any time: it did not fail, the way to it did.
+        Within `timeout` seconds it may reconnect at any time, because the path to it failed, not the receiver.
         """
         peer = self.peers[name]
         if peer.over:
             return
-        peer.awaited = now + patience
+        peer.awaited = now + timeout
         if self._end is not None and now >= peer.awaited:
             self.lose(name, reason)
             return
-        if peer.state is PeerState.INVITED and not patience:
+        if peer.state is PeerState.INVITED and not timeout:
             peer.unanswered += 1
             if peer.unanswered >= _MAX_UNANSWERED:
                 self.lose(name, reason)
                 return
         if peer.state is not PeerState.ABSENT:
-            peer.move(PeerEvent.GONE)
+            peer.move(PeerEvent.DISCONNECTED)
         peer.reason, peer.progressed = reason, now
         peer.retransmits.clear()
         self._limit = 0
 
     def lose(self, name: str, reason: str) -> None:
-        """This receiver failed. No effect if it has ended already."""
+        """Fail this receiver. No effect if it has ended already."""
         peer = self.peers[name]
         if not peer.over:
             peer.move(PeerEvent.FAILURE)
@@ -213,10 +216,10 @@ class SenderCore:
         self._limit = 0
 
     def quit(self, reason: str) -> None:
-        """End the session because somebody wanted so."""
+        """Abort the session."""
         for name, peer in self.peers.items():
             if peer.state in (*UNANSWERED, *LISTENING):
-                self.outbox.append((name, Quit(self.hello.session, reason)))
+                self.outbox.append((name, Abort(self.hello.session, reason)))
             self.lose(name, reason)
 
     # ---------------------------------------------------------------------------------------------- transports
@@ -234,48 +237,48 @@ class SenderCore:
                     peer.retransmits.cut(phase.first)
         for name, peer in self.peers.items():
             if peer.state in (PeerState.READY, PeerState.CHANGING_PHASE):
-                self._tell_phase(name, peer, now)
+                self._send_phase(name, peer, now)
 
     def readmit(self) -> None:
-        """Another phase is to begin: who was demoted and has caught up, in the dark say, takes part in it."""
+        """Readmit demoted receivers that have caught up, for example between light trees, before another phase."""
         for name, peer in self.peers.items():
             caught_up = peer.state is PeerState.READY and peer.position >= self.next_block - self.window
             if peer.demoted and caught_up and self._end is None and peer.readmission.spared and not self.limited(name):
                 self._promote(name, peer)
 
     def pause(self) -> None:
-        """Nothing leaves for now, and nobody is kept waiting by those who are served apart."""
+        """Pause sending; until it resumes, repairs of demoted receivers delay no other receiver."""
         self._dark = True
-        self.tell_sent()
+        self.report_sent()
 
     def resume(self) -> None:
-        """The phase goes on."""
+        """Resume the phase."""
         self._dark = False
 
     def end_phases(self) -> None:
-        """Nothing goes out any more, and nobody is told of a phase."""
-        self._phase_of = _nobody_hears
+        """End announcing phases: no more data goes out."""
+        self._phase_of = _no_phase
 
     def rate_of(self, granted: float) -> float:
-        """Bits/s that all can take, of those that were `granted`; who takes far less is served apart."""
+        """Return the rate that all receivers accept, at most `granted` bits/s; demote receivers far below it."""
         rate = granted
         for name, peer in self.peers.items():
-            highest = peer.ready.max_rate if peer.active and peer.ready is not None else None
-            if highest and highest < _SLOWEST_SHARE * granted:
-                self.demote(name, f"takes {highest / 1e6:g} Mbit/s at most")
-            elif highest:
-                rate = min(rate, highest)
+            limit = peer.ready.max_rate if peer.active and peer.ready is not None else None
+            if limit and limit < _SLOWEST_SHARE * granted:
+                self.demote(name, f"accepts at most {limit / 1e6:g} Mbit/s")
+            elif limit:
+                rate = min(rate, limit)
         return rate
 
     def limited(self, name: str) -> bool:
-        """This receiver takes no more than a rate of its own."""
+        """Return whether this receiver has a rate limit of its own."""
         ready = self.peers[name].ready
         return ready is not None and bool(ready.max_rate)
 
     def permitted(self, now: float) -> int:
-        """Blocks before this one may leave: they fit into the window.
+        """Return the block before which blocks may leave, because they fit into the window.
 
-        While the next one does not, who keeps the others waiting is found out over time.
+        While the next block does not fit, find the receivers that block the window over time.
         """
         for name, peer in self._stragglers.judge(self.peers, self.window, now):
             if peer.held_up > self._timeouts().hold_up and self._may_demote():
@@ -286,31 +289,31 @@ class SenderCore:
         if fits:
             self._hinted = now
         elif now >= self._hinted + _HINT_SECONDS:
-            # Who has lost a whole window knows of no loss.
+            # A receiver that lost a whole window knows of no loss.
             self._hinted = now
-            self.tell_sent()
-        return min(self._limit, self.next_block + self._told_at_once) if self.early else self._limit
+            self.report_sent()
+        return min(self._limit, self.next_block + self._digests_at_once) if self.early else self._limit
 
     @property
     def everywhere(self) -> BlockMap:
-        """The blocks that every receiver held when the invitation was over."""
+        """Return the blocks that every receiver held at the end of the invitation."""
         return BlockMap() if self._everywhere is None else self._everywhere
 
     @property
     def hole_blocks(self) -> int:
-        """Blocks in holes that every receiver made itself, so that none was sent."""
+        """Return the blocks in holes that every receiver created itself, so that none was sent."""
         return count_held(self.everywhere, self.hello.holes)
 
     def sent(self, block: int) -> None:
-        """All blocks up to this one have gone out, or need not."""
+        """Record that all blocks before this one have left, or need not."""
         self.next_block = max(self.next_block, block + 1)
 
     def fall_back(self) -> None:
-        """What somebody lacks who keeps up has to leave again: the next phase begins with it."""
+        """Move back to the first block that a receiver that keeps up lacks: the next phase begins there."""
         self.next_block = min([self.next_block, *(peer.position for peer in self.peers.values() if peer.active)])
 
     def owe(self, stop: int) -> None:
-        """The blocks before this one go to everybody who misses them, over the control connections."""
+        """Repair the blocks before this one over the control connections at every receiver that misses them."""
         if stop > self.next_block:
             for name, peer in self.peers.items():
                 if peer.state in LISTENING:
@@ -320,7 +323,9 @@ class SenderCore:
 
     @property
     def needed(self) -> int:
-        """Blocks before this one are held by everybody who keeps up, or, if nobody does, who is there, and digested."""
+        """Return the block before which all receivers that keep up hold all blocks; if none does, all that are present.
+        Blocks are digested up to there.
+        """
         there = [peer for peer in self.peers.values() if peer.state in LISTENING]
         counted = [peer for peer in there if not peer.demoted] or there
         return min([self.digests, *(peer.position for peer in counted)])
@@ -330,34 +335,34 @@ class SenderCore:
         return {name: Reached(peer.position, peer.written) for name, peer in self.peers.items() if peer.active}
 
     def digest(self, digests: bytes) -> None:
-        """The digests of the blocks that come next, one after the other."""
+        """Add the digests of the next blocks, one after the other."""
         self._digests.add(digests)
 
     @property
     def digests(self) -> int:
-        """Number of blocks whose digests were told to `digest`."""
+        """Return the number of blocks whose digests were passed to `digest`."""
         return self._digests.count
 
     def table(self) -> bytes:
-        """All digests so far."""
+        """Return all digests."""
         return self._digests.table()
 
-    def tell_due_digests(self, dry: bool) -> None:
-        """Tell those that are new, if it is time; `dry`: no more will come for now."""
-        untold = self._digests.count - self._digests.told
-        if untold and (dry or untold >= self._told_at_once or (self.early and self._stragglers.blocked)):
-            self.tell_digests()
+    def send_due_digests(self, dry: bool) -> None:
+        """Send new digests if it is time; `dry`: no more will come for now."""
+        unsent = self._digests.count - self._digests.sent
+        if unsent and (dry or unsent >= self._digests_at_once or (self.early and self._stragglers.blocked)):
+            self.send_digests()
 
-    def tell_digests(self) -> None:
-        """Tell everybody who listens the digests that are new."""
-        first, self._digests.told = self._digests.told, self._digests.count
+    def send_digests(self) -> None:
+        """Send the new digests to every receiver that listens."""
+        first, self._digests.sent = self._digests.sent, self._digests.count
         for name, peer in self.peers.items():
             if peer.state in LISTENING:
-                self._tell_digests(name, first)
+                self._send_digests(name, first)
 
     def end_of_data(self, size: int, digest: bytes, now: float) -> None:
-        """All was sent once: `size` bytes with this digest of the whole."""
-        self.tell_digests()
+        """Record that all was sent once: `size` bytes with this digest of the whole."""
+        self.send_digests()
         self._end = EndOfData(self.hello.session, size, digest)
         self._repairs.clear()
         self.layout = self.layout.closed(size)
@@ -370,29 +375,30 @@ class SenderCore:
     # ----------------------------------------------------------------------------------------------- repairs
 
     def take_shared_repair(self, now: float, gather: float) -> tuple[int, int] | None:
-        """(block, mask of segments) that several receivers miss, `gather` seconds after the first asked for it.
+        """Return (block, mask of segments) that several receivers miss, `gather` seconds after the first request.
 
-        They are not owed any more. None: there is nothing such yet.
+        They are no longer outstanding. Return None if there is none yet.
         """
         return self._repairs.take_shared(self.layout, now, gather)
 
     @property
     def shared_repairs(self) -> int:
-        """Number of segments that were repaired by light for several."""
+        """Return the number of segments that were retransmitted for several receivers."""
         return self._repairs.shared
 
     @property
-    def owed(self) -> list[str]:
-        """Receivers for which `take_repair` may have something."""
+    def with_repairs(self) -> list[str]:
+        """Return the receivers for which `take_repair` may have something."""
         self._asked = {name: None for name in self._asked if self.peers[name].retransmits}
         if self._end is None:
             return list(self._asked)
         return [name for name, peer in self.peers.items() if peer.retransmits or peer.state is PeerState.READY]
 
     def take_repair(self, name: str, now: float) -> list[Range]:
-        """Segments owed to this receiver alone, in runs within blocks; about as much as one block. Empty: none is due.
+        """Return segments to repair at this receiver alone, in runs within blocks, about as much as one block. Empty:
+        none is due.
 
-        Who is owed nothing is told of the end of the data, if it has ended.
+        A receiver with no outstanding repair gets EndOfData if the data has ended.
         """
         peer = self.peers[name]
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
@@ -410,7 +416,7 @@ class SenderCore:
     # ------------------------------------------------------------------------------------------------ events
 
     def receive(self, name: str, message: Message, now: float) -> None:
-        """A message from this receiver. One of another session is late and is ignored."""
+        """Handle a message from this receiver; ignore a late one of another session."""
         peer = self.peers[name]
         if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
             return
@@ -426,19 +432,19 @@ class SenderCore:
                 self._ready(name, peer, message, now)
             case PhaseReady():
                 self._phase_ready(name, peer, message)
-            case Alive():
+            case Heartbeat():
                 pass
             case TransportReport():
                 self.words[name] = message
             case Fin():
                 self._fin(name, peer, message)
-            case Quit():
+            case Abort():
                 self.lose(name, message.reason or "was stopped")
             case _:
                 self.lose(name, f"broke the protocol: {type(message).__name__} in state {peer.state.name}")
 
     def handled_by(self, session: int, blocks: Mapping[str, int], now: float) -> None:
-        """Each of these receivers has dealt with all blocks before the one that stands with it."""
+        """Record that each of these receivers has handled all blocks before the given one."""
         if session != self.hello.session:
             return
         for name, handled in blocks.items():
@@ -446,13 +452,13 @@ class SenderCore:
             if handled > peer.handled and peer.active:
                 peer.handled, peer.progressed, self._handled_more = handled, now, True
 
-    def tell_sent(self) -> None:
-        """Tell everybody how far the light is: a loss at an end shows by no gap."""
-        alive = Alive(self.hello.session, self.next_block)
+    def report_sent(self) -> None:
+        """Report the position of the optical transport to every receiver: no gap shows a loss at the end."""
+        alive = Heartbeat(self.hello.session, self.next_block)
         self.outbox += [(name, alive) for name, peer in self.peers.items() if peer.state in LISTENING]
 
     def deadline(self) -> float | None:
-        """When `tick` has something to do at the latest; None if never."""
+        """Return the latest time for the next `tick`; None if none is due."""
         if self.over:
             return None
         timeouts = self._timeouts()
@@ -474,9 +480,9 @@ class SenderCore:
                     self.lose(name, timeouts.overdue(peer))
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._timings.heartbeat
-            self.tell_sent()
+            self.report_sent()
 
-    def _tell_phase(self, name: str, peer: Peer, now: float) -> None:
+    def _send_phase(self, name: str, peer: Peer, now: float) -> None:
         phase = self._phase_of(name)
         if phase is None:
             if peer.state is PeerState.CHANGING_PHASE:
@@ -486,7 +492,7 @@ class SenderCore:
         if peer.state is PeerState.READY:
             peer.move(PeerEvent.PHASE)
         peer.progressed = now
-        # Who comes late is owed what has gone out already.
+        # A late receiver gets the past blocks as repairs.
         self.outbox.append((name, replace(phase, first=self.next_block) if phase.traits.windowed else phase))
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
@@ -494,36 +500,37 @@ class SenderCore:
         peer.ready, peer.unanswered = ready, 0
         self.early = self.early or ready.early
         peer.held = BlockMap()
-        most = self.layout.blocks
+        blocks = self.layout.blocks
         for first, count in ready.held:
-            if first < 0 or count < 0 or first + count > most:
-                self.lose(name, "broke the protocol: holds blocks that there are not")
+            if first < 0 or count < 0 or first + count > blocks:
+                self.lose(name, "broke the protocol: holds blocks that do not exist")
                 return
             peer.held.add_range(first, count)
         peer.move(PeerEvent.ANSWERED)
         if peer.demoted:
-            # It may have heard nothing of it, and takes light only from a sender that waits for it.
+            # It may have missed the message, and accepts optical data only from a sender that waits for it.
             self.outbox.append((name, Demoted(self.hello.session)))
         peer.handled = peer.position = peer.held.first_missing()
         peer.written = peer.held.held
         if first_time:
             peer.resumed = peer.held.held - count_held(peer.held, self.hello.holes)
         self._limit = 0
-        # Whose session has gone on without us asks by itself for what it misses.
+        # A receiver whose session continued without a connection requests its missing blocks itself.
         there = self.phase is not None and ready.phase == self.phase.number and not self._by.apart
         if not there and (self._everywhere is not None or self.phase is not None):
-            # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
+            # It is late: it gets repairs for blocks that went out without it, or were left out because the others held
+            # them.
             self._asked[name] = None
             peer.retransmits.add_whole(peer.held.missing(0, self.next_block))
             if self._everywhere is not None:
                 for first, count in self._everywhere.ranges():
                     peer.retransmits.add_whole(peer.held.missing(max(first, self.next_block), first + count))
-        self._tell_digests(name, 0)
+        self._send_digests(name, 0)
         if self.phase is not None and not there:
-            self._tell_phase(name, peer, now)
+            self._send_phase(name, peer, now)
 
     def settle_held(self) -> None:
-        """The invitation is over: what every receiver holds need not be sent."""
+        """End the invitation: blocks that every receiver holds need not be sent."""
         there = [peer for peer in self.peers.values() if peer.state in LISTENING]
         self._everywhere = BlockMap()
         if there and all(peer.held.held for peer in there):
@@ -557,23 +564,23 @@ class SenderCore:
             self._promote(name, peer)
 
     def _standing(self, states: Iterable[PeerState]) -> int:
-        """How many receivers stand there."""
+        """Return the number of receivers in these states."""
         return sum(self._census[state] for state in states)
 
     def _idle(self, peer: Peer) -> bool:
-        """Nothing is expected of it."""
+        """Return whether nothing is expected of it."""
         timeouts = self._timeouts()
         return not (timeouts.outstanding(peer) or timeouts.limit(peer))
 
     def _promote(self, name: str, peer: Peer) -> None:
         peer.demoted, self._limit = "", 0
-        self.outbox.append((name, Promoted(self.hello.session)))
+        self.outbox.append((name, Readmitted(self.hello.session)))
 
     def _readmits(self, peer: Peer, now: float) -> bool:
         limited = peer.ready is not None and peer.ready.max_rate
         if limited or peer.state is not PeerState.READY or self._end is not None or not self._by.windowed:
             return False
-        # What it misses of a stream would have to be kept for it.
+        # A stream would have to keep the blocks that it misses.
         reached = peer.handled if self.layout.known else peer.position
         return peer.readmission.made(reached, self.next_block, self.window, now)
 
@@ -581,7 +588,7 @@ class SenderCore:
         count, blocks = self.layout.block_segments, self.layout.blocks
         sent = (min(self.next_block + 1, blocks) if self._end is None else blocks) * count
         for first, number in nack.ranges:
-            # What has not been sent cannot be lost: forged datagrams may make a receiver ask for it.
+            # A block that was not sent cannot be lost: forged datagrams may make a receiver request it.
             if first >= sent:
                 continue
             stop = min(first + number, sent)
@@ -603,7 +610,7 @@ class SenderCore:
         else:
             peer.move(PeerEvent.STORED)
 
-    def _tell_digests(self, name: str, first: int) -> None:
+    def _send_digests(self, name: str, first: int) -> None:
         self.outbox += [(name, message) for message in self._digests.messages(first)]
 
     # ------------------------------------------------------------------------------------- window and slow ones
@@ -625,15 +632,15 @@ class SenderCore:
         return any(other.active for other in self.peers.values() if other is not peer)
 
     @property
-    def _told_at_once(self) -> int:
-        """The most digests that wait for others."""
+    def _digests_at_once(self) -> int:
+        """Return the maximum number of digests that wait for others."""
         if self._by.apart:
             return 1
-        return max(1, self.window // _TOLD_PER_WINDOW) if self.early else _DIGESTS_TOLD
+        return max(1, self.window // _REPORTS_PER_WINDOW) if self.early else _DIGESTS_PER_REPORT
 
     @property
     def _by(self) -> Traits:
-        """What the present transport does: nothing before the first one."""
+        """Return the properties of the present transport; none before the first phase."""
         return _NOTHING if self.phase is None else self.phase.traits
 
     def _timeouts(self) -> Timeouts:

@@ -10,24 +10,24 @@ from blast_transport.wire.messages import Digests
 
 
 class SentDigests:
-    """The digests of the first `count` blocks, of which those before `told` were sent to everybody who listens."""
+    """Digests of the first `count` blocks; those before `sent` were sent to all receivers that listen."""
 
     def __init__(self, session: int) -> None:
-        self.told = self.count = 0
+        self.sent = self.count = 0
         self._session = session
         self._table = bytearray()
 
     def add(self, digests: bytes) -> None:
-        """The digests of the blocks that come next, one after the other."""
+        """Add the digests of the next blocks, one after the other."""
         self._table += digests
         self.count += len(digests) // DIGEST_BYTES
 
     def table(self) -> bytes:
-        """All of them, one after the other."""
+        """Return all digests, one after the other."""
         return bytes(self._table)
 
     def messages(self, first: int) -> Iterator[Digests]:
-        """Those from block `first` on."""
+        """Yield the messages with the digests from block `first` on."""
         for block in range(first, self.count, DIGESTS_PER_MESSAGE):
             stop = min(block + DIGESTS_PER_MESSAGE, self.count)
             yield Digests(self._session, block, bytes(self._table[block * DIGEST_BYTES : stop * DIGEST_BYTES]))

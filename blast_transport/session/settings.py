@@ -1,4 +1,4 @@
-"""How a sender works, and what becomes of the data at each receiver."""
+"""Settings of a sender, and the destination of the data at each receiver."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_DIRECT = 100
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What becomes of the data at each receiver: a `kind` of target (`wire.messages.KINDS`) and its `name`.
+    """Destination of the data at each receiver: a `kind` of target (`wire.messages.KINDS`) and its `name`.
 
-    A file goes below `folder` of the receiver's; a command is one that the receiver's configuration knows by this
-    name, and may be told the name `file`.
+    A file goes below the receiver's `folder`; a command is one that the receiver's configuration knows by this name,
+    and may get the file name `file`.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """How a sender works, apart from whom it serves.
+    """Settings of a sender other than its receivers.
 
-    `interface_address`: ours on the light path, None without one. `mtu`: bytes, None for that of the interface.
-    `suite`: of digests. `sealed`: what goes by light is encrypted. `dialer` opens control connections; `credentials`
-    are what we prove ourselves by to whoever comes to us. More than `max_direct` receivers are reached through leaders
-    of their racks; `racks`: name to rack, as far as it is known. `engine`: what reads and digests (`base/engines.py`).
+    `interface_address`: of this host on the optical network, None without one. `mtu`: bytes, None for that of the
+    interface. `suite`: of digests. `sealed`: encrypt the optical multicast. `dialer` opens control connections;
+    `credentials` authenticate this host to connecting nodes. More than `max_direct` receivers are reached through
+    leaders of their racks; `racks`: name to rack, where known. `engine`: reads and digests (`base/engines.py`).
     """
 
     interface_address: str | None = None

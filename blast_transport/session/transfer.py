@@ -22,11 +22,11 @@ from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import Source, StreamSource
 from blast_transport.transports.choices import Dark, Light, TransportChoice, Unicast
 from blast_transport.transports.sending import (
-    Anew,
     Digested,
     Granted,
     Member,
     PeerLost,
+    PhaseRequested,
     SendingContext,
     SendingEvent,
     SendingTransport,
@@ -41,7 +41,7 @@ _REPORT_SECONDS = 0.2
 _CARE_SECONDS = 0.01
 """Between two turns, while light flows, in which repairs leave; when it has to wait, they leave at once."""
 _LOOK_SECONDS = 0.1
-"""Between two looks at every receiver then: what it finds is a matter of a second, and its price grows with them."""
+"""Interval between checks of all receivers then: their cost grows with the number of receivers."""
 # Each one costs both sides as much as a block does; the rest of a window covers the time that it travels.
 _CREDITS_PER_WINDOW = 3
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
@@ -51,7 +51,7 @@ _AGAIN_SECONDS = 0.02
 
 @dataclass(slots=True)
 class Totals:
-    """What went which way. `transports` in the order in which they were begun."""
+    """Totals of a transfer by transport; `transports` in the order of their start."""
 
     began: float | None = None
     datagrams: int = 0
@@ -81,20 +81,21 @@ class Transfer:
         # The block before which the last of them still brings all.
         self._left_at = 0
         self._phases = 0
-        # Of the last phase: what its transport does, and how long what several may miss is gathered.
+        # Of the last phase: properties of its transport, and the time for which requests of several receivers are
+        # collected.
         self._traits = Traits()
         self._gather = _LONGEST_GATHER
         self._retry = LightRetry()
         self._renewals = Renewals()
-        self._anew: TransportChoice | None = None
-        # Those that the present transport knows to be there.
+        self._requested: TransportChoice | None = None
+        # Receivers that the present transport serves.
         self._there: set[str] = set()
         self._settled = False
-        self._nobody_since: float | None = None
+        self._alone_since: float | None = None
         self._care_at = self._look_at = 0.0
 
     def run(self, report: Callable[[Progress], None] | None = None) -> None:
-        """See it through, with a `report` some times a second. Raises as `Sender.transmit` does."""
+        """Run the transfer to its end, with a `report` several times a second. Raise as `Sender.transmit` does."""
         self._report = report
         core, source = self._core, self._reader.source
         self._route.wake = self._links.wake
@@ -104,24 +105,24 @@ class Transfer:
             while not core.over:
                 self._obey()
                 try:
-                    self._turn(time.monotonic(), source)
+                    self._run_step(time.monotonic(), source)
                 except LightPathError as error:
                     self._do_without_light(error)
-            self._links.repair(core, core.owed, self._reader.segments)
+            self._links.repair(core, core.with_repairs, self._reader.segments)
             self._links.exchange(core, 0)
         finally:
             for transport in self._transports():
                 self._put_away(transport)
-            # They call us, and hold the memory of what they sent.
+            # They refer to this object, and hold the memory of the sent data.
             self._transport, self._draining = None, []
             core.end_phases()
             self._reader.close()
 
-    def _turn(self, now: float, source: Source) -> None:
+    def _run_step(self, now: float, source: Source) -> None:
         transport = self._transport
         if now < self._care_at and transport is not None and self._traits.windowed and not transport.over:
             wait, left = self._drive(transport, now), self._care_at - time.monotonic()
-            if wait >= left and self._core.owed:
+            if wait >= left and self._core.with_repairs:
                 wait, self._care_at = 0.0, now
             self._links.exchange(self._core, max(0.0, min(wait, left)))
         else:
@@ -138,31 +139,31 @@ class Transfer:
             transport.retransmit(*shared)
         transport.stay(self._care_at)
         wait = transport.work(now)
-        self._hear(transport)
+        self._take_events(transport)
         return wait
 
     def _pass_words(self, transport: SendingTransport, now: float) -> None:
-        """What the present transport's counterparts tell it, and which of them are lost."""
+        """Pass reports of receivers, and losses of receivers, to the present transport."""
         words, self._core.words = self._core.words, {}
         for name, word in words.items():
             if word.phase == self._phases:
                 try:
-                    transport.heard(name, word.body, now)
+                    transport.receive_report(name, word.body, now)
                 except RemoteProtocolError as error:
                     self._core.lose(name, f"broke the protocol: {error}")
         for name in list(self._there):
             peer = self._core.peers[name]
-            # Who was reached through others that are lost did not fail: the way to it did.
+            # A receiver behind a lost leader did not fail: the path to it did.
             if peer.state is PeerState.FAILED or (peer.state is PeerState.ABSENT and now >= peer.awaited):
                 self._there.discard(name)
-                transport.gone(name, peer.reason)
+                transport.receiver_lost(name, peer.reason)
 
-    def _hear(self, transport: SendingTransport) -> None:
-        """What the transport tells, and what was digested for it."""
+    def _take_events(self, transport: SendingTransport) -> None:
+        """Process the events of the transport, and the digests that it computed."""
         for event in transport.events():
             self._take(event, transport)
         self._core.digest(self._reader.take_digests())
-        self._core.tell_due_digests(self._reader.dry)
+        self._core.send_due_digests(self._reader.dry)
 
     def _take(self, event: SendingEvent, transport: SendingTransport) -> None:
         core, source = self._core, self._reader.source
@@ -174,17 +175,17 @@ class Transfer:
                 self._reader.note(first, digests)
             case PeerLost(name, reason):
                 core.demote(name, reason)
-            case Anew(choice) if transport is self._transport:
-                self._anew = choice
+            case PhaseRequested(choice) if transport is self._transport:
+                self._requested = choice
                 self._renewals.ask(core.needed, time.monotonic())
             case Granted(rate):
                 transport.pace(core.rate_of(rate))
-                # About the time of a window: by then everybody who misses the same has said so.
+                # About the time of a window: by then all receivers with the same loss have reported it.
                 window = core.window * core.layout.block_size * 8 / rate
                 self._gather = min(max(window, _SHORTEST_GATHER), _LONGEST_GATHER)
 
     def _care(self, now: float, source: Source) -> None:
-        """Everything that is to be done, and all receivers looked at; while light flows not for every burst."""
+        """Do all due work and check all receivers; in an optical phase not for every burst."""
         core, looking = self._core, now >= self._look_at
         if self._drained and (light := self._retry.take(now)) is not None:
             self._try_again(light, now)
@@ -195,47 +196,48 @@ class Transfer:
         wait = self._step(now)
         if (left := self._retry.wait(now)) is not None:
             wait = min(wait, left)
-        owed = core.owed
-        if self._links.repair(core, owed, self._reader.segments):
+        with_repairs = core.with_repairs
+        if self._links.repair(core, with_repairs, self._reader.segments):
             wait = 0
         if wait > _CARE_SECONDS:
-            soon = _CARE_SECONDS if owed and not looking else math.inf
+            soon = _CARE_SECONDS if with_repairs and not looking else math.inf
             wait = min(wait, soon, self._until_look(now))
         self._plan(now, looking)
         self._links.exchange(core, wait)
         if looking:
             core.tick(time.monotonic())
         self._release(source)
-        self._tell()
+        self._report_progress()
 
     def _until_look(self, now: float) -> float:
-        """Seconds until something may be due at some receiver."""
+        """Return the seconds until work may be due at a receiver."""
         if now < self._look_at:
             return self._look_at - now
         deadline = self._core.deadline()
         return math.inf if deadline is None else max(0.0, deadline - time.monotonic())
 
     def _plan(self, began: float, looked: bool) -> None:
-        """When this, which began then, is to be done again."""
+        """Schedule the next run of the work that began at `began`."""
         now = time.monotonic()
         if self._transport is None or not self._core.sending or self._transport.over:
-            # Every answer of many would have all of them looked at again: half of the time is for hearing.
+            # With many receivers each answer would cause a check of all: spend at least half of the time reading
+            # answers.
             self._care_at, self._look_at = now, now + (now - began) if looked else self._look_at
         else:
             self._care_at = now + _CARE_SECONDS
             self._look_at = now + _LOOK_SECONDS if looked else self._look_at
 
     def repaired_bytes(self) -> int:
-        """What was sent again to single receivers; to each apart, nothing is sent again."""
+        """Return the bytes of repairs to single receivers; none with separate transports, which send nothing twice."""
         return 0 if self._apart else sum(peer.repaired_bytes for peer in self._core.peers.values())
 
     @property
     def _apart(self) -> bool:
-        """What went to single receivers may have been all that they got."""
+        """Return whether the data may have gone to each receiver separately."""
         return any(TRANSPORTS[name].apart for name in self.totals.transports)
 
     def _obey(self) -> None:
-        """Follow what was told through the route."""
+        """Follow the orders of the route."""
         while (order := self._route.take_order()) is not None:
             if isinstance(order, GiveUp):
                 for transport in self._transports():
@@ -252,7 +254,9 @@ class Transfer:
                 self._go(order)
 
     def _do_without_light(self, error: LightPathError) -> None:
-        """Our own side of it has failed: what has not left goes another way, if there is one. Raises `error` if not."""
+        """Switch to the alternative transport after a failure of this host's optical interface. Raise `error` if there
+        is none.
+        """
         light, otherwise = self._choice, self._route.otherwise
         if otherwise is None or not isinstance(light, Light):
             raise error
@@ -260,7 +264,7 @@ class Transfer:
         self._note_failure(light, error, time.monotonic())
 
     def _try_again(self, light: Light, now: float) -> None:
-        """Go over to light that has failed before; as long as it cannot even begin, the data goes on as it does."""
+        """Retry the light tree that failed before; if it cannot begin, the data continues as it does."""
         try:
             self._make(light)[1].close()
         except LightPathError as error:
@@ -275,17 +279,17 @@ class Transfer:
 
     @property
     def _drained(self) -> bool:
-        """Nothing is under way any more by what was left."""
+        """Return whether the transports that were left have no data in flight."""
         return all(draining.over for draining in self._draining)
 
     def _go(self, choice: TransportChoice) -> None:
-        self._choice, self._anew = choice, None
+        self._choice, self._requested = choice, None
         self._leave()
         if isinstance(choice, Dark):
             self._core.pause()
 
     def _goes_on(self, choice: TransportChoice) -> bool:
-        """The present transport goes by this way as well."""
+        """Continue with the present transport, if it can follow this choice; return whether it does."""
         if self._transport is None or not self._transport.follow(choice):
             return False
         if isinstance(choice, Dark):
@@ -296,17 +300,17 @@ class Transfer:
         return True
 
     def _leave(self) -> None:
-        """Another way is to be taken, or none for now."""
+        """Leave the present transport for another one, or for none."""
         core, transport, self._transport = self._core, self._transport, None
         if transport is None:
             return
-        self._hear(transport)
+        self._take_events(transport)
         if self._traits.windowed:
-            # A loss at the end of the light shows by no gap, so say where it was.
-            core.tell_sent()
+            # No gap shows a loss at the end of an optical phase, so report the position.
+            core.report_sent()
         stop = transport.leave()
         if stop is None:
-            self._hear(transport)
+            self._take_events(transport)
             self._put_away(transport)
         else:
             self._left_at = min(stop, core.layout.blocks)
@@ -325,7 +329,7 @@ class Transfer:
         for draining in self._draining:
             # A target that needs digests early takes no block without its digest, and a full stream waits for that.
             self._reader.digest(self._left_at - self._reader.digested)
-            self._hear(draining)
+            self._take_events(draining)
         if self._transport is not None:
             return self._advance(self._transport, now)
         if isinstance(self._choice, Dark):
@@ -337,10 +341,10 @@ class Transfer:
         if self.totals.began is None:
             self.totals.began = now
         self._pass_words(transport, now)
-        self._hear(transport)
-        if self._anew is not None and self._renewals.due is not None:
+        self._take_events(transport)
+        if self._requested is not None and self._renewals.due is not None:
             if now >= self._renewals.due:
-                self._go(self._anew)
+                self._go(self._requested)
                 self._core.fall_back()
                 return 0
             self._drive(transport, now)
@@ -351,14 +355,14 @@ class Transfer:
         if not transport.over or not self._drained:
             return wait
         if self._reader.source.size is None:
-            # A chain that has failed, and a stream that goes on: what it was to bring, too.
+            # After a failed chain, and in a stream, the next transport also brings what this one did not.
             self._go(Unicast())
             self._core.fall_back()
             return 0
         return self._end(now)
 
     def _end(self, now: float) -> float:
-        """Everything has left: digest what a transport left out, and say so; seconds until there is more to do."""
+        """Digest blocks that the transport left out and announce the end; return the seconds until the next action."""
         core, reader, size = self._core, self._reader, self._reader.source.size
         assert size is not None
         while reader.digest(_DIGESTED_AT_ONCE):
@@ -368,18 +372,18 @@ class Transfer:
             # Its size is known before all of it is there.
             return _AGAIN_SECONDS
         self._route.reached = size
-        # Before receivers are told what the whole is: none of them takes a mixture of two versions for it.
+        # Checked before receivers get the digest of the whole, so that none accepts a mixture of two versions.
         reader.source.check_unchanged()
         core.end_of_data(size, reader.whole(core.table()), now)
         return 0
 
     def _begin(self, choice: TransportChoice, now: float) -> None:
-        """The session is ready for its next phase."""
+        """Begin the next phase, for which the session is ready."""
         core = self._core
         core.readmit()
         phase, transport = self._make(choice)
         self._renewals.began(now)
-        # Light reaches whoever listens, one or many.
+        # An optical phase reaches any number of listeners.
         self._there = set() if phase.traits.windowed else {name for name, peer in core.peers.items() if peer.active}
         self._phases, self._transport = phase.number, transport
         if isinstance(choice, Light):
@@ -391,7 +395,7 @@ class Transfer:
         core.begin_phase(phase, transport.phase, now)
 
     def _make(self, choice: TransportChoice) -> tuple[Phase, SendingTransport]:
-        """The next phase and its transport, if that is the way. Raises WrongInputError, LightPathError."""
+        """Create the next phase and its transport. Raise WrongInputError, LightPathError."""
         if choice.transport not in SENDERS:
             raise WrongInputError(f"there is no transport {choice.transport!r}; there are {', '.join(SENDERS)}")
         traits = TRANSPORTS[choice.transport]
@@ -408,14 +412,14 @@ class Transfer:
         return phase, SENDERS[choice.transport](phase, choice, self._context(phase))
 
     def _window(self, choice: TransportChoice) -> int:
-        """Blocks that the way and the smallest buffer of a receiver hold."""
+        """Return the blocks that the path and the smallest buffer of a receiver hold."""
         layout = self._core.layout
         buffers = [peer.ready.receive_buffer // 2 for peer in self._core.peers.values() if peer.active and peer.ready]
         known = [size for size in (choice.window_bytes, *buffers) if size]
         return max(1, min(known, default=0) // (layout.segment_size * layout.block_segments))
 
     def _first(self, traits: Traits) -> int:
-        """The block with which a phase begins."""
+        """Return the first block of a phase."""
         core = self._core
         if not traits.repairs_itself:
             return core.next_block
@@ -425,9 +429,10 @@ class Transfer:
         return self._behind() if self._traits.windowed else core.next_block
 
     def _behind(self) -> int:
-        """Where a chain begins that follows light: what nobody may have of the last window is brought by it too.
+        """Return the first block of a chain after an optical phase: it includes losses of the last window.
 
-        Each host gets that from its neighbor; as repairs all of it would leave by the sender's link once for each.
+        Each host gets these blocks from its neighbor; as repairs, all would leave over the sender's link once for each
+        host.
         """
         core = self._core
         positions = [peer.position for peer in core.peers.values() if peer.active]
@@ -435,7 +440,7 @@ class Transfer:
 
     def _context(self, phase: Phase) -> SendingContext:
         core, settings = self._core, self._settings
-        # Who names a highest rate would slow down all behind it, and is served apart.
+        # A node with a rate limit would slow down all behind it, and is served separately.
         names = [name for name, peer in core.peers.items() if peer.active and not core.limited(name)]
         behind = phase.first - core.window
         return SendingContext(
@@ -456,16 +461,17 @@ class Transfer:
     def _release(self, source: Source) -> None:
         """Make room for more of a stream."""
         if source.descriptor is None:
-            # The next phase begins with what has not left by our count, also if it has come everywhere by now.
+            # The next phase begins with the first block that is not counted as sent, even if all receivers hold it by
+            # now.
             stop = min(self._core.needed, self._core.next_block)
             source.release(self._core.layout.offset(stop))
 
     def _alone(self, now: float) -> bool:
-        """Nobody is connected; after a while that is the end."""
-        if not self._core.nobody:
-            self._nobody_since = None
+        """Return whether no receiver has been connected for the connection timeout; the transfer ends then."""
+        if not self._core.none_connected:
+            self._alone_since = None
             return False
-        since = self._nobody_since = self._nobody_since or now
+        since = self._alone_since = self._alone_since or now
         if now >= since + self._settings.timings.connect:
             for name, peer in self._core.peers.items():
                 self._core.lose(name, peer.reason)
@@ -480,7 +486,7 @@ class Transfer:
         if transport.offload is not None:
             self.totals.offload = transport.offload
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         now = time.monotonic()
         if self._report is None or now < self._report_at:
             return

@@ -65,44 +65,63 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="blast_transport", description=__doc__, epilog=_EXAMPLES, formatter_class=formatter)
     commands = parser.add_subparsers(required=True, metavar="send|receive")
 
-    receive = commands.add_parser("receive", help="receive files until ended by a signal")
-    receive.add_argument("--listen", required=True, type=_listening, metavar="IP:PORT", help="on the packet network")
-    receive.add_argument("--directory", required=True, type=Path, help="where files go")
-    receive.add_argument("--max-mbps", type=float, metavar="RATE", help="the most that this host wants to take")
+    receive = commands.add_parser("receive", help="receive files until SIGINT or SIGTERM")
     receive.add_argument(
-        "--fsync", action=argparse.BooleanOptionalAction, default=True, help="on disk before it is confirmed"
+        "--listen", required=True, type=_listening, metavar="IP:PORT", help="address on the packet network"
+    )
+    receive.add_argument("--directory", required=True, type=Path, help="directory for received files")
+    receive.add_argument("--max-mbps", type=float, metavar="RATE", help="receive limit in Mbit/s (default: none)")
+    receive.add_argument(
+        "--fsync",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="write files to disk before confirming them (default: on)",
     )
     receive.set_defaults(run=_receive)
 
     send = commands.add_parser("send", help="send a file to receivers")
-    send.add_argument("file", type=Path)
-    send.add_argument("--to", required=True, type=_receivers, metavar="NAME=IP:PORT,...")
-    send.add_argument("--group", metavar="IP", help="the granted multicast group")
-    send.add_argument("--port", type=int, help="the granted port")
-    send.add_argument("--rate-mbps", type=float, help="the granted rate, on the wire")
-    send.add_argument("--mtu", type=int, help="bytes; default: that of the interface")
-    send.add_argument("--repeat", type=int, default=1, metavar="N", help="send N times over the same connections")
+    send.add_argument("file", type=Path, help="file to send")
+    send.add_argument("--to", required=True, type=_receivers, metavar="NAME=IP:PORT,...", help="receivers")
+    send.add_argument("--group", metavar="IP", help="granted multicast group")
+    send.add_argument("--port", type=int, help="granted UDP port")
+    send.add_argument("--rate-mbps", type=float, help="granted rate on the wire, in Mbit/s")
+    send.add_argument("--mtu", type=int, help="maximum IP packet size in bytes (default: MTU of the interface)")
+    send.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of transmissions over the same connections (default: 1)",
+    )
     send.add_argument(
         "--transport",
         type=transport_named,
         choices=(OPTICAL, PIPELINE, TREES, UNICAST),
         default=OPTICAL,
-        help="by light; on the packet network along a chain, along trees, or with a copy for each (default: by light)",
+        help="optical multicast, or a chain, trees or one copy per receiver on the packet network (default: optical)",
     )
-    send.add_argument("--trees", type=Path, metavar="FILE", help="their plan, as blast trees --json prints it")
-    send.add_argument("--slowest-mbps", type=float, default=0.0, metavar="RATE", help="exclude slower nodes of a chain")
-    send.add_argument("--as-given", action="store_true", help="a chain in the order of --to, not that of the names")
-    send.add_argument("--sealed", action="store_true", help="encrypt what goes by light")
-    send.add_argument("--progress", action="store_true", help="a JSON line some times a second")
+    send.add_argument("--trees", type=Path, metavar="FILE", help="tree plan, as printed by blast trees --json")
+    send.add_argument(
+        "--slowest-mbps",
+        type=float,
+        default=0.0,
+        metavar="RATE",
+        help="minimum rate of a chain's node in Mbit/s; slower nodes are excluded (default: 0)",
+    )
+    send.add_argument("--as-given", action="store_true", help="chain in the order of --to instead of the names' order")
+    send.add_argument("--sealed", action="store_true", help="encryption of the optical multicast")
+    send.add_argument("--progress", action="store_true", help="progress as JSON lines, several per second")
     send.set_defaults(run=_send)
 
     for command in (receive, send):
         command.add_argument(
-            "--engine", choices=ENGINES, default=AUTO, help="what proves and stores data (default: auto)"
+            "--engine", choices=ENGINES, default=AUTO, help="implementation of the data path (default: auto)"
         )
-        command.add_argument("--interface-address", metavar="IP", help="ours on the light path")
         command.add_argument(
-            "--secret-file", metavar="FILE", type=Path, help="what both sides know and prove (beyond loopback: needed)"
+            "--interface-address", metavar="IP", help="address of this host's interface on the optical network"
+        )
+        command.add_argument(
+            "--secret-file", metavar="FILE", type=Path, help="shared secret of both sides (required beyond loopback)"
         )
     return parser
 
@@ -130,11 +149,13 @@ def _receive(options: argparse.Namespace) -> int:
 
 def _send(options: argparse.Namespace) -> int:
     if options.repeat < 1:
-        raise WrongInputError("--repeat needs at least 1")
+        raise WrongInputError("--repeat must be at least 1")
     if options.transport == OPTICAL and None in (options.group, options.port, options.rate_mbps):
-        raise WrongInputError(f"light needs --group, --port and --rate-mbps; --transport {PIPELINE} does without")
+        raise WrongInputError(
+            f"the optical transport needs --group, --port and --rate-mbps; set them, or use --transport {PIPELINE}"
+        )
     if options.transport == TREES and options.trees is None:
-        raise WrongInputError(f"--transport {TREES} needs --trees FILE, a plan as blast trees --json prints it")
+        raise WrongInputError(f"--transport {TREES} needs --trees FILE, a plan as printed by blast trees --json")
     results = []
     secret = _secret(options)
     settings = SenderSettings(

@@ -1,6 +1,6 @@
-"""A receiving process for a lab or a test: an agent without a configuration file, which takes files into one directory.
+"""Receiving process for a lab or a test: an agent without a configuration file, which writes files into one directory.
 
-On loopback it asks nobody who they are; anywhere else it wants a secret, as `blast agent` does.
+On loopback it needs no authentication; elsewhere it requires a secret, as `blast agent` does.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from blast_transport.transports.receiving import GroupOpener
 
 @dataclass(frozen=True, slots=True)
 class ReceiverSettings:
-    """`listen` is (address, port) on the packet network, port 0 for any free one; files go to `directory`.
+    """Settings of the receiver.
 
-    `interface_address` is the address of the interface on the light path, None without one. With `fsync` a file is on
-    disk before it is confirmed; `max_rate` in bits/s is the most that this host wants to take. Whoever connects
-    proves `credentials`, without which only this machine may. `engine` is what proves and stores data.
+    `listen` is (address, port) on the packet network, port 0 for any free one; files go to `directory`.
+    `interface_address` is the address of the interface on the optical network, None without one. With `fsync` a file is
+    on disk before it is confirmed; `max_rate` is a limit in bits/s. Clients prove `credentials`; without them only this
+    machine may connect. `engine` verifies and stores data.
     """
 
     listen: tuple[str, int]
@@ -48,7 +49,7 @@ class ReceiverSettings:
 
 
 class Receiver:
-    """Receives files until `stop` is called.
+    """Receiver of files until `stop` is called.
 
     `emit` is called with every event, in some thread; `address` is where senders connect. A context manager. Raises
     WrongInputError if a setting cannot be used.
@@ -62,8 +63,8 @@ class Receiver:
         endpoint, credentials = Endpoint(*settings.listen), settings.credentials
         if credentials is None and not endpoint.is_loopback:
             raise WrongInputError(
-                f"{endpoint} is reached from other machines, which may then write here: say with --secret-file what"
-                " senders have to know, or run `blast agent`"
+                f"{endpoint} is reachable from other machines, which could then write here; set --secret-file,"
+                " or run `blast agent`"
             )
         listen = AgentSection(endpoint, settings.interface_address)
         admission = Admission(credentials)

@@ -1,6 +1,6 @@
-"""Blocks of which some segments are here: only a whole block is digested, unsealed and written.
+"""Assembly of blocks from segments: only a complete block is digested, unsealed and written.
 
-A block that comes in one piece, as a super-packet does, passes through without being copied, and with it those that
+A block that arrives in one piece, as a super-packet, passes through without a copy, together with the blocks that
 follow it.
 """
 
@@ -25,7 +25,7 @@ _MAX_SPARE = 64
 
 
 def max_open(layout: Layout) -> int:
-    """So many blocks may be open."""
+    """Return the maximum number of incomplete blocks."""
     return max(4, MAX_OPEN_BYTES // (layout.block_segments * layout.segment_size))
 
 
@@ -41,7 +41,7 @@ class _Open:
 
 
 class Assembly:
-    """Fills `store` with blocks out of segments, whatever carried them.
+    """Assembly of the blocks of `store` from segments of any transport.
 
     `duplicates` counts segments that were held, `refused` what cannot be part of the session, or had to make room for
     what comes earlier in the file. A block that was not sealed so is refused by the store.
@@ -62,11 +62,11 @@ class Assembly:
         self._last = layout.blocks - 1 if layout.known and not store.target.in_order else 0
 
     def refuse(self, count: int) -> None:
-        """So many segments were none of the session's."""
+        """Count `count` segments that do not belong to the session."""
         self.refused += count
 
     def add_all(self, pieces: Iterable[Piece]) -> int:
-        """Take segments as they came, in one piece of work; how many were new. Raises StoreError."""
+        """Add segments in the order of their arrival; return the number of new ones. Raise StoreError."""
         new, first, row = 0, 0, list[Buffer]()
         for segment, count, payload in pieces:
             block, index = divmod(segment, self._count)
@@ -87,11 +87,11 @@ class Assembly:
         return new
 
     def add(self, segment: int, count: int, payload: Buffer) -> int:
-        """As `add_all`, of one row of segments."""
+        """Add one row of segments, as `add_all` does."""
         return self.add_all([(segment, count, payload)])
 
     def repair(self, rows: Iterable[tuple[int, Buffer]]) -> int:
-        """Take rows of segments that were asked for; bytes of those that brought anything new. Raises StoreError."""
+        """Add rows of requested segments; return the bytes of the rows with new segments. Raise StoreError."""
         return sum(len(data) for first, data in rows if self.add(first, -(-len(data) // self._size), data))
 
     def _add_in_parts(self, segment: int, count: int, payload: Buffer) -> int:
@@ -107,20 +107,20 @@ class Assembly:
         return new
 
     def settle(self, size: int) -> None:
-        """All was sent: the last block of a stream may be whole. Raises StoreError, RemoteProtocolError."""
+        """Complete the last block of a stream after all was sent. Raise StoreError, RemoteProtocolError."""
         if not self.store.layout.known:
             self.store.finish_size(size)
         layout = self.store.layout
         last = layout.blocks - 1
         for block, part in list(self._open.items()):
-            # What does not fit in cannot be the sender's.
+            # A part that does not fit cannot be the sender's.
             if block > last or (block == last and part.length > layout.wire_length(last)):
                 del self._open[block]
         if last in self._open:
             self._close_if_whole(last, self._open[last])
 
     def missing(self, first: int, stop: int) -> list[Range]:
-        """The segments from `first` to before `stop` that are not here, as ranges in order."""
+        """Return the missing segments from `first` to before `stop`, as ranges in order."""
         count, block = self._count, first // self._count
         if block < self._last and block in self._open and stop <= (block + 1) * count and not self.store.has(block):
             # Most gaps are of one datagram.
@@ -136,7 +136,7 @@ class Assembly:
         return _joined(found)
 
     def take_wrong(self) -> list[Range]:
-        """Blocks that came with a wrong digest since the last call; what is here of them is forgotten."""
+        """Return the blocks received with a wrong digest since the last call, and drop their segments."""
         wrong = self.store.take_wrong()
         for first, number in wrong:
             for block in range(first, first + number):
@@ -144,22 +144,22 @@ class Assembly:
         return wrong
 
     def _end(self) -> int:
-        """Segments from this one on are not taken yet."""
+        """Return the segment from which on segments are not accepted yet."""
         layout, reach = self.store.layout, self.store.reach
         if not layout.known or not 0 < reach == layout.blocks:
             return reach * self._count
         return (reach - 1) * self._count + layout.segments(reach - 1)
 
     def _begun(self, start: int, stop: int) -> list[int]:
-        """The blocks from `start` to before `stop`, none of them held, of which something is here; in order."""
+        """Return the incomplete blocks from `start` to before `stop` with some segments, in order."""
         if stop - start <= len(self._open):
             return [block for block in range(start, stop) if block in self._open or self.store.has(block)]
         return sorted(block for block in {*self._open, *self.store.waiting()} if start <= block < stop)
 
     def _missing_of(self, block: int, start: int, stop: int) -> list[Range]:
-        """Of a block that has begun, or waits for its turn."""
+        """Return the missing segments of a block that has begun, or waits to be stored."""
         part = self._open.get(block)
-        # Who asks for what lies behind the end of the last block asks for nothing.
+        # No segment exists behind the end of the last block.
         if part is None or stop <= start:
             return []
         lost = mask_of(start, stop - start) & ~part.mask
@@ -188,7 +188,7 @@ class Assembly:
         begin, end = index * self._size, index * self._size + len(payload)
         part.buffer[begin:end] = payload
         if (short := count * self._size - len(payload)) > 0:
-            # Nothing of the block that lay in this memory before comes into the file.
+            # Earlier contents of this memory must not reach the file.
             part.buffer[end : end + short] = bytes(short)
         part.mask |= mask
         part.length = max(part.length, end)
@@ -207,7 +207,7 @@ class Assembly:
         return True
 
     def _fits(self, block: int, index: int, length: int) -> bool:
-        """Segments with so many bytes can be there: all are full but the last of the block."""
+        """Return whether segments of `length` bytes can exist there: all are full but the last of the block."""
         layout, end = self.store.layout, index * self._size + length
         if block < self._last:
             return end <= self._count * self._size and length % self._size == 0

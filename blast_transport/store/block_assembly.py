@@ -1,4 +1,4 @@
-"""What transports and sessions know of an assembly, whichever engine it is."""
+"""Interface of an assembly to transports and sessions, for any engine."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ Piece = tuple[int, int, Buffer]
 
 
 class BlockAssembly(Protocol):
-    """Fills a store with blocks out of segments: `assembly.py` says what each of these means, and is the reference."""
+    """Assembly of a store's blocks from segments; `assembly.py` is the reference implementation."""
 
     @property
     def store(self) -> BlockStore:
-        """What it fills."""
+        """Return the store that it fills."""
 
     @property
     def duplicates(self) -> int:
-        """Segments that were held."""
+        """Return the number of segments received more than once."""
 
     @property
     def refused(self) -> int:
-        """Segments that cannot be part of the session, or had to make room for what comes earlier in the file."""
+        """Return the segments that were foreign, or were dropped in favor of earlier blocks."""
 
     def refuse(self, count: int) -> None:
-        """So many segments were none of the session's."""
+        """Count `count` segments that do not belong to the session."""
 
     def add_all(self, pieces: Iterable[Piece]) -> int:
-        """Take segments as they came, in one piece of work; how many were new. Raises StoreError."""
+        """Add segments in the order of their arrival; return the number of new ones. Raise StoreError."""
 
     def repair(self, rows: Iterable[tuple[int, Buffer]]) -> int:
-        """Take rows of segments that were asked for; bytes of those that brought anything new. Raises StoreError."""
+        """Add rows of requested segments; return the bytes of the rows with new segments. Raise StoreError."""
 
     def settle(self, size: int) -> None:
-        """All was sent: the last block of a stream may be whole. Raises StoreError, RemoteProtocolError."""
+        """Complete the last block of a stream after all was sent. Raise StoreError, RemoteProtocolError."""
 
     def missing(self, first: int, stop: int) -> list[Range]:
-        """The segments from `first` to before `stop` that are not here, as ranges in order."""
+        """Return the missing segments from `first` to before `stop`, as ranges in order."""
 
     def take_wrong(self) -> list[Range]:
-        """Blocks that came with a wrong digest since the last call; what is here of them is forgotten."""
+        """Return the blocks received with a wrong digest since the last call, and drop their segments."""

@@ -1,4 +1,4 @@
-"""What the kernel says of a block device: how much it holds, and what it is in use for."""
+"""Size and users of a block device, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NUMBER, _MOUNT_POINT = 2, 4
 
 
 def size_of(descriptor: int) -> int:
-    """Bytes of the block device that is open."""
+    """Return the bytes of the open block device."""
     return os.lseek(descriptor, 0, os.SEEK_END)
 
 
 def mounts_of(device: int) -> list[str]:
-    """Where a device (its st_rdev), or a partition of it, is mounted, as far as this process sees mounts."""
+    """Return where a device (its st_rdev), or a partition of it, is mounted, as this process sees it."""
     return mount_points(_MOUNTS.read_text(errors="surrogateescape"), {_written(device), *_partitions(device)})
 
 
 def mount_points(mounts: str, devices: set[str]) -> list[str]:
-    """The mount points in a text like /proc/self/mountinfo whose device is one of these, written MAJOR:MINOR."""
+    """Return the mount points of these devices (MAJOR:MINOR) in a text like /proc/self/mountinfo."""
     lines = (line.split(" ") for line in mounts.splitlines())
     return [
         _plain(fields[_MOUNT_POINT]) for fields in lines if len(fields) > _MOUNT_POINT and fields[_NUMBER] in devices
@@ -42,7 +42,7 @@ def _partitions(device: int) -> list[str]:
 
 
 def _plain(escaped: str) -> str:
-    """Without the octal escapes that the kernel writes for white space and backslashes."""
+    """Decode the octal escapes that the kernel writes for white space and backslashes."""
     for character in " \t\n\\":
         escaped = escaped.replace(f"\\{ord(character):03o}", character)
     return escaped

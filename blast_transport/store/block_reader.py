@@ -18,11 +18,10 @@ _IMAGES = 32
 
 
 class BlockReader:
-    """Blocks of `source` as `layout` cuts them; so many are `digested`, from the first on.
+    """Reader of the blocks of `source`; the first `digested` blocks have digests.
 
-    Those in `holes` are zeros, and are not read to be digested: `check_unchanged` of the source finds a hole that was
-    filled.
-    It is the session's thread's, but for `ready`, `last` and the reading of `source`.
+    Blocks in `holes` are zeros and are digested without reading: `check_unchanged` of the source detects a hole that
+    was filled. Only the session's thread may call it, except for `ready`, `last` and reads of `source`.
     """
 
     engine = PYTHON
@@ -45,23 +44,23 @@ class BlockReader:
 
     @property
     def sealed(self) -> bool:
-        """Blocks travel sealed."""
+        """Return whether blocks travel sealed."""
         return self._sealer is not None
 
     @property
     def readable(self) -> int:
-        """Blocks before this one can be read without waiting; those behind the end are no blocks."""
+        """Return the block before which blocks can be read without waiting, possibly behind the end."""
         size, available, block_size = self.source.size, self.source.available, self.layout.block_size
         return -(-available // block_size) if size is not None and available >= size else available // block_size
 
     def ready(self, block: int) -> bool:
-        """The whole block can be read without waiting."""
+        """Return whether the whole block can be read without waiting."""
         size = self.source.size
         end = (block + 1) * self.layout.block_size
         return self.source.available >= (end if size is None else min(end, size))
 
     def last(self, block: int) -> bool:
-        """There is no such block: the data ends before it."""
+        """Return whether the data ends before this block."""
         size = self.source.size
         return size is not None and block * self.layout.block_size >= size
 
@@ -81,12 +80,12 @@ class BlockReader:
         view[: len(sealed)] = sealed
         return len(sealed)
 
-    def digest(self, most: int) -> bool:
-        """Digest the blocks that come next and can be read, at most so many; whether there was anything to do.
+    def digest(self, max_blocks: int) -> bool:
+        """Digest up to `max_blocks` of the next readable blocks; return whether there was any.
 
-        Raises SourceChangedError, ForgottenError.
+        Raise SourceChangedError, ForgottenError.
         """
-        for count in range(most):
+        for count in range(max_blocks):
             block = self.digested
             if self.last(block) or not self.ready(block):
                 return count > 0
@@ -98,33 +97,33 @@ class BlockReader:
         return True
 
     def note(self, first: int, digests: bytes) -> None:
-        """The digests of the blocks from `first` on; those that are known change nothing.
+        """Add the digests of the blocks from `first` on; known ones change nothing.
 
-        Raises LocalProtocolError if some before them are not known yet.
+        Raise LocalProtocolError if digests before them are missing.
         """
         if first > self.digested:
-            raise LocalProtocolError(f"digests from block {first} on, where those from {self.digested} on come next")
+            raise LocalProtocolError(f"digests from block {first} on, before those from block {self.digested} on")
         new = digests[(self.digested - first) * DIGEST_BYTES :]
         self._digests += new
         self.digested += len(new) // DIGEST_BYTES
 
     def take_digests(self) -> bytes:
-        """Those that were taken since the last call, one after the other."""
+        """Return the digests since the last call, one after the other."""
         digests = bytes(self._digests)
         self._digests.clear()
         return digests
 
     @property
     def dry(self) -> bool:
-        """There is nothing to digest for now."""
+        """Return whether no block can be digested now."""
         return self.last(self.digested) or not self.ready(self.digested)
 
     def whole(self, table: bytes) -> bytes:
-        """The digest of the whole, over those of all blocks."""
+        """Return the digest of the whole, over those of all blocks."""
         return self.suite.whole(table)
 
     def image(self, block: int) -> memoryview:
-        """The block as it travels, for repairs. Raises SourceChangedError, ForgottenError."""
+        """Return the block as it travels, for repairs. Raise SourceChangedError, ForgottenError."""
         image = self._images.get(block)
         if image is None:
             buffer = memoryview(bytearray(self.layout.segment_size * self.layout.block_segments))
@@ -134,25 +133,28 @@ class BlockReader:
         return image
 
     def segments(self, first: int, count: int) -> memoryview:
-        """So many segments of one block as they travel, for repairs. Raises SourceChangedError, ForgottenError."""
+        """Return `count` segments of one block as they travel, for repairs.
+
+        Raise SourceChangedError, ForgottenError.
+        """
         layout = self.layout
         block, index = divmod(first, layout.block_segments)
         begin, end = index * layout.segment_size, (index + count) * layout.segment_size
         if self._sealer is not None or count == layout.block_segments or block >= self.digested:
             return self.image(block)[begin:end]
-        # Most repairs are of one segment, which is read sooner than a block is.
+        # Most repairs have one segment, which is faster to read than a block.
         offset, size = layout.offset(block), self.source.size
         length = layout.block_size if size is None else min(layout.block_size, size - offset)
         view = memoryview(bytearray(max(0, min(end, length) - begin)))
         return view[: self.source.read(offset + begin, view)]
 
     def close(self) -> None:
-        """No block will be asked for any more."""
+        """Free the resources; no block is read after this."""
         self._images.clear()
 
 
 class UndigestedKept:
-    """The source of a reader for somebody who reads ahead of it: nothing is released before it was digested."""
+    """Source that another reader reads ahead of `reader`: it releases nothing before it is digested."""
 
     def __init__(self, reader: BlockReader) -> None:
         self._reader, self._source = reader, reader.source
@@ -160,26 +162,26 @@ class UndigestedKept:
 
     @property
     def size(self) -> int | None:
-        """As of the source."""
+        """Return the size of the source."""
         return self._source.size
 
     @property
     def available(self) -> int:
-        """As of the source."""
+        """Return the available bytes of the source."""
         return self._source.available
 
     def read(self, offset: int, view: memoryview) -> int:
-        """As of the source."""
+        """Read from the source."""
         return self._source.read(offset, view)
 
     def release(self, offset: int) -> None:
-        """Later, where it was not digested yet."""
+        """Release the source before this offset, as far as it is digested."""
         self._source.release(min(offset, self._reader.layout.offset(self._reader.digested)))
 
     def holes(self) -> list[Range]:
-        """As of the source."""
+        """Return the holes of the source."""
         return self._source.holes()
 
     def check_unchanged(self) -> None:
-        """As of the source."""
+        """Check the source."""
         self._source.check_unchanged()

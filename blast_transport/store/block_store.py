@@ -1,4 +1,4 @@
-"""What transports and sessions know of a store, whichever engine it is."""
+"""Interface of a store to transports and sessions, for any engine."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from blast_transport.store.target import Buffer, Target
 
 
 class HeldBlocks(Protocol):
-    """Which blocks are held, as `BlockMap` tells it."""
+    """Map of the held blocks, as `BlockMap` provides it."""
 
     @property
     def held(self) -> int:
-        """How many."""
+        """Return the number of held blocks."""
 
     def __contains__(self, block: int) -> bool:
-        """This one is."""
+        """Return whether this block is held."""
 
     def first_missing(self, start: int = 0) -> int:
-        """The lowest block from `start` on that is not held."""
+        """Return the first block from `start` on that is not held."""
 
     def ranges(self) -> Iterator[Range]:
-        """What is held, as ranges in order."""
+        """Yield the held blocks as ranges in order."""
 
     def missing(self, start: int, stop: int) -> Iterator[Range]:
-        """What is not held from `start` to before `stop`, as ranges in order."""
+        """Yield the missing blocks from `start` to before `stop`, as ranges in order."""
 
 
 class BlockStore(Protocol):
-    """One session's data at one receiver: `store.py` says what each of these means, and is the reference."""
+    """Data of one session at one receiver; `store.py` is the reference implementation."""
 
     engine: str
     layout: Layout
@@ -42,27 +42,27 @@ class BlockStore(Protocol):
 
     @property
     def held(self) -> HeldBlocks:
-        """Which blocks are held."""
+        """Return the map of held blocks."""
 
     @property
     def position(self) -> int:
-        """The first block that is not held."""
+        """Return the first block that is not held."""
 
     @property
     def corrupt(self) -> int:
-        """Blocks that came with a wrong digest."""
+        """Return the number of blocks received with a wrong digest."""
 
     @property
     def descriptor(self) -> int | None:
-        """The regular file that is being written, if there is one."""
+        """Return the descriptor of the regular file that is being written, if any."""
 
     @property
     def reach(self) -> int:
-        """Blocks from this one on are not taken yet."""
+        """Return the block from which on blocks are not accepted yet."""
 
     @property
     def complete(self) -> bool:
-        """Every block is held and is what was sent."""
+        """Return whether every block is held and verified."""
 
     def put(self, block: int, data: Buffer) -> bool:
         """Take a whole block. Raises StoreError."""
@@ -74,40 +74,40 @@ class BlockStore(Protocol):
         """Take whole blocks from `first` on, as a chain brings them. Raises StoreError."""
 
     def claim(self, first: int, stop: int) -> list[Range]:
-        """The blocks that somebody may now write by himself. Raises StoreError."""
+        """Return the blocks that the caller may now write itself. Raise StoreError."""
 
     def written(self, first: int, digests: bytes) -> None:
-        """Blocks that were claimed lie where they belong. Raises StoreError."""
+        """Record that claimed blocks are written. Raise StoreError."""
 
     def release(self, first: int, stop: int) -> None:
-        """These will not be written by whoever has claimed them."""
+        """Return claimed blocks that will not be written."""
 
     def expect(self, first: int, digests: bytes) -> None:
-        """The sender's digests of the blocks from `first` on. Raises StoreError, RemoteProtocolError."""
+        """Add the sender's digests of the blocks from `first` on. Raise StoreError, RemoteProtocolError."""
 
     def has(self, block: int) -> bool:
-        """The block is held, or waits for its turn."""
+        """Return whether the block is held, or waits to be written in order."""
 
     def waiting(self) -> list[int]:
-        """Blocks that wait for their turn."""
+        """Return the blocks that wait to be written in order."""
 
     def read(self, offset: int, view: memoryview) -> int:
         """Fill `view` from `offset`, as far as it is held. Raises ForgottenError, StoreError."""
 
     def block(self, number: int) -> bytearray | None:
-        """A block that is held, if it is kept. Raises StoreError."""
+        """Return a held block, if it is kept. Raise StoreError."""
 
     def finish_size(self, size: int) -> None:
-        """A stream turned out to have `size` bytes. Raises RemoteProtocolError."""
+        """Set the size of a stream to `size` bytes. Raise RemoteProtocolError."""
 
     def refuse(self, block: int) -> None:
-        """What came as this block is not what was sent."""
+        """Mark this block as received with wrong data."""
 
     def take_wrong(self) -> list[Range]:
-        """Blocks that came with a wrong digest since the last call."""
+        """Return the blocks received with a wrong digest since the last call."""
 
     def commit(self, digest: bytes, *, fsync: bool = False) -> None:
-        """Make the whole good. Raises DigestMismatchError, StoreError."""
+        """Complete the target. Raise DigestMismatchError, StoreError."""
 
     def discard(self, *, resumable: bool = False) -> None:
-        """Leave nothing behind, but what a later session may go on from."""
+        """Remove everything except the remains that a later session can resume."""

@@ -18,40 +18,40 @@ from blast_transport.store.last_words import LastWords
 from blast_transport.store.target import Buffer
 
 REPLAY_BYTES = 32 << 20
-"""How much of what was written is kept, for a neighbor in a pipeline that lost it."""
+"""Bytes of recent data that are kept for a neighbor in a pipeline that lost them."""
 
 TIMEOUT_SECONDS = 30.0
-"""How long a command may take nothing before it is given up."""
+"""Seconds for which a command may accept nothing before it fails."""
 
 _END_SECONDS = 3600.0
 _KILL_SECONDS = 5.0
 _STATUS_SECONDS = 1.0
-"""Who has closed its input mostly ends."""
+"""Seconds to end for a command that has closed its input."""
 _OUR_ERRORS = 2
 
 
 class Command(Protocol):
-    """What is run: its arguments, its whole environment and where."""
+    """Command to run: its arguments, its whole environment and its working directory."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return its name for messages."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The program and what it is given."""
+        """Return the program and its arguments."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """All of it."""
+        """Return its whole environment."""
 
     @property
     def folder(self) -> Path:
-        """Where it runs."""
+        """Return its working directory."""
 
     @property
     def report_errors(self) -> bool:
-        """Its sender is told the last line of its standard error when it fails."""
+        """Return whether the sender gets the last line of its standard error when it fails."""
 
 
 _running: set[subprocess.Popen[bytes]] = set()
@@ -59,7 +59,7 @@ _starting = threading.RLock()
 
 
 def kill_commands() -> None:
-    """Kill what still runs: a command that outlived us would take the part that it was given for the whole."""
+    """Kill running commands: a command that outlives this process would take its partial input for the whole."""
     # A command that another thread is just starting is killed as well.
     with _starting:
         for process in list(_running):
@@ -68,19 +68,19 @@ def kill_commands() -> None:
 
 
 class CommandTarget:
-    """Runs `command`, without a shell. Raises StoreError if it cannot be started.
+    """Target that pipes into `command`, without a shell. Raises StoreError if it cannot be started.
 
-    What it prints goes to our standard error: our standard output is for events.
+    Its output goes to this process's standard error, because standard output is for events.
     """
 
     in_order = True
     descriptor: int | None = None
 
-    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES, patience: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES, timeout: float = TIMEOUT_SECONDS) -> None:
         self.place = command.name
-        self._timeout = patience
+        self._timeout = timeout
         self._kept: deque[bytes] = deque()
-        self._lowest = self._end = 0
+        self._first_held = self._end = 0
         self._replay_bytes = replay_bytes
         self._words: LastWords | None = None
         try:
@@ -111,7 +111,7 @@ class CommandTarget:
                 os.close(self._words.writer)
 
     def write(self, offset: int, *pieces: Buffer) -> None:
-        """Give the command its next bytes; waits until it takes them. Raises StoreError."""
+        """Write the next bytes to the command; wait until it accepts them. Raise StoreError."""
         assert offset == self._end
         data = b"".join(pieces)
         rest = memoryview(data)
@@ -119,14 +119,14 @@ class CommandTarget:
             rest = rest[self._give(rest) :]
         self._kept.append(data)
         self._end += len(data)
-        while self._kept and self._end - self._lowest - len(self._kept[0]) >= self._replay_bytes:
-            self._lowest += len(self._kept.popleft())
+        while self._kept and self._end - self._first_held - len(self._kept[0]) >= self._replay_bytes:
+            self._first_held += len(self._kept.popleft())
 
     def read(self, offset: int, view: memoryview) -> int:
-        """What the command was given lately. Raises ForgottenError."""
-        if offset < self._lowest:
-            raise ForgottenError(self._lowest)
-        position, filled = self._lowest, 0
+        """Read data that the command got recently. Raise ForgottenError."""
+        if offset < self._first_held:
+            raise ForgottenError(self._first_held)
+        position, filled = self._first_held, 0
         for piece in self._kept:
             if position + len(piece) > offset + filled and filled < len(view):
                 part = piece[offset + filled - position :][: len(view) - filled]
@@ -136,9 +136,9 @@ class CommandTarget:
         return filled
 
     def commit(self, size: int, *, fsync: bool) -> None:
-        """End the command's input and wait for its end. Raises StoreError unless it succeeded.
+        """Close the command's input and wait for its end. Raise StoreError unless it succeeded.
 
-        What it has made of its input, and whether that lasts, is its own affair.
+        Whether the command's own output is durable is unknown here.
         """
         try:
             self._input.close()
@@ -151,7 +151,7 @@ class CommandTarget:
         self._forget_words()
 
     def discard(self, *, resumable: bool) -> None:
-        """End the command: what it was given is not the whole."""
+        """End the command, because its input is incomplete."""
         if self._process.poll() is None:
             self._signal(signal.SIGTERM)
             try:
@@ -169,17 +169,17 @@ class CommandTarget:
             self._words.close()
 
     def _last_words(self) -> str:
-        """What it said last, as the end of a sentence."""
-        said = "" if self._words is None else self._words.after_end()
-        return f": {said}" if said else ""
+        """Return the last line of its output, as the end of a sentence."""
+        last_line = "" if self._words is None else self._words.after_end()
+        return f": {last_line}" if last_line else ""
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the command and what it has started."""
+        """Send the signal to the command and its children."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
     def _give(self, data: memoryview) -> int:
-        """Some of this to the command; the number of bytes. Raises StoreError."""
+        """Write a part of this to the command; return the number of bytes. Raise StoreError."""
         waiting = select.poll()
         try:
             waiting.register(self._input, select.POLLOUT)
@@ -191,7 +191,7 @@ class CommandTarget:
                 self._process.wait(_STATUS_SECONDS)
             status = f"({self._status()}){self._last_words()}"
             raise StoreError(f"the command {self.place} takes no more data {status}") from error
-        raise StoreError(f"the command {self.place} has taken no data for {self._timeout:g} s")
+        raise StoreError(f"the command {self.place} has accepted no data for {self._timeout:g} s")
 
     def _status(self) -> str:
         code = self._process.poll()

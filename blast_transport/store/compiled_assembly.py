@@ -1,4 +1,4 @@
-"""The assembly of the compiled engine, over its store. What is said here is what `assembly.py`, the reference, says."""
+"""Assembly of the compiled engine, over its store. `assembly.py` is the reference implementation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from blast_transport.store.block_assembly import Piece
 from blast_transport.store.compiled_store import CompiledStore, Run, ranges
 
 
-class LightTaken(NamedTuple):
-    """What one call took: `runs` of segments have passed, so many were `new`, and `amount` bytes came.
+class OpticalRead(NamedTuple):
+    """Result of one read: `runs` of segments, of which `new` were new, and `amount` bytes.
 
-    `emptied`: that was all that had come. `read_at`: when it was read last. `broken`: the number of what is wrong with
-    the socket.
+    `emptied`: no more data was available. `read_at`: time of the last read. `broken`: error number of the socket, if
+    any.
     """
 
     runs: list[Run]
@@ -28,21 +28,21 @@ class LightTaken(NamedTuple):
     broken: int | None
 
 
-class TakenLight:
-    """What one light brings into a compiled assembly."""
+class OpticalReader:
+    """Reader of the datagrams of one optical phase into a compiled assembly."""
 
     def __init__(self, assembly: CompiledAssembly, source: tuple[str, int], session: int, *, joined: bool) -> None:
-        """From this address of IPv4 and port; `joined`: the kernel hands over several datagrams as one message."""
+        """Accept datagrams from this IPv4 address and port; `joined`: the kernel may return several as one message."""
         store = assembly.store
         segments, size = store.layout.block_segments, store.layout.segment_size
         self._assembly, self._do = assembly.native, store.do
         self._native = store.module.Light(source, session, segments=segments, size=size, joined=joined)
 
-    def read(self, descriptor: int, stop: int, stay: Stay) -> LightTaken:
-        """Take what this socket has, and gets while it may `stay`, and no segment from `stop` on. Raises StoreError."""
-        turn, gathering = (stay.until, max(0, stay.segments)), (stay.gathers, stay.most)
-        read = self._do(self._native.read, descriptor, self._assembly, stop, turn, gathering, stay.woken)
-        return LightTaken(*read)
+    def read(self, descriptor: int, stop: int, stay: Stay) -> OpticalRead:
+        """Read from this socket for the time of `stay`, and no segment from `stop` on. Raise StoreError."""
+        limits, gathering = (stay.until, max(0, stay.segments)), (stay.gathers, stay.max_wait)
+        read = self._do(self._native.read, descriptor, self._assembly, stop, limits, gathering, stay.woken)
+        return OpticalRead(*read)
 
 
 class CompiledAssembly:
@@ -55,36 +55,36 @@ class CompiledAssembly:
 
     @property
     def duplicates(self) -> int:
-        """As of the reference."""
+        """Return the number of segments received more than once."""
         return int(self.native.duplicates)
 
     @property
     def refused(self) -> int:
-        """As of the reference."""
+        """Return the number of segments that did not belong to the session."""
         return int(self.native.refused)
 
     def refuse(self, count: int) -> None:
-        """As of the reference."""
+        """Count `count` segments that do not belong to the session."""
         self.native.refuse(count)
 
     def add_all(self, pieces: Iterable[Piece]) -> int:
-        """As of the reference."""
+        """Add segments in the order of their arrival; return the number of new ones."""
         return int(self.store.do(self.native.add_all, list(pieces)))
 
     def repair(self, rows: Iterable[tuple[int, Buffer]]) -> int:
-        """As of the reference."""
+        """Add rows of requested segments; return the bytes of the rows with new segments."""
         return int(self.store.do(self.native.repair, list(rows)))
 
     def settle(self, size: int) -> None:
-        """As of the reference."""
+        """Complete the last block of a stream after all was sent."""
         if not self.store.layout.known:
             self.store.finish_size(size)
         self.store.do(self.native.settle)
 
     def missing(self, first: int, stop: int) -> list[Range]:
-        """As of the reference."""
+        """Return the missing segments from `first` to before `stop`, as ranges in order."""
         return ranges(self.store.do(self.native.missing, first, stop))
 
     def take_wrong(self) -> list[Range]:
-        """As of the reference; each block once, in order."""
+        """Return the blocks received with a wrong digest since the last call, each once, in order."""
         return ranges(self.store.do(self.native.take_wrong))

@@ -1,4 +1,4 @@
-"""A sender's blocks, of which the compiled engine digests those of a file that nobody has read yet."""
+"""Reader whose digests of file data that was not read yet are computed by the compiled engine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import Source
 
 _MAX_AT_ONCE = 64
-"""Blocks in one call, after which others may say what they want."""
+"""Maximum blocks of one call, which holds up the caller."""
 
 
 class CompiledReader(BlockReader):
-    """As a `BlockReader` of a file, by the module `native`, for digests `blake3`."""
+    """`BlockReader` of a file that uses the module `native`, for the digests `blake3`."""
 
     engine = COMPILED
 
@@ -36,27 +36,27 @@ class CompiledReader(BlockReader):
         super().__init__(source, layout, suite, sealer, holes)
         self.native = native
 
-    def digest(self, most: int) -> bool:
-        """As of a `BlockReader`. Raises SourceChangedError."""
+    def digest(self, max_blocks: int) -> bool:
+        """Digest up to `max_blocks` of the next readable blocks; return whether any was. Raise SourceChangedError."""
         found = False
-        while most > 0 and (count := self._ready_blocks(min(most, _MAX_AT_ONCE))):
+        while max_blocks > 0 and (count := self._ready_blocks(min(max_blocks, _MAX_AT_ONCE))):
             before = self.digested
             self.note(before, self._next_digests(count))
-            most -= self.digested - before
+            max_blocks -= self.digested - before
             found = True
         return found
 
-    def _next_digests(self, most: int) -> bytes:
-        """Return the digests of at most `most` of the next blocks; blocks in holes are not read."""
+    def _next_digests(self, max_blocks: int) -> bytes:
+        """Return the digests of at most `max_blocks` of the next blocks; blocks in holes are not read."""
         first = self.digested
         data = self._holes.first_missing(first)
         if data > first:
-            return self._zeros.of(first, min(data - first, most))
-        return self._digests_of(first, self._holes.first_held(first, first + most) - first)
+            return self._zeros.of(first, min(data - first, max_blocks))
+        return self._digests_of(first, self._holes.first_held(first, first + max_blocks) - first)
 
-    def _ready_blocks(self, most: int) -> int:
-        """So many of the next ones can be read without waiting."""
-        return max(0, min(most, self.readable - self.digested))
+    def _ready_blocks(self, max_blocks: int) -> int:
+        """Return how many of the next blocks can be read without waiting, at most `max_blocks`."""
+        return max(0, min(max_blocks, self.readable - self.digested))
 
     def _digests_of(self, first: int, count: int) -> bytes:
         size, descriptor = self.source.size, self.source.descriptor
@@ -70,7 +70,7 @@ class CompiledReader(BlockReader):
         try:
             return call(*arguments)
         except EOFError as error:
-            # It names the change, in the words of the other engine.
+            # The check reports the change with the same message as the Python engine.
             self.source.check_unchanged()
             raise SourceChangedError(f"the file ends at byte {error}: it became shorter while it was read") from error
         except OSError as error:

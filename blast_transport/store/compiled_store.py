@@ -1,6 +1,6 @@
-"""The store of the compiled engine, for targets that are files: it looks at digests, books and writes in one call.
+"""Store of the compiled engine, for targets that are files: one call verifies digests, records and writes blocks.
 
-Such a call does without the interpreter's lock. What is said here is what `store.py`, the reference, says.
+Such a call releases the interpreter's lock. `store.py` is the reference implementation.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ InRow = tuple[int, int, int, int]
 """Of a row: before which byte all has come, the first block that is not stored, bytes filled, bytes of them stored."""
 
 
-class Taken(NamedTuple):
-    """What one call took: `amount` bytes, so that the row is at `place`; `payload` bytes of the last frame are left.
+class LinkRead(NamedTuple):
+    """Result of one read: `amount` bytes; the row is then at `place`, and `payload` bytes of the last frame remain.
 
-    `slow`: the store made us wait. `broken`: the number of what is wrong with the link, 0 if it was closed.
+    `slow`: the store delayed the call. `broken`: error number of the link, 0 if it was closed.
     """
 
     place: InRow
@@ -44,29 +44,29 @@ class Taken(NamedTuple):
 
 
 class CompiledHeld:
-    """As a `BlockMap`, to be looked at only."""
+    """Read-only `BlockMap` of the store."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
 
     @property
     def held(self) -> int:
-        """How many."""
+        """Return the number of held blocks."""
         return int(self._native.held)
 
     def __contains__(self, block: int) -> bool:
         return bool(self._native.has(block))
 
     def first_missing(self, start: int = 0) -> int:
-        """As of a `BlockMap`."""
+        """Return the first block from `start` on that is not held."""
         return int(self._native.first_missing(start))
 
     def ranges(self) -> Iterator[Range]:
-        """As of a `BlockMap`."""
+        """Yield the held blocks as ranges in order."""
         return self._ranges(True, 0, 1 << 63)
 
     def missing(self, start: int, stop: int) -> Iterator[Range]:
-        """As of a `BlockMap`."""
+        """Yield the missing blocks from `start` to before `stop`, as ranges in order."""
         return self._ranges(False, start, stop)
 
     def _ranges(self, there: bool, start: int, stop: int) -> Iterator[Range]:
@@ -77,10 +77,10 @@ class CompiledHeld:
 
 
 class CompiledStore:
-    """A `BlockStore` in a file, of the digests `blake3`, by the `module`. All but these attributes is compiled.
+    """`BlockStore` in a file, with the digests `blake3`, implemented by `module`.
 
-    `native` is the store as that module has it, for its other calls. `checked` and `holes` as of the reference. Raises
-    StoreError.
+    `native` is the store as that module's other functions take it. `checked` and `holes` are those of the reference.
+    Raises StoreError.
     """
 
     engine = COMPILED
@@ -121,85 +121,85 @@ class CompiledStore:
 
     @property
     def descriptor(self) -> int | None:
-        """The file that is being written."""
+        """Return the first block that is not held."""
         return self.target.descriptor
 
     @property
     def position(self) -> int:
-        """The first block that is not held."""
+        """Return the number of blocks received with a wrong digest."""
         return int(self.native.position)
 
     @property
     def corrupt(self) -> int:
-        """Blocks that came with a wrong digest."""
+        """Return the number of blocks received with a wrong digest."""
         return int(self.native.corrupt)
 
     @property
     def reach(self) -> int:
-        """As of the reference."""
+        """Return the block before which blocks may be written."""
         return int(self.native.reach)
 
     @property
     def complete(self) -> bool:
-        """As of the reference."""
+        """Return whether all blocks are held."""
         return bool(self.native.complete)
 
     def put(self, block: int, data: Buffer) -> bool:
-        """As of the reference."""
+        """Store a block; return whether it was new and correct."""
         return self.put_all(block, [data]) == 1
 
     def put_all(self, first: int, row: Sequence[Buffer]) -> int:
-        """As of the reference."""
+        """Store consecutive blocks; return how many were new and correct."""
         return int(self.do(self.native.put_all, first, row))
 
     def put_row(self, first: int, data: memoryview) -> None:
-        """As of the reference."""
+        """Store whole blocks from `first` on, one after the other in `data`."""
         self.do(self.native.put_row, first, data)
 
-    def take_from(self, link: int, row: memoryview, place: InRow, frames: tuple[int, int]) -> Taken:
-        """Take data from the open descriptor of a chain's link by way of `row`, which stands at `place`.
+    def take_from(self, link: int, row: memoryview, place: InRow, frames: tuple[int, int]) -> LinkRead:
+        """Read data from the descriptor of a chain's link into `row`, which is filled up to `place`.
 
-        `frames`: the bytes that come before the next one, and the most that are taken. Raises StoreError.
+        `frames`: the bytes before the next frame, and the maximum to read. Raise StoreError.
         """
         place, amount, payload, slow, broken = self.do(
             self.module.take_from_link, self.native, link, row, place, frames
         )
-        return Taken(place, amount, payload, slow, broken)
+        return LinkRead(place, amount, payload, slow, broken)
 
     def claim(self, first: int, stop: int) -> list[Range]:
-        """As of the reference."""
+        """Return the blocks that the caller may now write itself."""
         return ranges(self.do(self.native.claim, first, stop))
 
     def written(self, first: int, digests: bytes) -> None:
-        """As of the reference."""
+        """Record that claimed blocks are written."""
         self.do(self.native.written, first, digests)
 
     def release(self, first: int, stop: int) -> None:
-        """As of the reference."""
+        """Return claimed blocks that will not be written."""
         self.do(self.native.release, first, stop)
 
     def expect(self, first: int, digests: bytes) -> None:
-        """As of the reference."""
+        """Add the sender's digests of the blocks from `first` on."""
         if not self.do(self.native.expect, first, digests):
-            raise RemoteProtocolError("Digests of blocks that there are not, or whose turn has not come")
+            raise RemoteProtocolError("Digests are out of order, or beyond the last block")
 
     def has(self, block: int) -> bool:
-        """As of the reference."""
+        """Return whether the block is held."""
         return bool(self.native.has(block))
 
     def waiting(self) -> list[int]:
-        """A file takes blocks in any order."""
+        """Return no blocks: a file accepts blocks in any order."""
         return []
 
     def read(self, offset: int, view: memoryview) -> int:
-        """As of the reference."""
+        """Read stored data before the first missing block."""
         end = self.layout.offset(self.position)
         if self.layout.size is not None:
             end = min(end, self.layout.size)
         return 0 if offset >= end else self.target.read(offset, view[: end - offset])
 
     def block(self, number: int) -> bytearray | None:
-        """As of the reference."""
+        """Return a held block, None if it is not held."""
         if not self.has(number):
             return None
         data = bytearray(self.layout.length(number))
@@ -207,20 +207,20 @@ class CompiledStore:
         return data if count == len(data) else None
 
     def finish_size(self, size: int) -> None:
-        """As of the reference."""
+        """Set the size of a stream."""
         self.layout = self.layout.closed(size)
         self.do(self.native.end_at, size)
 
     def refuse(self, block: int) -> None:
-        """As of the reference."""
+        """Mark this block as received with wrong data."""
         self.do(self.native.refuse, block)
 
     def take_wrong(self) -> list[Range]:
-        """As of the reference; each block once, in order."""
+        """Return the blocks received with a wrong digest since the last call, each once, in order."""
         return ranges(self.do(self.native.take_wrong))
 
     def commit(self, digest: bytes, *, fsync: bool = False) -> None:
-        """As of the reference."""
+        """Verify the digest of the whole and complete the target."""
         assert self.layout.size is not None
         if self.suite.whole(self.native.sent(self.layout.blocks)) != digest:
             raise DigestMismatchError("all bytes arrived, but their digest is not the sender's; send the file again")
@@ -228,8 +228,8 @@ class CompiledStore:
         self._close()
 
     def discard(self, *, resumable: bool = False) -> None:
-        """As of the reference."""
-        # First, for the target lets others go on with what it leaves.
+        """Remove the data, or leave it for a later session."""
+        # Close first, because the target may release the files to another session.
         self._close()
         self.target.discard(resumable=resumable)
 
@@ -237,10 +237,10 @@ class CompiledStore:
         try:
             self.native.close()
         except (OSError, self.module.EngineFault):
-            """Records that are not written: their blocks come again."""
+            """Pending records, which are not written: their blocks are received again."""
 
     def do(self, call: Callable[..., Any], *arguments: object) -> Any:
-        """Call what is compiled, with our own names for what goes wrong. Raises StoreError, EngineError."""
+        """Call compiled code, and convert its errors. Raise StoreError, EngineError."""
         try:
             return call(*arguments)
         except OSError as error:
@@ -252,5 +252,5 @@ class CompiledStore:
 
 
 def ranges(runs: Sequence[Run]) -> list[Range]:
-    """The same as (first, number)."""
+    """Convert runs to ranges (first, number)."""
     return [(first, stop - first) for first, stop in runs]

@@ -1,8 +1,8 @@
-"""A device that is overwritten by what is received: a disk, a partition, or one that takes bytes in order.
+"""Target that overwrites a device: a disk, a partition, or one that accepts bytes in order.
 
-A device is not renamed into place: from the first byte on it holds a part of both, until it holds the whole. So what
-can be known is looked at before: that it is nobody else's (the kernel refuses one that is mounted, or that swap, RAID
-or another session uses), and that it is large enough.
+A device is not renamed into place: from the first byte until the last it holds parts of old and new data. So everything
+that can be known is checked before: that it is not in use (the kernel rejects one that is mounted, or used by swap,
+RAID or another session), and that it is large enough.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _OPEN = os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def is_device(mode: int) -> bool:
-    """Whether something with this st_mode can be a device target."""
+    """Return whether a file with this st_mode can be a device target."""
     return stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
 
 
 class DeviceTarget:
-    """The block or character device at `path`, for `size` bytes (None: a stream), and no more than `max_bytes`.
+    """Block or character device at `path`, for `size` bytes (None: a stream), and at most `max_bytes`.
 
-    Raises StoreError before anything is written if it is none, is in use, or is too small. A character device
-    (/dev/null, a tape) takes bytes in order, and nobody reads them back.
+    Raises StoreError before anything is written if it is not a device, is in use, or is too small. A character device
+    (/dev/null, a tape) accepts bytes in order, and does not return them.
     """
 
     descriptor: int | None = None
@@ -47,9 +47,9 @@ class DeviceTarget:
         try:
             self.in_order = stat.S_ISCHR(os.fstat(self._fd).st_mode)
             bounds = [max_bytes, None if self.in_order else size_of(self._fd)]
-            self._most = min((bound for bound in bounds if bound is not None), default=None)
-            if self._most is not None and (size or 0) > self._most:
-                raise StoreError(f"{size} bytes are more than the {self._most} of {path}; nothing was written")
+            self._max_bytes = min((bound for bound in bounds if bound is not None), default=None)
+            if self._max_bytes is not None and (size or 0) > self._max_bytes:
+                raise StoreError(f"{size} bytes are more than the {self._max_bytes} of {path}; nothing was written")
         except OSError as error:
             os.close(self._fd)
             raise StoreError(f"cannot write {path}: {sentence(error)}") from error
@@ -60,9 +60,9 @@ class DeviceTarget:
     def write(self, offset: int, *pieces: Buffer) -> None:
         """Write at `offset`. Raises StoreError."""
         rest = memoryview(b"".join(pieces))
-        if self._most is not None and offset + len(rest) > self._most:
+        if self._max_bytes is not None and offset + len(rest) > self._max_bytes:
             # A stream announces no size.
-            raise StoreError(f"more bytes came than the {self._most} of {self.place}, {self._incomplete}")
+            raise StoreError(f"more bytes came than the {self._max_bytes} of {self.place}, {self._incomplete}")
         self._end = max(self._end, offset + len(rest))
         try:
             while rest:
@@ -72,7 +72,7 @@ class DeviceTarget:
             raise StoreError(f"cannot write {self.place}: {sentence(error)}; it is {self._incomplete}") from error
 
     def read(self, offset: int, view: memoryview) -> int:
-        """What was written at `offset`. Raises StoreError, and ForgottenError where nothing can be read back."""
+        """Read written data at `offset`. Raise StoreError, and ForgottenError if the device cannot be read."""
         if self.in_order:
             raise ForgottenError(self._end)
         try:
@@ -81,7 +81,7 @@ class DeviceTarget:
             raise StoreError(f"cannot read {self.place}: {sentence(error)}") from error
 
     def commit(self, size: int, *, fsync: bool) -> bool | None:
-        """Everything is written; what lies behind it on the device stays as it was. Raises StoreError."""
+        """Complete the device; data behind `size` bytes stays unchanged. Raise StoreError."""
         try:
             if fsync and not self.in_order:
                 os.fsync(self._fd)
@@ -91,7 +91,7 @@ class DeviceTarget:
         return None if self.in_order else fsync
 
     def discard(self, *, resumable: bool) -> None:
-        """Nothing can be taken back: what was written stays."""
+        """Close the device; written data stays."""
         if self._fd >= 0:
             if self._end:
                 log.warning("%s is %s", self.place, self._incomplete)
@@ -107,7 +107,7 @@ class DeviceTarget:
 
 
 def _opened(path: Path) -> int:
-    """Alone, where it is a block device. Raises OSError, StoreError."""
+    """Open the device, a block device exclusively. Raise OSError, StoreError."""
     status = path.stat()
     if not is_device(status.st_mode):
         raise StoreError(f"{path} is no device")
@@ -117,7 +117,7 @@ def _opened(path: Path) -> int:
         descriptor = _opened_alone(path, status.st_rdev)
     try:
         if os.fstat(descriptor).st_rdev != status.st_rdev or not is_device(os.fstat(descriptor).st_mode):
-            raise StoreError(f"{path} was put in place of another device in this moment; try again")
+            raise StoreError(f"{path} was replaced by another device during the check; try again")
         os.set_blocking(descriptor, True)
     except BaseException:
         os.close(descriptor)

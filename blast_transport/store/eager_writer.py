@@ -13,15 +13,15 @@ from blast_transport.store.store_pace import StorePace
 from blast_transport.store.store_writer import Piece, StoreWriter
 
 _SLOW_SECONDS = 0.02
-"""What comes on a link of some hundred Mbit/s meanwhile is more than what is written in one go."""
+"""Exceeds the time for one write at some hundred Mbit/s."""
 _IDLE_SHARE = 10
-"""So many times as long as it computes: a thread that others keep from the processor does not wait for a disk."""
+"""Ratio of elapsed to computing time above which a write waited: a preempted thread does not wait for a disk."""
 _CALM_WRITES = 256
-"""So many times in a row nothing waited: the store is as fast again as it was before its pause."""
+"""Consecutive writes without a delay, after which the store counts as fast again."""
 
 
 class _Usage(NamedTuple):
-    """What this thread has used: seconds of the clock and of the processor, and how often it waited of its own."""
+    """Resource usage of this thread: seconds of the clock and of the processor, and voluntary waits."""
 
     clock: float
     processor: float
@@ -29,21 +29,21 @@ class _Usage(NamedTuple):
 
     @classmethod
     def now(cls) -> _Usage:
-        """Until now."""
+        """Return the usage until now."""
         return cls(time.monotonic(), time.thread_time(), resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
 
 
 def _is_slow(before: _Usage, after: _Usage) -> bool:
-    """Whether the store has made us wait in between."""
+    """Return whether the store delayed the thread in between."""
     seconds, computed = after.clock - before.clock, after.processor - before.processor
     return seconds > max(_SLOW_SECONDS, _IDLE_SHARE * computed) and after.waits > before.waits
 
 
 class EagerWriter(Generic[Piece]):
-    """Calls `write` with a block's number and what begins with it, at once or in a thread, in order.
+    """Writer that calls `write` with a block's number and its data, at once or in a thread, in order.
 
-    `wake` is called when something that waited is written; there is `room` for so many bytes that wait. `keep` makes
-    of a piece one that may wait.
+    It calls `wake` after writing a piece that was queued; `room` limits the queued bytes. `keep` converts a piece into
+    one that may be queued.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class EagerWriter(Generic[Piece]):
         self._calm = 0
 
     def put(self, block: int, row: Piece) -> None:
-        """Write it, or let it wait. Raises StoreError."""
+        """Write the piece, or queue it. Raise StoreError."""
         if self._writer is not None and not self._is_calm(self._writer):
             self._writer.put(block, self._keep(row))
             return
@@ -70,47 +70,47 @@ class EagerWriter(Generic[Piece]):
 
     @property
     def eager(self) -> bool:
-        """What is put is written at once."""
+        """Return whether pieces are written at once."""
         return self._writer is None
 
     def defer(self) -> None:
-        """The store has made us wait: let a thread write for a while."""
-        # Where there are no more threads, this one goes on.
+        """Write in a thread for a while, because the store was slow."""
+        # Without another thread, this one continues.
         with suppress(NoThreadError):
             self._writer = StoreWriter(self._write, self._wake, self._room)
             self._calm = 0
 
     @property
     def ready(self) -> bool:
-        """There is room for more. Raises StoreError."""
+        """Return whether there is room for more. Raise StoreError."""
         return self._writer is None or self._writer.ready
 
     @property
     def drained(self) -> bool:
-        """All that was put is written. Raises StoreError."""
+        """Return whether all pieces are written. Raise StoreError."""
         return self._writer is None or self._writer.drained
 
     @property
     def pace(self) -> StorePace:
-        """How the store does. Raises StoreError."""
+        """Return the pace of the store. Raise StoreError."""
         return StorePace.KEEPS_UP if self._writer is None else self._writer.pace
 
     @property
     def writing(self) -> float:
-        """For so many seconds the store has taken nothing, though something waits for it. Raises StoreError."""
+        """Return the seconds for which the store has accepted nothing while pieces wait. Raise StoreError."""
         return 0.0 if self._writer is None else self._writer.writing
 
     def waiting(self) -> list[tuple[int, Piece]]:
-        """What is not written, with its first block, in order. Raises StoreError."""
+        """Return the pieces that are not written, with their first blocks, in order. Raise StoreError."""
         return [] if self._writer is None else self._writer.waiting()
 
     def close(self) -> None:
-        """End the thread, if there is one; what it has not written is dropped."""
+        """End the thread, if any, and drop its queue."""
         if self._writer is not None:
             self._writer.close()
 
     def _is_calm(self, writer: StoreWriter[Piece]) -> bool:
-        """Its thread is of no more use, and ended."""
+        """Return whether the thread has become unnecessary, and was ended."""
         self._calm = self._calm + 1 if writer.drained else 0
         if self._calm < _CALM_WRITES:
             return False

@@ -1,4 +1,4 @@
-"""Names of files that come from the wire: what could lead out of a folder is refused before anything is opened."""
+"""Names of files from the wire: paths that could lead out of a folder are rejected before anything is opened."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from blast_transport.base.errors import UnsafeNameError
 
 PARTIAL_PREFIX = ".blast-"
-"""Of our own temporary files."""
+"""Prefix of this program's temporary files."""
 LONGEST_PART = 255
 """Bytes of one part of a name, as on most file systems."""
 LONGEST_NAME = 1024
@@ -16,7 +16,7 @@ DEEPEST = 16
 
 
 def plain_name(name: str) -> str:
-    """The name, if it is a plain base name. Raises UnsafeNameError for anything that could leave the directory."""
+    """Return a plain base name. Raise UnsafeNameError for a name that could leave the directory."""
     outside = name in ("", ".", "..") or any(character in name for character in "/\\")
     if outside or not name.isprintable():
         raise UnsafeNameError(f"{name!r} is not a plain file name")
@@ -28,7 +28,7 @@ def plain_name(name: str) -> str:
 
 
 def checked_parts(name: str) -> list[str]:
-    """The parts of a relative path from the wire. Raises UnsafeNameError."""
+    """Return the parts of a relative path from the wire. Raise UnsafeNameError."""
     if name.startswith("/"):
         raise UnsafeNameError(f"{shown(name)} is an absolute path: names are relative to a folder of the agent")
     if len(name) > LONGEST_NAME or len(os.fsencode(name.encode(errors="replace"))) > LONGEST_NAME:
@@ -53,6 +53,6 @@ def _check_part(part: str, name: str) -> None:
 
 
 def shown(text: str) -> str:
-    """A name as it may be printed: shortened, and nothing in it that a terminal obeys."""
+    """Return a name in printable form: shortened, and without terminal control characters."""
     escaped = ascii(text)
     return escaped if len(escaped) <= 80 else f"{escaped[:77]}..."

@@ -1,10 +1,10 @@
-"""What tells that a file was changed while it was read.
+"""State of a file, to detect changes while it is read.
 
-A file is compared by its identity, its size and both of its times, and not by its bytes, which would have to be read
-again. The time of the last change of the inode (ctime) cannot be set by a program, unlike the time of the last write.
-What no comparison of this kind can see: writes by a mapping of the file (mmap), which may change the times as late as
-when the mapping ends; writes below a file system that keeps no such times; and writes on another client of a network
-file system, until its cache has expired. Whoever has such writers sends a copy or a snapshot.
+It consists of the file's identity, its size and both of its times, not its bytes, which would have to be read again. A
+program cannot set the time of the last change of the inode (ctime), unlike the time of the last write. The comparison
+does not detect writes through a mapping (mmap), which may update the times only when the mapping ends; writes on a file
+system without such times; and writes on another client of a network file system, until its cache has expired. With such
+writers, send a copy or a snapshot.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ class FileState:
         elif now.modified != self.modified:
             change = "it was written"
         else:
-            change = "it was written and its time set back, or its permissions, owner or links are others"
-        raise SourceChangedError(f"{name} was changed while it was sent ({change}): send it when nobody changes it")
+            change = "it was written and its time was set back, or its permissions, owner or links changed"
+        raise SourceChangedError(
+            f"{name} was changed while it was sent ({change}): send it again when no process writes it"
+        )
 
 
 def settled_state(status_of: Callable[[], os.stat_result]) -> FileState:

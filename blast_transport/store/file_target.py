@@ -1,8 +1,8 @@
-"""A file being received: written under a temporary name, put in place only when it is right.
+"""Target that is a file: written under a temporary name, and renamed when it is verified.
 
-What was written is noted in a second file, a record for each block with its digest, so that a later session of the
-same content goes on where this one ended. A record is written after its block, and a block is hashed again before it
-is believed, so that neither a killed process nor a lost machine leaves a block that only looks held.
+A second file records each written block with its digest, so that a later session of the same content can resume. A
+record is written after its block, and a block is hashed again before it is trusted, so that neither a killed process
+nor a crashed machine leaves a block that only seems held.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from blast_transport.store.target import Buffer
 
 RECORDS_SUFFIX = ".blocks"
 STALE_SECONDS = 86_400.0
-"""Remains of a session that has ended, and that nobody went on with, are removed after this time."""
+"""Seconds after which remains of an ended session are removed, unless another session resumes it."""
 
 _RECORD = struct.Struct(f"<Q{DIGEST_BYTES}s")
 _RECORDS_PER_WRITE = 64
 PRIVATE = 0o600
-"""What is not complete is its owner's alone, whatever it becomes."""
+"""Only the owner may access an incomplete file, whatever its final mode."""
 _TO_LOCK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class FileRules:
-    """What a host says of the files that it takes: bytes at most (None: as many as fit), and their permission bits.
+    """Rules of a host for received files: maximum bytes (None: the free space), and permission bits.
 
-    The bits hold whatever the umask of the process is.
+    The bits apply regardless of the umask of the process.
     """
 
     max_bytes: int | None = None
@@ -56,11 +56,11 @@ ANY_PRIVATE = FileRules()
 
 
 class FileTarget:
-    """One file on its way into the directory open as `directory` (closed with the target).
+    """File to be received into the open directory `directory` (closed with the target).
 
-    `identity` tells what comes: remains of a session with the same one are gone on with (`blocks_on_disk`). Raises
-    UnsafeNameError, and then the directory stays the caller's; and StoreError where there is no room, no permission, or
-    another session that writes the same.
+    `identity` identifies the content: a session with the same one resumes from remains (`blocks_on_disk`). Raises
+    UnsafeNameError, and then the directory stays the caller's; and StoreError without space or permission, or if
+    another session writes the same file.
     """
 
     in_order = False
@@ -99,16 +99,16 @@ class FileTarget:
 
     @property
     def files(self) -> tuple[int, int]:
-        """The descriptors of the data and of the records, for somebody who writes both himself, as `note` does."""
+        """Return the descriptors of data and records, for a caller that writes both itself, as `note` does."""
         return self._fd, self._records_fd
 
     @property
     def max_bytes(self) -> int | None:
-        """Bytes that may come; None: as many as fit."""
+        """Return the maximum bytes; None: the free space."""
         return self._rules.max_bytes
 
     def blocks_on_disk(self, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
-        """The blocks that an earlier session of the same content left, each with its digest, checked."""
+        """Yield the blocks that an earlier session of the same content left, verified, with their digests."""
         held = os.fstat(self._fd).st_size
         view = memoryview(bytearray(layout.block_size))
         with os.fdopen(os.dup(self._records_fd), "rb") as records:
@@ -123,16 +123,16 @@ class FileTarget:
                     yield block, digest
 
     def make_holes(self, layout: Layout, holes: Iterable[Range]) -> Iterator[Range]:
-        """Yield those of these blocks that are zeros on disk, as ranges, and make the file as long as it will be.
+        """Yield the ranges of these blocks that are zeros on disk, and extend the file to its final size.
 
-        A new file has only holes. What an earlier session has written within one is read, and counts if it is zeros.
-        The blocks need no record: a later session is told of them again. Raises StoreError.
+        A new file has only holes. Data of an earlier session within one is read, and counts if it is zeros. The blocks
+        need no record, because a later session gets their list again. Raise StoreError.
         """
         ranges, size = list(holes), layout.size
         if not ranges or size is None:
             return
         try:
-            # What lies behind the end of a file cannot be read, nor sent on to a neighbor.
+            # Data behind the end of a file cannot be read, nor forwarded to a neighbor.
             is_new = os.fstat(self._fd).st_size == 0
             os.ftruncate(self._fd, size)
             for first, count in ranges:
@@ -153,13 +153,13 @@ class FileTarget:
 
     def check_end(self, end: int) -> None:
         """Raise StoreError unless bytes up to `end` may come."""
-        most = self._rules.max_bytes
+        max_bytes = self._rules.max_bytes
         # A stream announces no size, and a sender may lie about one.
-        if most is not None and end > most:
-            raise StoreError(f"more bytes came than the {most} that this agent takes")
+        if max_bytes is not None and end > max_bytes:
+            raise StoreError(f"more bytes came than the {max_bytes} that this agent takes")
 
     def note(self, first: int, digests: Sequence[bytes]) -> None:
-        """The blocks from `first` on are written and have these digests: a later session may rely on it.
+        """Record that the blocks from `first` on are written with these digests, for a later session.
 
         Raises StoreError.
         """
@@ -168,7 +168,7 @@ class FileTarget:
             self._write_records()
 
     def read(self, offset: int, view: memoryview) -> int:
-        """What was written at `offset`. Raises StoreError."""
+        """Read written data at `offset`. Raise StoreError."""
         try:
             return os.preadv(self._fd, [view], offset)
         except OSError as error:
@@ -187,7 +187,7 @@ class FileTarget:
             return fsync
 
     def discard(self, *, resumable: bool) -> None:
-        """Remove what was written, or keep it for a session that goes on."""
+        """Remove the data, or keep it for a session that resumes."""
         with self._ending:
             if self._fd < 0:
                 return
@@ -198,7 +198,7 @@ class FileTarget:
                     self._unlink(self._partial)
                     self._unlink(self._records)
             except (OSError, StoreError):
-                # What cannot be removed now is stale in a day.
+                # Files that cannot be removed now are stale in a day.
                 self._pending.clear()
             self._close()
 
@@ -240,12 +240,12 @@ class FileTarget:
         return descriptor
 
     def _open_alone(self) -> int:
-        """The partial file, locked. Raises StoreError if another session has it."""
+        """Open and lock the partial file. Raise StoreError if another session has it."""
         while True:
             descriptor = self._open(self._partial)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Whoever had the lock may have put the file in place, or removed it, since we opened it.
+                # The previous owner of the lock may have renamed or removed the file since it was opened.
                 if self._is_partial(descriptor):
                     return descriptor
             except OSError as error:
@@ -263,19 +263,19 @@ class FileTarget:
         return os.path.samestat(status, os.fstat(descriptor))
 
     def _leave_as_found(self) -> None:
-        """After a start that failed."""
+        """Undo a failed start."""
         if self._fd >= 0 and not os.fstat(self._fd).st_size:
             self._unlink(self._partial)
             self._unlink(self._records)
         self._close()
 
     def _cut_torn_record(self) -> None:
-        """A process that was killed may have written a part of a record, behind which no other could be read."""
+        """Cut off a partial record of a killed process, behind which no other record could be read."""
         size = os.fstat(self._records_fd).st_size
         os.ftruncate(self._records_fd, size - size % _RECORD.size)
 
     def _check_room(self, size: int) -> None:
-        """Say before any data flows that it will not fit, where that can be known."""
+        """Raise OSError before any data arrives if the file does not fit, where this is known."""
         status = os.fstat(self._fd)
         left = os.fstatvfs(self._fd)
         if size - status.st_blocks * 512 > left.f_bavail * left.f_frsize:
@@ -306,7 +306,7 @@ class FileTarget:
                 os.unlink(name, dir_fd=self._directory)
 
     def _lock_unused(self, name: str, locks: ExitStack) -> None:
-        """Keep sessions away from remains. Raises BlockingIOError if one is at work: it may write nothing for days."""
+        """Lock the remains against sessions. Raise BlockingIOError if one is active, which may be idle for days."""
         # It may be a partial file, whatever its name ends with, or the records of one.
         for partial in {name, name.removesuffix(RECORDS_SUFFIX)}:
             with suppress(FileNotFoundError):
@@ -330,7 +330,7 @@ class FileTarget:
 
 
 def open_directory(path: Path) -> int:
-    """A descriptor of the directory. Raises WrongInputError if there is none."""
+    """Open the directory. Raise WrongInputError if it does not exist."""
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

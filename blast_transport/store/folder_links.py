@@ -14,11 +14,10 @@ _MAX_STEPS_TOGETHER = 2_000_000
 
 
 def check_links(links: Mapping[str, str]) -> None:
-    """Raise UnsafeNameError unless all of these, from path to target, stay in the folder that the paths are below.
+    """Raise UnsafeNameError unless all of these links, path to target, stay in the folder of their paths.
 
-    None of the paths leads through a link itself, as in a table that was checked.
-    A path is followed as the system does it, so that `..` behind a link is above where that link leads. What is not
-    there is taken for a folder: it may come to be one.
+    No path leads through a link itself, as in a checked table. A target is resolved as the system does it, so that `..`
+    behind a link is the parent of that link's target. A missing name counts as a folder, because it may become one.
     """
     steps = 0
     for path, target in links.items():

@@ -15,10 +15,10 @@ from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
 
 
 class FolderSource(PiecesSource):
-    """All that is below a folder now. `content`: the same folder, with nothing changed in it, has the same one.
+    """Source with the present contents of a folder. `content` is equal for an unchanged folder.
 
-    Raises WrongInputError for what cannot be sent: a device, a socket, a pipe, a name that is not UTF-8, a link that
-    leads out of the folder, too many entries.
+    Raises WrongInputError for an entry that cannot be sent: a device, a socket, a pipe, a name that is not UTF-8, a
+    link out of the folder, too many entries.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,12 +41,12 @@ def _piece(path: Path, entry: Entry) -> FilePiece:
     except OSError as error:
         raise WrongInputError(f"cannot read {path}: {sentence(error)}") from error
     if (state.size, state.modified) != (entry.size, entry.changed_at):
-        raise WrongInputError(f"{path} is being written: send its folder again when nobody changes it")
+        raise WrongInputError(f"{path} is being written: send its folder again when no process writes it")
     return FilePiece(path, state)
 
 
 def read_folder(folder: Path) -> Table:
-    """What is in a folder. Raises WrongInputError."""
+    """Return the table of a folder. Raise WrongInputError."""
     try:
         entries = []
         for entry in _below(folder, "", {}):
@@ -55,13 +55,13 @@ def read_folder(folder: Path) -> Table:
                 raise WrongInputError(f"{folder} has more than {MAX_ENTRIES} entries: send it in parts, or as a .tar")
         return Table(folder.stat().st_mode & MODE_BITS, tuple(entries))
     except (OSError, RecursionError) as error:
-        what = getattr(error, "filename", None) or folder
-        why = sentence(error) if isinstance(error, OSError) else "it is too deep"
-        raise WrongInputError(f"cannot read {what}: {why}") from error
+        place = getattr(error, "filename", None) or folder
+        reason = sentence(error) if isinstance(error, OSError) else "it is too deep"
+        raise WrongInputError(f"cannot read {place}: {reason}") from error
 
 
 def _below(folder: Path, above: str, linked: dict[tuple[int, int], str]) -> Iterator[Entry]:
-    """Everything, a folder before what is in it, in the order of the names: the same folder is sent the same.
+    """Yield all entries, a folder before its contents, by name, so that equal folders are sent equally.
 
     `linked` is filled with the first name of each file that has several, by its device and inode.
     """

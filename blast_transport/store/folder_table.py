@@ -1,4 +1,4 @@
-"""What is in a folder, as it is sent: a table of everything below, before the contents of all files in its order.
+"""Table of a folder's entries, which precedes the contents of all files in its order.
 
     magic (8)  mode of the folder itself (2)  entries (4)  bytes of the table (4)  table  contents
     entry: kind (1)  mode (2)  changed at, in ns (8)  size (8)  bytes of the path (2)  bytes of a link's target (2)
@@ -6,9 +6,9 @@
 
 A file with several names in the folder is sent once, under the first of them; the others are hard links to it.
 
-All numbers are little-endian; paths are UTF-8, relative to the folder, with a folder before what is in it. The table
-comes from the wire: everything in it has a bound, no entry is in anything but a folder of the same table, and no link
-leads out (folder_links.py).
+All numbers are little-endian; paths are UTF-8, relative to the folder, and a folder precedes its entries. The table
+comes from the wire: everything in it has a bound, each entry is in a folder of the same table, and no link leads out
+(folder_links.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_PATH = 1024
 DEEPEST = 64
 """Parts of a path at most."""
 MODE_BITS = 0o777
-"""What is kept of a mode: who may read, write and execute, and no right of somebody else's (setuid, setgid, sticky)."""
+"""Bits of a mode that are kept: read, write and execute permissions, without setuid, setgid and sticky."""
 
 _HEAD = struct.Struct("<8sHII")
 _ENTRY = struct.Struct("<BHqQHH")
@@ -40,13 +40,13 @@ _MAX_TIME = 1 << 62
 
 
 class Kind(IntEnum):
-    """What an entry is."""
+    """Kind of an entry."""
 
     FILE = 1
     FOLDER = 2
     LINK = 3
     HARD_LINK = 4
-    """Another name of a file that stands before it in the table."""
+    """Another name of a file that precedes it in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class Table:
 
     @property
     def content_bytes(self) -> int:
-        """Of all files together."""
+        """Return the bytes of all files together."""
         return sum(entry.size for entry in self.entries)
 
 
 def encode(table: Table) -> bytes:
-    """As it is sent, with its head. Raises UnsafeNameError, RemoteProtocolError for what no receiver takes."""
+    """Encode the table with its head. Raise UnsafeNameError, RemoteProtocolError if no receiver would accept it."""
     check(table)
     body = b"".join(_encoded(entry) for entry in table.entries)
     if len(body) > MAX_TABLE:
@@ -87,19 +87,19 @@ def encode(table: Table) -> bytes:
 
 
 def table_bytes(head: bytes) -> int:
-    """How many bytes of table follow a head. Raises RemoteProtocolError."""
+    """Return the bytes of the table that follow a head. Raise RemoteProtocolError."""
     if len(head) != HEAD_BYTES:
-        raise RemoteProtocolError("what came ends before the table of a folder")
+        raise RemoteProtocolError("the received data ends before the table of its folder")
     magic, _, entries, size = _HEAD.unpack(head)
     if magic != MAGIC:
-        raise RemoteProtocolError("what came is no folder")
+        raise RemoteProtocolError("the received data is not a folder")
     if entries > MAX_ENTRIES or size > MAX_TABLE or entries * _ENTRY.size > size:
-        raise RemoteProtocolError(f"the table of the folder says {entries} entries in {size} bytes: out of bounds")
+        raise RemoteProtocolError(f"the folder's table has {entries} entries in {size} bytes, which is out of bounds")
     return int(size)
 
 
 def decode(data: bytes) -> Table:
-    """A head with its table. Raises RemoteProtocolError, UnsafeNameError."""
+    """Decode a head with its table. Raise RemoteProtocolError, UnsafeNameError."""
     size = table_bytes(data[:HEAD_BYTES])
     _, mode, entries, _ = _HEAD.unpack_from(data)
     if len(data) != HEAD_BYTES + size:
@@ -110,7 +110,7 @@ def decode(data: bytes) -> Table:
 
 
 def check(table: Table) -> None:
-    """Raises UnsafeNameError, RemoteProtocolError unless everything stays in the folder, and within bounds."""
+    """Raise UnsafeNameError, RemoteProtocolError unless all entries stay in the folder, and within bounds."""
     if table.mode & ~MODE_BITS or len(table.entries) > MAX_ENTRIES:
         raise RemoteProtocolError(f"the folder has {len(table.entries)} entries, or a mode of its own: out of bounds")
     seen: set[str] = set()
@@ -133,7 +133,7 @@ def check(table: Table) -> None:
 
 
 def check_path(path: str) -> None:
-    """Raises UnsafeNameError unless it names something below a folder."""
+    """Raise UnsafeNameError unless the path is below a folder."""
     parts = path.split("/")
     if len(_utf8(path)) > LONGEST_PATH or len(parts) > DEEPEST:
         raise UnsafeNameError(f"{shown(path)} has more than {LONGEST_PATH} bytes, or more than {DEEPEST} parts")
@@ -195,5 +195,5 @@ _KINDS = {int(kind): kind for kind in Kind}
 
 
 def folders_of(entries: Sequence[Entry]) -> list[Entry]:
-    """Those that are folders, the deepest first."""
+    """Return the entries that are folders, the deepest first."""
     return sorted((e for e in entries if e.kind is Kind.FOLDER), key=lambda e: -e.path.count("/"))

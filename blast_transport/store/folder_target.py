@@ -1,9 +1,8 @@
-"""A folder being received: one file until all of it is right, then unpacked beside, and renamed when it is whole.
+"""Target that is a folder: received as one file, then unpacked beside it, and renamed when it is complete.
 
-What comes is written, resumed and proven as a file is. Its table is believed only when it has passed every check of
-folder_table.py; then all is made in a new folder of ours that nobody else may enter, each file and folder anew and
-through no link; links are made last, modes are set when nothing has to be written any more. So nothing leads out of
-the new folder, and whoever is killed meanwhile leaves nothing that looks whole.
+The data is written, resumed and verified like a file. Its table must pass every check of folder_table.py; the entries
+are then created in a new private folder, never through a link; links are created last, and modes set after all writes.
+So nothing leads out of the new folder, and a killed process leaves nothing that looks complete.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class FolderTarget(FileTarget):
     """
 
     def _check_room(self, size: int) -> None:
-        # What is unpacked lies beside what came.
+        # The unpacked data needs space in addition to the received data.
         super()._check_room(2 * size)
 
     def _put_in_place(self, size: int, fsync: bool) -> None:
@@ -62,7 +61,7 @@ class FolderTarget(FileTarget):
 
     @contextmanager
     def _place_beside(self) -> Iterator[tuple[str, int]]:
-        """A new folder under a temporary name, gone again unless it has got another."""
+        """Create a folder under a temporary name, which is removed unless it is renamed."""
         beside = f"{PARTIAL_PREFIX}{secrets.token_hex(8)}"
         os.mkdir(beside, _ALONE, dir_fd=self._directory)
         folder = -1
@@ -77,7 +76,7 @@ class FolderTarget(FileTarget):
                 os.close(folder)
 
     def _remove(self, beside: str) -> None:
-        """What was made, also where its modes are set already, by which we may not write."""
+        """Remove the unpacked files, including those whose modes already forbid writing."""
         with suppress(OSError):
             os.chmod(beside, _ALONE, dir_fd=self._directory)
             for _, folders, _, above in os.fwalk(beside, dir_fd=self._directory):
@@ -99,14 +98,14 @@ IS_THERE = "is there already, and is left as it is: remove it there, or give ano
 
 
 class _Unpacking:
-    """Makes what a table says in the open and empty folder `root`, from the file `source`."""
+    """Unpacking of the file `source` into the open, empty folder `root`."""
 
     def __init__(self, source: int, root: int, fsync: bool) -> None:
         self._source, self._root, self._fsync = source, root, fsync
         self._is_sparse = is_sparse(os.fstat(source))
 
     def all(self, table: Table, offset: int) -> None:
-        """Everything; the contents begin at `offset`. Raises OSError, StoreError."""
+        """Unpack all entries; the contents begin at `offset`. Raise OSError, StoreError."""
         # Of each file that has come: the entry, and where its contents begin.
         files = dict[str, tuple[Entry, int]]()
         for entry in table.entries:
@@ -121,7 +120,7 @@ class _Unpacking:
         for entry in table.entries:
             if entry.kind is Kind.LINK:
                 os.symlink(entry.target, entry.path, dir_fd=self._root)
-        # The deepest first: whoever closes a folder cannot enter it any more.
+        # The deepest first, because a folder with its final mode may be inaccessible.
         for entry in folders_of(table.entries):
             self._close_folder(entry)
         os.fchmod(self._root, table.mode)
@@ -170,7 +169,7 @@ class _Unpacking:
         while offset < end:
             piece = memoryview(os.pread(self._source, min(_PIECE, end - offset), offset))
             if not piece:
-                raise StoreError("what came became shorter while it was unpacked")
+                raise StoreError("the received file shrank while it was unpacked")
             offset += len(piece)
             while piece:
                 piece = piece[os.write(into, piece) :]

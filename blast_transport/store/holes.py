@@ -1,8 +1,8 @@
-"""Holes of a sparse file: ranges that read as zeros and take no space, found by what the file system says (SEEK_HOLE).
+"""Holes of a sparse file: ranges that read as zeros and take no space, as the file system reports them (SEEK_HOLE).
 
-The sender announces the blocks that lie in a hole altogether. A receiver of a file makes them holes again and counts
-them as held, so that no transport sends them; whether they are zeros at the sender, its digests prove as for any block.
-A file system that cannot tell (lseek(2)) has no holes, and everything is sent.
+The sender announces the blocks that lie entirely in a hole. A receiver of a file creates the holes again and counts the
+blocks as held, so that no transport sends them; the sender's digests verify that they are zeros. A file system without
+support (lseek(2)) reports no holes, and everything is sent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def next_data(descriptor: int, offset: int, size: int) -> int:
     try:
         return min(os.lseek(descriptor, offset, os.SEEK_DATA), size)
     except OSError as error:
-        # ENXIO: no more data. Anything else: the file system cannot tell, and all of it may be data.
+        # ENXIO: no more data. Other errors: no support, and everything may be data.
         return size if error.errno == errno.ENXIO else offset
 
 

@@ -1,4 +1,4 @@
-"""The last line that a process has written to its standard error, which goes on to our own."""
+"""The last line that a process has written to its standard error, which is copied to this process's own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _READ_BYTES = 4096
 _KEPT_BYTES = 1024
 _LONGEST = 200
 _END_SECONDS = 0.5
-"""What somebody has written who has ended is read by then."""
+"""Time in which the remaining output of an ended process is read."""
 _LOOK_MS = 200.0
 
 
 class LastWords:
-    """Give `writer` to one process as its standard error, and close it here then. Raises NoThreadError."""
+    """Reader of a process's standard error, which is `writer` and closed here. Raises NoThreadError."""
 
     def __init__(self) -> None:
         self._reader, self.writer = os.pipe()
@@ -34,14 +34,14 @@ class LastWords:
             raise
 
     def after_end(self) -> str:
-        """The last line of a process that has ended, as it may be printed; empty if there is none."""
+        """Return the last line of an ended process in printable form; empty if there is none."""
         self._over.wait(_END_SECONDS)
         lines = [line for line in self._kept.decode(errors="replace").splitlines() if line.strip()]
         shown = "".join(c if c.isprintable() else "?" for c in lines[-1].strip()) if lines else ""
         return shown[:_LONGEST]
 
     def close(self) -> None:
-        """Nobody asks any more; whoever still writes has lost its reader."""
+        """Stop reading; processes that still write get an error."""
         self._closed = True
 
     def _run(self) -> None:

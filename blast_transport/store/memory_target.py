@@ -1,4 +1,4 @@
-"""Data that is received into memory, for a program that goes on with it."""
+"""Target in memory, for a program that uses the data directly."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class MemoryTarget:
         self.data[offset : offset + len(data)] = data
 
     def read(self, offset: int, view: memoryview) -> int:
-        """What was written at `offset`."""
+        """Read written data at `offset`."""
         piece = self.data[offset : offset + len(view)]
         view[: len(piece)] = piece
         return len(piece)
 
     def commit(self, size: int, *, fsync: bool) -> bool:
-        """The data is whole, as long as there is power."""
+        """Complete the data, which is not durable."""
         del self.data[size:]
         self.complete = True
         return False

@@ -25,7 +25,7 @@ _COMPILED_SUITE = "blake3"
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing."""
 
 
 def open_store(  # noqa: PLR0913, PLR0917 - a store's, and the engine
@@ -36,10 +36,10 @@ def open_store(  # noqa: PLR0913, PLR0917 - a store's, and the engine
     checked: Callable[[], None] = _nothing,
     holes: Iterable[Range] = (),
 ) -> BlockStore:
-    """A store by this engine (`base/engines.py`); `checked` and `holes` as of a `Store`.
+    """Open a store by this engine (`base/engines.py`); `checked` and `holes` are those of `Store`.
 
-    What is no file, or is proven by another digest, is Python's whichever engine is asked for: `engine` of the store
-    says which it became. Raises WrongInputError, StoreError.
+    Targets other than files, and other digests, use Python with any engine: `engine` of the store names the one in use.
+    Raise WrongInputError, StoreError.
     """
     native = compiled(engine)
     if native is None or suite.name != _COMPILED_SUITE or not isinstance(target, FileTarget):
@@ -48,7 +48,7 @@ def open_store(  # noqa: PLR0913, PLR0917 - a store's, and the engine
 
 
 def open_assembly(store: BlockStore, sealer: Sealer | None) -> BlockAssembly:
-    """What fills this store, by its engine. What is sealed is opened, and so put together, by Python."""
+    """Return an assembly that fills this store, by its engine; Python unseals, and so assembles, sealed blocks."""
     if isinstance(store, CompiledStore) and sealer is None:
         return CompiledAssembly(store)
     return Assembly(store, sealer)
@@ -62,7 +62,7 @@ def open_reader(  # noqa: PLR0913, PLR0917 - a reader's, and the engine
     sealer: Sealer | None,
     holes: Iterable[Range] = (),
 ) -> BlockReader:
-    """A reader by this engine. What is no file is read by Python, as in `open_store`. Raises WrongInputError."""
+    """Open a reader by this engine; Python reads sources other than files. Raise WrongInputError."""
     native = compiled(engine)
     if native is None or suite.name != _COMPILED_SUITE or source.descriptor is None:
         return BlockReader(source, layout, suite, sealer, holes)

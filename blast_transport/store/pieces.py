@@ -27,13 +27,13 @@ class FilePiece:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the bytes of the file."""
         return self.state.size
 
     def read(self, offset: int, view: memoryview) -> None:
         """Fill `view` from `offset`. Raises SourceChangedError."""
         try:
-            # Opened anew: a folder may have more files than a process may have descriptors.
+            # Opened each time: a folder may have more files than a process may have descriptors.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise SourceChangedError(f"{self.path} cannot be read any more: {sentence(error)}") from error
@@ -51,7 +51,7 @@ class FilePiece:
             os.close(descriptor)
 
     def holes(self) -> list[Range]:
-        """Return the holes of the file; none where it cannot be read: to read it will say why."""
+        """Return the holes of the file; none if it cannot be read, which a later read reports."""
         try:
             if self.size < _SMALLEST_SPARSE or not is_sparse(self.path.stat()):
                 return []
@@ -64,7 +64,7 @@ class FilePiece:
             os.close(descriptor)
 
     def check_unchanged(self) -> None:
-        """Raise SourceChangedError if it was changed, or is not there any more."""
+        """Raise SourceChangedError if the file was changed, or does not exist any more."""
         try:
             status = self.path.stat()
         except OSError as error:
@@ -77,7 +77,7 @@ Piece = memoryview | FilePiece
 
 
 class PiecesSource:
-    """The pieces, one after the other, as a `Source`. What they show must not change while it is sent. Thread-safe."""
+    """Source of consecutive pieces. Their data must not change while it is sent. Thread-safe."""
 
     descriptor: int | None = None
     content = ""
@@ -89,38 +89,38 @@ class PiecesSource:
 
     @property
     def size(self) -> int:
-        """Bytes altogether."""
+        """Return the total bytes."""
         return self._begins[-1]
 
     @property
     def available(self) -> int:
-        """All of them."""
+        """Return the total bytes, which are all available."""
         return self._begins[-1]
 
     def read(self, offset: int, view: memoryview) -> int:
-        """As `Source.read`. Raises SourceChangedError."""
+        """Read as `Source.read` does. Raise SourceChangedError."""
         view = view[: max(0, self.size - offset)]
-        wanted = len(view)
+        size = len(view)
         number = bisect_right(self._begins, offset) - 1
         while view:
             piece, begin = self._pieces[number], offset - self._begins[number]
             count = min(len(view), _length(piece) - begin)
             _copy(piece, begin, view[:count])
             view, offset, number = view[count:], offset + count, number + 1
-        return wanted
+        return size
 
     def release(self, offset: int) -> None:
-        """Everything stays where it lies."""
+        """Do nothing: all pieces stay readable."""
 
     def holes(self) -> list[Range]:
-        """Return the holes of all files among the pieces; what lies in memory has none."""
-        # One more begins: where all of them end.
+        """Return the holes of all files among the pieces; pieces in memory have none."""
+        # One more offset follows: the end of all pieces.
         pieces = zip(self._begins, self._pieces, strict=False)
         files = ((begin, piece) for begin, piece in pieces if isinstance(piece, FilePiece))
         return [(begin + offset, length) for begin, piece in files for offset, length in piece.holes()]
 
     def check_unchanged(self) -> None:
-        """Raises SourceChangedError if a file was written meanwhile; what lies in memory nobody can know of."""
+        """Raise SourceChangedError if a file was written meanwhile; changes in memory are not detected."""
         for piece in self._all:
             if isinstance(piece, FilePiece):
                 piece.check_unchanged()

@@ -1,7 +1,7 @@
-"""Where the sender's bytes come from: a regular file, which can be read again, or a stream, which cannot.
+"""Sources of the sender's bytes: a regular file, which can be read again, or a stream, which cannot.
 
-A stream (standard input, a pipe) is read ahead into a ring; `release` gives back what every receiver has, which stays
-there until its place is needed: for who falls behind.
+A stream (standard input, a pipe) is read ahead into a ring; `release` frees the data that every receiver has, which
+stays readable until its space is needed, for receivers that lag.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from blast_transport.store.file_state import settled_state
 from blast_transport.store.holes import holes_of
 
 AtEnd = Callable[[Callable[[], None]], None]
-"""Called when nothing more comes, with what makes that the end of the stream; any thread may call it, or nobody."""
+"""Called at the end of the stream, with its cause, possibly from any thread, and possibly never."""
 
 RING_BYTES = 64 << 20
 _READ_BYTES = 1 << 20
 
 
 class Source(Protocol):
-    """What is sent. `size` is None while a stream has not ended; `descriptor` is a file that may be read again."""
+    """Source of the data. `size` is None until a stream has ended; `descriptor` is a file that can be read again."""
 
     descriptor: int | None
     content: str
 
     @property
     def size(self) -> int | None:
-        """Bytes altogether, None as long as nobody knows. Raises SourceChangedError where nobody will."""
+        """Return the total bytes, None while unknown. Raise SourceChangedError if they will never be known."""
 
     @property
     def available(self) -> int:
-        """Bytes before this offset can be read without waiting."""
+        """Return the offset before which bytes can be read without waiting."""
 
     def read(self, offset: int, view: memoryview) -> int:
         """Fill `view` from `offset`; the number of bytes, fewer only at the end.
@@ -49,19 +49,19 @@ class Source(Protocol):
         """
 
     def release(self, offset: int) -> None:
-        """Nobody will ask for what lies before `offset` any more."""
+        """Free the data before `offset`, which will not be read again."""
 
     def holes(self) -> list[Range]:
-        """Return what reads as zeros and is not stored, as (offset, bytes) in order."""
+        """Return the ranges that read as zeros and are not stored, as (offset, bytes) in order."""
 
     def check_unchanged(self) -> None:
-        """Raise SourceChangedError if what was read is not what is there now, where that can be known."""
+        """Raise SourceChangedError if the data has changed since it was read, where this can be detected."""
 
 
 class FileSource:
-    """A regular file. `content` is an identity: the same file, unchanged, has the same one.
+    """Regular file. `content` is equal for the same unchanged file.
 
-    Raises WrongInputError if the file does not have as many bytes as its size says.
+    Raises WrongInputError if the file's data does not match its size.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -75,18 +75,18 @@ class FileSource:
 
     @property
     def size(self) -> int:
-        """Bytes of the file when it was opened."""
+        """Return the bytes of the file when it was opened."""
         return self._size
 
     @property
     def available(self) -> int:
-        """All of it."""
+        """Return the size: all bytes are available."""
         return self._size
 
     def read(self, offset: int, view: memoryview) -> int:
         """Fill `view` from `offset`, or up to the end. Raises SourceChangedError if the file ends before."""
         view = view[: max(0, self._size - offset)]
-        wanted = len(view)
+        size = len(view)
         while view:
             count = os.preadv(self._fd, [view], offset)
             if count == 0:
@@ -94,21 +94,21 @@ class FileSource:
                 raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was read")
             view, offset = view[count:], offset + count
         self.check_unchanged()
-        return wanted
+        return size
 
     def release(self, offset: int) -> None:
-        """A file keeps everything."""
+        """Do nothing: a file keeps its data."""
 
     def holes(self) -> list[Range]:
         """Return the holes of the file; a write that fills one of them later is a change of the file."""
         return holes_of(self._fd, self._size)
 
     def check_unchanged(self) -> None:
-        """Raise SourceChangedError if the file was changed since it was opened; `file_state` says what is not seen."""
+        """Raise SourceChangedError if the file has changed since it was opened; `file_state` lists the exceptions."""
         self._state.check(str(self._path), os.fstat(self._fd))
 
     def _check_size(self) -> None:
-        """Files of /proc and /sys have sizes that say nothing: what is behind such a size would be left out."""
+        """Reject files whose sizes are meaningless, as in /proc and /sys: data behind such a size would be missing."""
         is_longer = bool(os.pread(self._fd, 1, self._size))
         if is_longer or (self._size and not os.pread(self._fd, 1, self._size - 1)):
             raise WrongInputError(
@@ -120,7 +120,7 @@ class FileSource:
 
 @contextmanager
 def opened_file(path: Path) -> Iterator[FileSource]:
-    """A regular file to send. Raises WrongInputError if there is none."""
+    """Open a regular file to send. Raise WrongInputError if it does not exist."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -138,10 +138,10 @@ def opened_file(path: Path) -> Iterator[FileSource]:
 
 
 class StreamSource:
-    """A stream, read ahead by a thread of its own. A context manager; `wake` is called when something has come.
+    """Stream that a thread reads ahead. A context manager; `wake` is called when data arrives.
 
-    `capacity` bytes are kept, so that what got lost can be sent again. That thread calls `at_end`: somebody may know
-    that the stream was cut off.
+    The last `capacity` bytes are kept for retransmissions. The thread calls `at_end`, for example to detect a truncated
+    stream.
     """
 
     descriptor: int | None = None
@@ -152,7 +152,7 @@ class StreamSource:
         self.at_end: AtEnd = _believed
         self._stream = stream
         self._ring = bytearray(capacity)
-        self._lowest = self._released = self._end = 0
+        self._first_held = self._released = self._end = 0
         self._ended = False
         self._failure: OSError | None = None
         self._changed = threading.Condition()
@@ -172,14 +172,14 @@ class StreamSource:
 
     @property
     def size(self) -> int | None:
-        """Bytes altogether once the stream has ended. Raises SourceChangedError if it broke: that is no end."""
+        """Return the total bytes once the stream has ended. Raise SourceChangedError if it broke."""
         with self._changed:
             self._check()
             return self._end if self._ended else None
 
     @property
     def available(self) -> int:
-        """Bytes before this offset have come."""
+        """Return the offset before which all bytes have arrived."""
         with self._changed:
             return self._end
 
@@ -188,8 +188,8 @@ class StreamSource:
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._end >= offset + len(view))
             self._check()
-            if offset < self._lowest:
-                raise ForgottenError(self._lowest)
+            if offset < self._first_held:
+                raise ForgottenError(self._first_held)
             count = max(0, min(len(view), self._end - offset))
             self._copy(offset, view[:count])
             return count
@@ -205,7 +205,7 @@ class StreamSource:
         return []
 
     def check_unchanged(self) -> None:
-        """What has come stays as it came."""
+        """Do nothing: received data does not change."""
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -232,7 +232,7 @@ class StreamSource:
         with self._changed:
             begin = self._end % len(self._ring)
             room = min(len(self._ring) - (self._end - self._released), len(self._ring) - begin, _READ_BYTES)
-            self._lowest = max(self._lowest, self._end + room - len(self._ring))
+            self._first_held = max(self._first_held, self._end + room - len(self._ring))
         with memoryview(self._ring) as ring:
             count = os.readv(self._stream, [ring[begin : begin + room]])
         if count == 0:
@@ -244,7 +244,7 @@ class StreamSource:
         return True
 
     def _stopped(self) -> bool:
-        """Wait for more of the stream; True if nobody wants it any more."""
+        """Wait for more of the stream; return True if reading was stopped."""
         waiting = select.poll()
         waiting.register(self._stream, select.POLLIN)
         waiting.register(self._stop_reader, select.POLLIN)

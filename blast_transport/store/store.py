@@ -1,10 +1,10 @@
-"""What a receiver holds of a session: the target, the map of its blocks, and the digests that prove them.
+"""Store of a session's received data: the target, the map of its blocks, and the digests that verify them.
 
-All transports fill the same store, several of them at the same time, so every method may be called from any thread, and
-nobody else writes to the target, but for blocks that he has claimed. A block that is held is never written again,
-whoever brings it; a block is written whole, with its digest taken from the bytes that are written. One whose digest is
-not the sender's is not held: it is asked for again. A target that must be fed in order gets a block only when all
-before it are there and the sender's digest of it has come, for it cannot be taken back.
+All transports fill the same store, possibly concurrently, so every method may be called from any thread, and no other
+code writes to the target, except for blocks that it has claimed. A held block is never written again; a block is
+written whole, with the digest of the written bytes. A block whose digest differs from the sender's is not held, and is
+requested again. A target that accepts data only in order gets a block after all blocks before it and after the sender's
+digest, because the data cannot be taken out of it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from blast_transport.store.target import Buffer, Target
 from blast_transport.store.zero_digests import ZeroDigests
 
 AHEAD_BYTES = 64 << 20
-"""How far before its turn or its digest a block is taken where it would fill the memory, or could lie anywhere."""
+"""Bytes before its position or its digest at which a block is accepted where it occupies memory or may lie anywhere."""
 
 
 class Store:
-    """One session's data at one receiver.
+    """Data of one session at one receiver.
 
-    Attributes to read: `layout`, `suite`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks that
-    came with a wrong digest), `durable` (what the target says of it after `commit`). `take_wrong` gives the blocks that
-    have to be asked for again because of a wrong digest. `checked` is called for every block that an earlier session
-    has left. The blocks in `holes` are zeros by the sender's word, like data that came: a file holds them as holes from
-    the beginning, and any other target waits for them.
+    Attributes to read: `layout`, `suite`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks
+    received with a wrong digest), `durable` (the target's result after `commit`). `take_wrong` returns the blocks to
+    request again because of a wrong digest. `checked` is called for every block that an earlier session has left. The
+    blocks in `holes` are zeros according to the sender: a file holds them as holes from the start, and any other target
+    waits for them.
     """
 
     engine = PYTHON
@@ -56,7 +56,7 @@ class Store:
         self.suite = suite
         self._own = DigestTable()
         self._sent = DigestTable()
-        self._told = 0
+        self._announced = 0
         self._ahead = max(1, AHEAD_BYTES // layout.block_size)
         self._wrong: deque[Range] = deque()
         self._early: dict[int, bytes] = {}
@@ -68,16 +68,16 @@ class Store:
 
     @property
     def descriptor(self) -> int | None:
-        """The regular file that is being written, if there is one."""
+        """Return the descriptor of the regular file that is being written, if any."""
         return self.target.descriptor
 
     @property
     def reach(self) -> int:
-        """Blocks from this one on are not taken yet."""
+        """Return the block from which on blocks are not accepted yet."""
         blocks = self.layout.blocks
         if self.target.in_order:
             return min(blocks, self.position + self._ahead)
-        return blocks if self.layout.known else min(blocks, max(self.position, self._told) + self._ahead)
+        return blocks if self.layout.known else min(blocks, max(self.position, self._announced) + self._ahead)
 
     def put(self, block: int, data: Buffer) -> bool:
         """Take a whole block; False if it was held, comes too early, or is not what was sent. Raises StoreError."""
@@ -96,10 +96,10 @@ class Store:
             return len(good)
 
     def put_row(self, first: int, data: memoryview) -> None:
-        """Take whole blocks from `first` on, one after the other in `data`, as a chain brings them. Raises StoreError.
+        """Store whole blocks from `first` on, one after the other in `data`, from a chain. Raise StoreError.
 
-        For a target that takes them in any order. A wrong one is written as well, where nothing is held: whoever comes
-        after us in the chain is served from the target, and judges for itself.
+        Only for a target that accepts them in any order. Wrong blocks are written as well, where none is held:
+        successors in the chain are served from the target, and verify the data themselves.
         """
         size = self.layout.block_size
         digests = [self.suite.block(data[begin : begin + size]) for begin in range(0, len(data), size)]
@@ -111,13 +111,13 @@ class Store:
                 self._hold(begin, digests[begin - first : end - first])
 
     def claim(self, first: int, stop: int) -> list[Range]:
-        """The blocks from `first` to before `stop` that somebody may now write to `descriptor` by himself, as ranges.
+        """Return the blocks from `first` to before `stop` that the caller may now write to `descriptor`, as ranges.
 
-        None that is held is among them, and nobody else writes them until `written` or `release`: one of them has to
-        follow, whatever happens. Raises StoreError where more may not come, or there is no file.
+        None of them is held, and no other code writes them until `written` or `release`, one of which must follow in
+        any case. Raise StoreError beyond the maximum size, or if the target is not a file.
         """
         if not isinstance(self.target, FileTarget):
-            raise StoreError(f"{self.target.place} is no file that somebody else could write")
+            raise StoreError(f"{self.target.place} is not a file, so that other code cannot write it")
         with self._lock:
             free = list(runs_of(self._free(first, min(stop, self.reach))))
             for _, end in free[-1:]:
@@ -127,7 +127,7 @@ class Store:
             return [(begin, end - begin) for begin, end in free]
 
     def written(self, first: int, digests: bytes) -> None:
-        """Blocks that were claimed lie where they belong, with these digests of what was written. Raises StoreError."""
+        """Record that claimed blocks are written, with these digests of the written data. Raise StoreError."""
         row = [digests[begin : begin + DIGEST_BYTES] for begin in range(0, len(digests), DIGEST_BYTES)]
         stop = first + len(row)
         with self._lock:
@@ -136,28 +136,28 @@ class Store:
                 self._hold(begin, row[begin - first : end - first])
 
     def release(self, first: int, stop: int) -> None:
-        """These will not be written by whoever has claimed them."""
+        """Return claimed blocks that will not be written."""
         with self._lock:
             self._unclaim(first, stop)
 
     def expect(self, first: int, digests: bytes) -> None:
-        """The sender's digests of the blocks from `first` on, told in order. Raises StoreError, RemoteProtocolError."""
+        """Add the sender's digests of the blocks from `first` on, in order. Raise StoreError, RemoteProtocolError."""
         stop = first + len(digests) // DIGEST_BYTES
         with self._lock:
-            if first > self._told or stop > self.layout.blocks:
-                raise RemoteProtocolError("Digests of blocks that there are not, or whose turn has not come")
-            self._told = max(self._told, stop)
+            if first > self._announced or stop > self.layout.blocks:
+                raise RemoteProtocolError("Digests are out of order, or beyond the last block")
+            self._announced = max(self._announced, stop)
             self._sent.set_all(first, digests)
             self._refuse_wrong(first, stop)
             if self.target.in_order:
                 self._feed()
 
     def has(self, block: int) -> bool:
-        """The block is held, or waits for its turn."""
+        """Return whether the block is held, or waits to be written in order."""
         return block in self.held or block in self._early
 
     def waiting(self) -> list[int]:
-        """Blocks that wait for their turn."""
+        """Return the blocks that wait to be written in order."""
         with self._lock:
             return list(self._early)
 
@@ -172,7 +172,7 @@ class Store:
         return self.target.read(offset, view[: end - offset])
 
     def block(self, number: int) -> bytearray | None:
-        """A block that is held, out of the target; None if it is not held, or not kept. Raises StoreError."""
+        """Read a held block from the target; return None if it is not held, or not kept. Raise StoreError."""
         with self._lock:
             if number not in self.held or self.target.in_order:
                 return None
@@ -184,7 +184,7 @@ class Store:
         return data if count == len(data) else None
 
     def finish_size(self, size: int) -> None:
-        """A stream turned out to have `size` bytes: what seemed to lie behind is not of it."""
+        """Set the size of a stream to `size` bytes, and drop blocks behind it."""
         with self._lock:
             self.layout = self.layout.closed(size)
             blocks = self.layout.blocks
@@ -196,12 +196,12 @@ class Store:
             self.position = self.held.first_missing()
 
     def refuse(self, block: int) -> None:
-        """What came as this block is not what was sent; it has to be asked for again."""
+        """Mark this block as received with wrong data; it has to be requested again."""
         with self._lock:
             self._refuse(block)
 
     def take_wrong(self) -> list[Range]:
-        """Blocks that came with a wrong digest since the last call."""
+        """Return the blocks received with a wrong digest since the last call."""
         if not self._wrong:
             return []
         with self._lock:
@@ -210,7 +210,7 @@ class Store:
 
     @property
     def complete(self) -> bool:
-        """Every block is held and is what was sent."""
+        """Return whether every block is held and verified."""
         with self._lock:
             blocks = self.layout.blocks
             return self.layout.known and self.position >= blocks and self._sent.complete(blocks)
@@ -223,7 +223,7 @@ class Store:
         self.durable = self.target.commit(self.layout.size, fsync=fsync)
 
     def discard(self, *, resumable: bool = False) -> None:
-        """Leave nothing behind, but what a later session may go on from. No effect after `commit`."""
+        """Remove everything except the remains that a later session can resume. No effect after `commit`."""
         with self._lock:
             self.target.discard(resumable=resumable)
 
@@ -243,21 +243,21 @@ class Store:
         self.position = self.held.first_missing()
 
     def _is_wrong(self, block: int, digest: bytes) -> bool:
-        """What came with this digest is not what was sent, as far as that is known; it is asked for again."""
+        """Return whether the block is known to be wrong by its digest; if so, it is requested again."""
         if block not in self._sent or self._sent[block] == digest:
             return False
         self._refuse(block)
         return True
 
     def _good(self, first: int, digests: Sequence[bytes], stop: int) -> list[int]:
-        """The blocks from `first` to before `stop` that are not held and, as far as that is known, are what was sent.
+        """Return the blocks from `first` to before `stop` that are not held and match the known digests.
 
         The wrong ones are asked for again.
         """
         return [block for block in self._free(first, stop) if not self._is_wrong(block, digests[block - first])]
 
     def _free(self, first: int, stop: int) -> list[int]:
-        """The blocks from `first` to before `stop` that are neither held nor claimed."""
+        """Return the blocks from `first` to before `stop` that are neither held nor claimed."""
         missing = (block for begin, number in self.held.missing(first, stop) for block in range(begin, begin + number))
         return [block for block in missing if block not in self._claimed] if self._claimed.held else list(missing)
 
@@ -266,11 +266,11 @@ class Store:
             self._claimed.discard(block)
 
     def _write(self, first: int, row: Sequence[Buffer]) -> None:
-        """Blocks that follow one another: together, unless one of them is short, as only the last can be."""
+        """Write consecutive blocks: together, unless one of them is short, as only the last can be."""
         if all(len(block) == self.layout.block_size for block in row[:-1]):
             self.target.write(self.layout.offset(first), *row)
         else:
-            # Of a stream nobody knows which is the last: any that is forged may look like it.
+            # The last block of a stream is unknown: a forged one may seem to be it.
             for block, data in enumerate(row, first):
                 self.target.write(self.layout.offset(block), data)
 
@@ -298,7 +298,7 @@ class Store:
             self._hold(self.position, [self._sent[self.position]])
 
     def _refuse_wrong(self, first: int, stop: int) -> None:
-        """What came as these blocks is held only if it is what was sent."""
+        """Keep only those of these blocks that match the sender's digests."""
         for block in self._own.differing(self._sent, first, stop):
             self._early.pop(block, None)
             self.held.discard(block)

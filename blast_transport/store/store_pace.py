@@ -1,4 +1,4 @@
-"""How a node's store does, as nodes that pass data on tell each other."""
+"""Pace of a node's store, as forwarding nodes report it to each other."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from enum import IntEnum
 
 
 class StorePace(IntEnum):
-    """How a node's store does."""
+    """Pace of a node's store."""
 
     KEEPS_UP = 0
     BEHIND = 1
-    """Something waits for it."""
+    """Data waits for it."""
     SLOW = 2
-    """It takes less than half of what comes, and there is little room left for what waits."""
+    """It accepts less than half of the data that arrives, and its queue is nearly full."""
     ALONE = 3
     """It is slow, and that of some node behind keeps up with the same."""

@@ -8,9 +8,9 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Target(Protocol):
-    """`descriptor` is the regular file that is being written, if there is one; `place` says where the data ends up.
+    """Target of received data: `descriptor` is the regular file, if any; `place` describes the target in messages.
 
-    A target that is `in_order` takes blocks one after the other only. All methods raise StoreError.
+    A target that is `in_order` accepts blocks only one after the other. All methods raise StoreError.
     """
 
     descriptor: int | None
@@ -18,16 +18,16 @@ class Target(Protocol):
     place: str
 
     def write(self, offset: int, *pieces: Buffer) -> None:
-        """Take bytes, one piece behind the other, that belong at `offset`. May wait for whoever takes them."""
+        """Write the pieces one after the other at `offset`. May wait for a slow target."""
 
     def read(self, offset: int, view: memoryview) -> int:
-        """Fill `view` with what was written at `offset`. Raises ForgottenError for what is not kept."""
+        """Fill `view` with written data at `offset`. Raise ForgottenError for data that is not kept."""
 
     def commit(self, size: int, *, fsync: bool) -> bool | None:
-        """All `size` bytes were written and are right: make the whole good. May wait.
+        """Complete the target after all `size` bytes were written and verified. May wait.
 
-        Whether it now outlives a loss of power, as it does with `fsync`; None where nobody here can know.
+        Return whether the data survives a power loss, as it does with `fsync`; None if this is unknown.
         """
 
     def discard(self, *, resumable: bool) -> None:
-        """Leave nothing behind, but what a later session may go on from. No effect after `commit`."""
+        """Remove everything except the remains that a later session can resume. No effect after `commit`."""

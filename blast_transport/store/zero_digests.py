@@ -1,4 +1,4 @@
-"""Digests of blocks that are zeros, which nobody has to read."""
+"""Digests of blocks of zeros, computed without reading them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every transport is, at either end."""
+"""Interface and implementations of the transports, at both ends."""

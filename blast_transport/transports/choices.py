@@ -20,8 +20,8 @@ from blast_transport.wire.pipeline_bounds import (
 from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST
 
 QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.002
-"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones,
-and a window has to hold what comes while the word of it travels through two programs, about a millisecond."""
+"""Default of the smallest queue on a path: the window never exceeds it. Faster ports have larger queues, and the window
+has to hold the data that arrives while a credit passes through two programs, about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class TransportChoice:
 
     @property
     def window_bytes(self) -> int | None:
-        """What the way holds, None if nobody knows."""
+        """Return the bytes that the path holds, None if unknown."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Light(TransportChoice):
-    """Permission to multicast to `group`:`port` at `rate` bits/s on the wire, until a time.monotonic().
+    """Grant to multicast to `group`:`port` at `rate` bits/s on the wire, until a time.monotonic().
 
-    `queue_bytes` is the smallest queue on the path, where somebody knows it.
+    `queue_bytes` is the smallest queue on the path, if known.
     """
 
     transport: ClassVar[str] = OPTICAL
@@ -52,13 +52,13 @@ class Light(TransportChoice):
 
     @property
     def window_bytes(self) -> int:
-        """The smallest queue on this light's path, as far as is known."""
+        """Return the smallest queue on the path of this light tree, as far as known."""
         return self.queue_bytes or max(QUEUE_BYTES, int(self.rate / 8 * QUEUE_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
 class Dark(TransportChoice):
-    """Wait: there is no light until there is; receivers keep what they have, and repairs go on."""
+    """Pause until the next grant; receivers keep their data, and repairs continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,18 @@ class Chain(TransportChoice):
 
     def __post_init__(self) -> None:
         if not SHORTEST_TIMEOUT <= self.node_timeout <= LONGEST_TIMEOUT:
-            least, most = f"{SHORTEST_TIMEOUT:g}", f"{LONGEST_TIMEOUT:g}"
-            raise WrongInputError(f"the time-out of a node must be from {least} to {most} s, not {self.node_timeout:g}")
+            lower, upper = f"{SHORTEST_TIMEOUT:g}", f"{LONGEST_TIMEOUT:g}"
+            raise WrongInputError(
+                f"the time-out of a node must be from {lower} to {upper} s, not {self.node_timeout:g}"
+            )
         if self.buffer and not SMALLEST_BUFFER <= self.buffer <= LARGEST_BUFFER:
-            least, most = f"{SMALLEST_BUFFER >> 20}", f"{LARGEST_BUFFER >> 20}"
-            raise WrongInputError(f"the buffer of a node must be from {least} to {most} MiB, not {self.buffer} bytes")
+            lower, upper = f"{SMALLEST_BUFFER >> 20}", f"{LARGEST_BUFFER >> 20}"
+            raise WrongInputError(f"the buffer of a node must be from {lower} to {upper} MiB, not {self.buffer} bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Unicast(TransportChoice):
-    """To every receiver over its own connection, one copy each."""
+    """One copy to every receiver over its own connection."""
 
     transport: ClassVar[str] = UNICAST
 
@@ -118,9 +120,9 @@ class Tree:
         way: list[str] = []
         while host not in reached:
             if host in way:
-                raise WrongInputError(f"a tree goes round in a circle at {host!r}; each host needs a way to the sender")
+                raise WrongInputError(f"a tree has a cycle at {host!r}; each host needs a path to the sender")
             if host not in self.parents:
-                raise WrongInputError(f"a tree passes {host!r}, which receives from nobody; name its parent")
+                raise WrongInputError(f"host {host!r} in a tree has no parent; name its parent")
             way.append(host)
             host = self.parents[host]
         reached.update(way)
@@ -128,11 +130,11 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Trees(TransportChoice):
-    """Along several trees at the same time, each of which brings its share of the blocks, at its rate.
+    """Several trees at once, each of which carries its share of the blocks at its rate.
 
-    `watch` is told what is seen of the phase, about twice a second, by the session's thread, and must not wait.
-    `broken` are edges (parent, child) that earlier phases of the same transfer found broken: no later one uses them.
-    Raises WrongInputError where there is no tree.
+    The session's thread calls `watch` with the state of the phase, about twice a second; it must not wait. `broken` are
+    edges (parent, child) that earlier phases of the transfer found broken: later ones avoid them. Raises
+    WrongInputError without any tree.
     """
 
     transport: ClassVar[str] = TREES

@@ -6,7 +6,7 @@ _TIMEOUT_SECONDS = 1.0
 
 
 class Confirmation:
-    """What the hosts of a phase pass back to the sender when all is done; any host on the way may withhold it."""
+    """Confirmation that the hosts of a phase pass back to the sender; any host on the path may withhold it."""
 
     def __init__(self) -> None:
         self._complete_since: float | None = None

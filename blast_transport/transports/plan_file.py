@@ -21,13 +21,13 @@ class PlannedTree(TypedDict):
 
 
 class Plan(TypedDict):
-    """What a plan holds."""
+    """Contents of a plan file."""
 
     trees: list[PlannedTree]
 
 
 def read_plan(path: Path) -> Trees:
-    """The trees in a file; the host that receives in none of them is the sender. Raises WrongInputError."""
+    """Read the trees of a file; the host without a parent in all of them is the sender. Raise WrongInputError."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES + 1)
@@ -43,7 +43,7 @@ def read_plan(path: Path) -> Trees:
 
 
 def to_trees(plan: Plan) -> Trees:
-    """The trees of a plan. Raises WrongInputError; KeyError, TypeError, ValueError for what is no plan at all."""
+    """Return the trees of a plan. Raise WrongInputError; KeyError, TypeError, ValueError for another format."""
     found = [(float(tree["rate"]), _parents(tree["edges"])) for tree in plan["trees"]]
     receivers = {host for _, parents in found for host in parents}
     senders = {parent for _, parents in found for parent in parents.values()} - receivers

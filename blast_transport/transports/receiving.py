@@ -17,9 +17,9 @@ GroupOpener = Callable[[str, str, int], socket.socket]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Segments came that others may overtake: as runs (first, stop) in their order, of which so many were new.
+    """Segments arrived that others may overtake: as runs (first, stop) in their order, `new` of them new.
 
-    `began`: when they were read; a slow store may have taken long since.
+    `began`: time of the read, which a slow store may have delayed since.
     """
 
     runs: Sequence[tuple[int, int]]
@@ -40,26 +40,25 @@ class StoreLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """The transport of phase `phase` tells its counterpart at the sender how it is, in few bytes, a few times a second.
+class StatusReport:
+    """Report of the transport of phase `phase` to its counterpart at the sender, of few bytes, several times a second.
 
-    Each one takes the place of those before, which the sender may never have looked at.
+    Each report replaces earlier ones, which the sender may never have read.
     """
 
     phase: int
     body: bytes
 
 
-TransportEvent = Arrived | Stored | StoreLost | Word
+TransportEvent = Arrived | Stored | StoreLost | StatusReport
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivingContext:
-    """What a transport is given: where blocks go, and how it reaches others.
+    """Resources of a transport: destination of the blocks, and connections to others.
 
-    `interface_address` is ours on the light path, None without one. `wake` tells the session, from any thread, that
-    there are events. `woken` gives two descriptors: there is something to read at one of them when the session has
-    something else to do.
+    `interface_address`: of this host on the optical network, None without one. `wake` notifies the session of events,
+    from any thread. `woken` returns two descriptors, one of which is readable when the session has other work.
     """
 
     assembly: BlockAssembly
@@ -71,36 +70,36 @@ class ReceivingContext:
 
 
 class ReceivingTransport:
-    """One phase's transport at a receiver; what most have no use for does nothing here.
+    """Transport of one phase at a receiver; methods that most transports do not need do nothing here.
 
-    Its methods are the session's thread's, but for `join`, and wait for nobody, but for `work` as `stay` lets it.
-    `descriptor` becomes readable when there is `work`; None: it works by itself.
+    Only the session's thread calls its methods, except for `join`; they do not wait, except for `work` within the
+    limits of `stay`. `descriptor` is readable when there is `work`; None: the transport has a thread.
     """
 
     descriptor: int | None = None
 
     def stay(self, until: float, segments: int) -> None:
-        """The next `work` may last until then, or until so many segments have come, unless the session is woken."""
+        """Let the next `work` last until then, or until `segments` have arrived, unless the session is woken."""
 
     def work(self) -> None:
-        """Take what has come, and let it gather before, as long as nobody waits for that. Raises StoreError."""
+        """Process available data, and let it collect before, as long as nothing waits for it. Raise StoreError."""
 
     def drain(self) -> None:
-        """Take what has come by now: it will be closed. Raises StoreError."""
+        """Process all available data before the transport is closed. Raise StoreError."""
 
     def events(self) -> Iterable[TransportEvent]:
-        """What has happened since the last call."""
+        """Return the events since the last call."""
         raise NotImplementedError
 
     def permit(self, stop: int) -> None:
-        """No segment from `stop` on can have been sent yet."""
+        """Accept only segments before `stop`; later ones cannot have been sent yet."""
 
     def join(self, sock: socket.socket, join: Join) -> None:
-        """A neighbor has connected. Raises RemoteProtocolError if nobody waits for it."""
-        raise RemoteProtocolError(f"nobody passes anything on by phase {join.phase} of session {join.session}")
+        """Take over a neighbor's connection. Raise RemoteProtocolError if none is expected."""
+        raise RemoteProtocolError(f"phase {join.phase} of session {join.session} expects no connection")
 
     def close(self, reason: str) -> None:
-        """End, for this reason, and give everything back; as often as you like.
+        """End for this reason and free all resources; repeated calls have no effect.
 
-        Nothing is written by its own hand any more, and nothing stays claimed of the store.
+        The transport then writes nothing, and holds no claims in the store.
         """

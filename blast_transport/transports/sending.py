@@ -1,6 +1,7 @@
-"""What a transport is at a sender: it brings the reader's blocks to the receivers, and tells the session how far it is.
+"""Interface of a transport at a sender: it sends the reader's blocks to the receivers, and reports progress to the
+session.
 
-The session permits and is told; it hands no bytes over, and asks no transport for its name.
+The session sets limits and receives events; it passes no bytes, and does not depend on the kind of transport.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from blast_transport.wire.messages import Phase
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """It may go at `rate` bits/s, and waits to be told at how many of them the receivers can follow."""
+    """The transport may send at `rate` bits/s, and waits for the rate that the receivers accept."""
 
     rate: float
 
@@ -34,7 +35,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """The transport has digested the blocks from `first` on by itself; their digests one after the other."""
+    """The transport itself has digested the blocks from `first` on; `digests` are consecutive."""
 
     first: int
     digests: bytes
@@ -42,25 +43,25 @@ class Digested:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """The transport serves this receiver no more, and why."""
+    """The transport no longer serves this receiver."""
 
     name: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
-    """The transport cannot go on as it is for all: the session is to go on by this choice, with another phase."""
+class PhaseRequested:
+    """The transport cannot continue for all receivers: another phase by this choice is needed."""
 
     choice: TransportChoice
 
 
-SendingEvent = Granted | Sent | Digested | PeerLost | Anew
+SendingEvent = Granted | Sent | Digested | PeerLost | PhaseRequested
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A receiver that may take part in passing on. `lags`: what it misses is far behind what the others do."""
+    """Receiver that may forward data. `lags`: its missing blocks are far behind those of the others."""
 
     address: Address
     lags: bool
@@ -75,13 +76,12 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendingContext:
-    """What a transport is given: the blocks, and how it reaches others.
+    """Resources of a transport: the blocks, and connections to others.
 
-    `held`: blocks that every receiver had before, and that need not leave. `members`: the receivers that keep up and
-    take whatever rate there is. `own_address` is ours on the packet network as the receivers see it,
-    `interface_address` on the light path, None without one. `dial` reaches receivers, and `credentials` are what we
-    prove ourselves by to those that come to us. `wake` tells the session, from any thread, that there are events, and
-    there is something to read at the descriptor `woken` when it was told.
+    `held`: blocks that every receiver held before, which need not be sent. `members`: receivers that keep up and accept
+    any rate. `own_address`: of this host on the packet network as the receivers see it, `interface_address`: on the
+    optical network, None without one. `dial` connects to receivers, and `credentials` authenticate this host to
+    connecting nodes. `wake` notifies the session of events, from any thread; the descriptor `woken` is then readable.
     """
 
     reader: BlockReader
@@ -96,11 +96,11 @@ class SendingContext:
 
 
 class SendingTransport:
-    """One phase's transport at the sender; what most have no use for does nothing here.
+    """Transport of one phase at the sender; methods that most transports do not need do nothing here.
 
-    Its methods are the session's thread's and wait for nobody, but for `work` as `stay` lets it. `over`: nothing more
-    comes of it: every block has left by it or by one before it, or it has failed. `datagrams` counts what left as such;
-    `offload`: whether as super-packets, None before the first.
+    Only the session's thread calls its methods; they do not wait, except for `work` within the limits of `stay`.
+    `over`: it is done: every block has left by it or an earlier transport, or it has failed. `datagrams` counts sent
+    datagrams; `offload`: whether as super-packets, None before the first.
     """
 
     over = False
@@ -111,56 +111,61 @@ class SendingTransport:
         self._phase = phase
 
     def phase(self, name: str) -> Phase | None:
-        """What this receiver is told; None: it gets nothing by this transport."""
+        """Return the Phase for this receiver; None if this transport does not serve it."""
         return self._phase
 
     def follow(self, choice: TransportChoice) -> bool:
-        """Go on by this choice, if it means the same way; whether it does."""
+        """Continue with this choice, if it needs no new phase; return whether it does."""
         raise NotImplementedError
 
     def permit(self, stop: int) -> None:
-        """Blocks before `stop` may leave; it may go back, when somebody has come who lags."""
+        """Let blocks before `stop` leave; `stop` may decrease when a lagging receiver joins."""
 
     def pace(self, rate: float) -> None:
-        """Of what was granted the receivers can follow so many bits/s."""
+        """Set the rate in bits/s that the receivers accept, at most the granted one."""
 
     def room(self, now: float) -> int:
-        """How many blocks it takes now of which something has to leave again."""
+        """Return the number of blocks whose segments it can retransmit now."""
         return 0
 
     def retransmit(self, block: int, mask: int) -> None:
-        """These segments of the block, a bit for each, have to reach everybody again."""
+        """Retransmit these segments of the block, a bit for each, to all receivers."""
 
     def stay(self, until: float) -> None:
-        """What is to be done next may last until then: the session has nothing else to do, unless it is woken."""
+        """Let the next `work` last until then: the session has nothing else to do, unless it is woken."""
 
     def work(self, now: float) -> float:
-        """Do what is due; seconds until there is more to do, unless something happens. First when all listen.
+        """Do the due work; return the seconds until the next, unless an event occurs. First called when all receivers
+        listen.
 
-        Raises SourceChangedError, ForgottenError, LightPathError, WrongInputError.
+        Raise SourceChangedError, ForgottenError, LightPathError, WrongInputError.
         """
         raise NotImplementedError
 
     def events(self) -> Iterable[SendingEvent]:
-        """What has happened since the last call."""
+        """Return the events since the last call."""
         raise NotImplementedError
 
-    def heard(self, name: str, body: bytes, now: float) -> None:
-        """A word of our counterpart at this receiver. Raises RemoteProtocolError."""
-        raise RemoteProtocolError(f"a word that the {self._phase.transport} transport does not know")
+    def receive_report(self, name: str, body: bytes, now: float) -> None:
+        """Handle a report of the counterpart at this receiver. Raise RemoteProtocolError."""
+        raise RemoteProtocolError(f"the {self._phase.transport} transport expects no reports")
 
     def look(self, reached: Mapping[str, Reached], now: float) -> None:
-        """See how far the receivers that keep up are. Some times a second."""
+        """Handle the progress of the receivers that keep up; called several times a second."""
 
-    def gone(self, name: str, reason: str) -> None:
-        """The session has lost this receiver, which may come back."""
+    def receiver_lost(self, name: str, reason: str) -> None:
+        """Handle the loss of this receiver, which may reconnect."""
 
     def leave(self) -> int | None:
-        """Another transport brings what comes next: the block before which this one still brings all, None: nothing."""
+        """Let another transport send the next blocks; return the block before which this one still sends all, None:
+        nothing.
+        """
         return None
 
     def quit(self, reason: str) -> None:
-        """Somebody wants the transfer to end."""
+        """Abort the transfer."""
 
     def close(self) -> None:
-        """Give back everything; nothing is told any more. What needs `descriptor` of the source has duplicated it."""
+        """Free all resources; there are no further events. Threads that still need the source have duplicated
+        `descriptor`.
+        """

@@ -1,4 +1,4 @@
-"""What is seen of a phase while it goes on, for whoever plans the next one."""
+"""State of a running phase, for planning the next one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What was measured since the phase began, `seconds` ago.
+    """Measurements since the phase began, `seconds` ago.
 
-    `lost`: hosts that are gone. `broken`: (parent, child) between which there is no connection, though both live.
+    `lost`: hosts that are lost. `broken`: (parent, child) without a connection, although both live.
     """
 
     seconds: float

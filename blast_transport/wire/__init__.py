@@ -1,1 +1,1 @@
-"""What travels: the frames and messages of a control connection, and the datagrams of the light."""
+"""Frames and messages of the control connections, and the datagrams of the optical transport."""

@@ -1,7 +1,7 @@
-"""The bytes of the control messages. No sockets.
+"""Encoding of the control messages, without sockets.
 
-A frame is {body length u32, type u16, version u16} and the body, little-endian: JSON for what is said once, a fixed
-structure for what is said all the time.
+A frame is {body length u32, type u16, version u16} and the body, little-endian: JSON for messages that occur once a
+session, a fixed structure for frequent ones.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES, Buffer
 from blast_transport.blocks.layout import LARGEST_SEGMENT, MAX_BLOCKS, MAX_SEGMENTS
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Credit,
     Demoted,
     Digests,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Nack,
     Phase,
     PhaseReady,
-    Promoted,
-    Quit,
+    Readmitted,
     Ready,
     Repair,
     TransportReport,
@@ -56,14 +56,14 @@ _END = struct.Struct(f"<IQ{WHOLE_BYTES}s")
 
 
 M_co = TypeVar("M_co", covariant=True)
-Said = TypeVar("Said", bound=Message)
+M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[M_co]):
-    """One type of message: what it becomes as the body of a frame, back again, and the bytes that are most.
+    """Type of message: how to encode its body, how to decode it, and the maximum length of the body.
 
-    `encode` takes a message of this type alone.
+    `encode` accepts messages of this type only.
     """
 
     message: type[M_co]
@@ -72,11 +72,11 @@ class Form(Generic[M_co]):
     largest: int
 
 
-def _json(kind: type[Said]) -> Form[Said]:
+def _json(kind: type[M]) -> Form[M]:
     return Form(kind, to_json, partial(_checked, kind), _JSON_BYTES)
 
 
-def _checked(kind: type[Said], body: bytes) -> Said:
+def _checked(kind: type[M], body: bytes) -> M:
     message = from_json(kind, body)
     if not 0 <= message.session < 1 << 32:
         raise RemoteProtocolError(f"{kind.__name__} has a session out of range")
@@ -93,7 +93,7 @@ def _decode_digests(body: bytes) -> Digests:
     session, first = _NUMBER.unpack_from(body)
     digests = body[_NUMBER.size :]
     if not digests or len(digests) % DIGEST_BYTES or first + len(digests) // DIGEST_BYTES > MAX_BLOCKS:
-        raise RemoteProtocolError("Digests is not a row of digests")
+        raise RemoteProtocolError("Digests is empty, holds a partial digest, or exceeds the maximum number of blocks")
     return Digests(session, first, digests)
 
 
@@ -113,7 +113,7 @@ def _decode_nack(body: bytes) -> Nack:
     (session,) = _SESSION.unpack_from(body)
     ranges = tuple(_RANGE.iter_unpack(body[_SESSION.size :]))
     if not ranges or any(count == 0 or first + count > _MAX_SEGMENTS_ALL for first, count in ranges):
-        raise RemoteProtocolError("Nack asks for nothing, or for what cannot be")
+        raise RemoteProtocolError("Nack requests no segments, or segments out of range")
     return Nack(session, ranges)
 
 
@@ -131,9 +131,9 @@ def _decode_repair(body: bytes) -> Repair:
         pieces.append((segment, data[begin : begin + length]))
         begin += length
         if length == 0:
-            raise RemoteProtocolError("Repair brings a piece of nothing")
+            raise RemoteProtocolError("Repair has an empty piece")
     if number == 0 or begin != len(body):
-        raise RemoteProtocolError("Repair is longer or shorter than its pieces")
+        raise RemoteProtocolError("Repair has a length that differs from the sum of its pieces")
     return Repair(session, tuple(pieces))
 
 
@@ -145,12 +145,12 @@ def _decode_end(body: bytes) -> EndOfData:
     return EndOfData(*_END.unpack(body))
 
 
-def _encode_alive(alive: Alive) -> bytes:
-    return _NUMBER.pack(alive.session, alive.sent)
+def _encode_heartbeat(heartbeat: Heartbeat) -> bytes:
+    return _NUMBER.pack(heartbeat.session, heartbeat.sent)
 
 
-def _decode_alive(body: bytes) -> Alive:
-    return Alive(*_NUMBER.unpack(body))
+def _decode_heartbeat(body: bytes) -> Heartbeat:
+    return Heartbeat(*_NUMBER.unpack(body))
 
 
 def _encode_word(word: TransportReport) -> bytes:
@@ -176,9 +176,9 @@ _FORMS: dict[int, Form[Message]] = {
     8: Form(Repair, _encode_repair, _decode_repair, _REPAIR.size + PIECES_PER_REPAIR * _PIECE.size + REPAIR_BYTES),
     9: Form(EndOfData, _encode_end, _decode_end, _END.size),
     10: _json(Fin),
-    11: Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),
-    12: _json(Quit),
-    13: _json(Promoted),
+    11: Form(Heartbeat, _encode_heartbeat, _decode_heartbeat, _NUMBER.size),
+    12: _json(Abort),
+    13: _json(Readmitted),
     14: _json(Demoted),
     15: Form(TransportReport, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
 }
@@ -187,29 +187,29 @@ LARGEST_BODY = max(form.largest for form in _FORMS.values())
 
 
 def type_of(kind: type[Message]) -> int:
-    """The type number of such messages in their frames."""
+    """Return the type number of these messages."""
     return _TYPES[kind]
 
 
 def encode(message: Message) -> bytes:
-    """The message as one frame. Raises LocalProtocolError if a field does not fit."""
+    """Encode the message as one frame. Raise LocalProtocolError if a field does not fit."""
     number = _TYPES[type(message)]
     return frame(number, _FORMS[number], message)
 
 
 def frame(number: int, form: Form[object], message: object) -> bytes:
-    """The message of this type number and form as one frame. Raises LocalProtocolError if a field does not fit."""
+    """Encode the message as one frame of this type and form. Raise LocalProtocolError if a field does not fit."""
     try:
         body = form.encode(message)
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(message).__name__} cannot be sent: {error}") from error
     if len(body) > form.largest:
-        raise LocalProtocolError(f"{type(message).__name__} of {len(body)} bytes is too long to be sent")
+        raise LocalProtocolError(f"{type(message).__name__} of {len(body)} bytes exceeds the maximum of {form.largest}")
     return FRAME.pack(len(body), number, VERSION) + body
 
 
 class FrameDecoder(Generic[M_co]):
-    """Frames of these forms, by type number, out of a byte stream, cut in any way."""
+    """Decoder of frames of these forms, by type number, from a byte stream that is split anywhere."""
 
     def __init__(self, forms: Mapping[int, Form[M_co]]) -> None:
         self._forms = forms
@@ -217,14 +217,14 @@ class FrameDecoder(Generic[M_co]):
 
     @property
     def halfway(self) -> bool:
-        """A frame has begun, and its end has not come."""
+        """Return whether a frame has begun and is not complete."""
         return bool(self._buffer)
 
     def feed(self, data: bytes | memoryview) -> list[M_co]:
-        """Take the next bytes; give the messages that are now complete.
+        """Consume the next bytes and return the messages that are now complete.
 
-        Raises RemoteProtocolError as soon as a frame cannot be right, before its body is buffered. The stream
-        has no meaning after that: close the connection.
+        Raise RemoteProtocolError as soon as a frame is invalid, before its body is buffered. The stream is unusable
+        after that: close the connection.
         """
         self._buffer += data
         messages = []
@@ -238,11 +238,11 @@ class FrameDecoder(Generic[M_co]):
         length, number, version = FRAME.unpack_from(self._buffer)
         form = self._forms.get(number)
         if version != VERSION:
-            raise RemoteProtocolError(f"version {version} of the protocol, where {VERSION} is spoken; update the older")
+            raise RemoteProtocolError(f"protocol version {version} instead of {VERSION}; update the older side")
         if form is None:
             raise RemoteProtocolError(f"unknown message type {number}")
         if length > form.largest:
-            raise RemoteProtocolError(f"{form.message.__name__} of {length} bytes; the most is {form.largest}")
+            raise RemoteProtocolError(f"{form.message.__name__} of {length} bytes; the maximum is {form.largest}")
         end = FRAME.size + length
         if len(self._buffer) < end:
             return None
@@ -257,15 +257,15 @@ class FrameDecoder(Generic[M_co]):
 
 
 class Decoder(FrameDecoder[Message]):
-    """The messages of a control connection, out of a byte stream."""
+    """Decoder of the messages of a control connection."""
 
     def __init__(self) -> None:
         super().__init__(_FORMS)
 
 
 def decode(one: bytes) -> Message:
-    """The message of one whole frame. Raises RemoteProtocolError."""
+    """Decode one whole frame. Raise RemoteProtocolError if it is invalid."""
     messages = Decoder().feed(one)
     if len(messages) != 1:
-        raise RemoteProtocolError("this is not one frame")
+        raise RemoteProtocolError("the bytes are not exactly one frame")
     return messages[0]

@@ -1,8 +1,8 @@
-"""The datagram that travels by light: a 16-byte header and one segment of a block.
+"""Datagram of the optical transport: a 16-byte header and one segment of a block.
 
-Header, little-endian: session u32, flags u32, segment u64. Segments are counted through: the one with number
-`block x block_segments + i` is the i-th of its block, and carries the block's bytes from i x segment_size on. Every
-segment but the last of a block is full. No flag is defined yet, and a datagram with one set is not for this version.
+Header, little-endian: session u32, flags u32, segment u64. Segments are numbered across blocks: segment `block x
+block_segments + i` is the i-th of its block and carries the block's bytes from i x segment_size on. Every segment but
+the last of a block is full. No flag is defined; receivers drop datagrams with a flag set.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _SMALLEST_MTU = 576
 
 
 def segment_size_for(mtu: int) -> int:
-    """Bytes of a block in one datagram, so that its IP packet is not longer than `mtu` bytes.
+    """Return the bytes of a block in one datagram such that its IP packet is at most `mtu` bytes long.
 
-    Raises WrongInputError if `mtu` is below the 576 bytes that every IPv4 host takes (RFC 791).
+    Raise WrongInputError if `mtu` is below the 576 bytes that every IPv4 host accepts (RFC 791).
     """
     if mtu < _SMALLEST_MTU:
         raise WrongInputError(f"an MTU of {mtu} bytes is below the IPv4 minimum of {_SMALLEST_MTU}; use a larger one")
@@ -32,10 +32,10 @@ def segment_size_for(mtu: int) -> int:
 
 
 def segments_for(segment_size: int) -> int:
-    """Segments in a block: as many datagrams as one UDP super-packet holds."""
+    """Return the segments in a block: as many datagrams as one UDP super-packet holds."""
     return min(MAX_SEGMENTS, max(1, LARGEST_UDP_PAYLOAD // (HEADER.size + segment_size)))
 
 
 def wire_bytes(payload: int) -> int:
-    """Bytes on the wire of a datagram with `payload` bytes of a block: Ethernet, IP, UDP, our header, payload."""
+    """Return the bytes on the wire of a datagram with `payload` bytes: Ethernet, IP, UDP, Blast header, payload."""
     return _ETHERNET_HEADER + IP_UDP_HEADERS + HEADER.size + payload

@@ -1,8 +1,8 @@
-"""Messages that are sent once a session have a JSON body: easy to read in a capture, and open to new optional fields.
+"""JSON bodies of messages that occur once a session: readable in a capture, and open to new optional fields.
 
-A message is a dataclass; its annotations say what each field may be. Bytes travel as hexadecimal, tuples as lists. What
-a transport tells its other ends is a dataclass of its own, and in a message an object that only that transport
-understands. A field called `reason` is text for people, and is made safe to show.
+A message is a dataclass; its annotations define the type of each field. Bytes travel as hexadecimal, tuples as lists.
+The parameters of a transport are a dataclass of their own, and in a message an object that only that transport
+interprets. A field called `reason` is text for people and is sanitized.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 Message = TypeVar("Message", bound="DataclassInstance")
 
 Parameters = dict[str, object]
-"""An object of JSON that the message itself does not understand."""
+"""JSON object that the message itself does not interpret."""
 
 
 def to_json(message: DataclassInstance) -> bytes:
-    """The message's fields as the body of a frame."""
+    """Encode the message's fields as the body of a frame."""
     return json.dumps(asdict(message), default=_plain, separators=(",", ":")).encode()
 
 
 def from_json(kind: type[Message], body: bytes) -> Message:
-    """The message. Raises RemoteProtocolError for anything that is not one; unknown fields are ignored."""
+    """Decode a message; ignore unknown fields. Raise RemoteProtocolError if it is invalid."""
     try:
         values = json.loads(body)
     except (ValueError, RecursionError):
@@ -43,13 +43,15 @@ def from_json(kind: type[Message], body: bytes) -> Message:
 
 
 def to_parameters(own: DataclassInstance) -> Parameters:
-    """The fields of a dataclass, as they travel within a message."""
+    """Return the fields of a dataclass as they travel within a message."""
     parameters: Parameters = json.loads(to_json(own))
     return parameters
 
 
 def from_parameters(kind: type[Message], values: Parameters) -> Message:
-    """The other way round. Raises RemoteProtocolError for anything that is not one; unknown fields are ignored."""
+    """Decode a dataclass from the fields of a message; ignore unknown fields. Raise RemoteProtocolError if one is
+    invalid.
+    """
     found = {}
     for name, annotation, required in _fields(kind):
         if name in values:
@@ -86,10 +88,10 @@ def _value(value: object, annotation: object, where: str) -> object:
             raise RemoteProtocolError(f"{where} is not hexadecimal") from None
     if annotation is float and (type(value) is int or type(value) is float):
         return _finite(value, where)
-    # bool is an int to Python, and is none to us.
+    # bool is a subclass of int in Python, but not in the protocol.
     if origin is None and type(value) is annotation:
         return value
-    raise RemoteProtocolError(f"{where} is not of the right type")
+    raise RemoteProtocolError(f"{where} has the wrong type")
 
 
 def _finite(value: float, where: str) -> float:
@@ -97,7 +99,7 @@ def _finite(value: float, where: str) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
-    # Python's JSON knows NaN and Infinity, with which nobody can reckon.
+    # Python's JSON accepts NaN and Infinity, which no computation here can handle.
     if not math.isfinite(number):
         raise RemoteProtocolError(f"{where} is not a finite number")
     return number

@@ -1,4 +1,4 @@
-"""The first word of a node to another one: it brings the connection to a session that runs there. No sockets.
+"""First message between two nodes: it assigns the connection to a running session. No sockets.
 
 Its frame is that of every message: {body length u32, type u16, version u16} and the body, little-endian.
 """
@@ -17,14 +17,14 @@ TEXT_BYTES = 255
 _JOIN = struct.Struct(f"<II{TOKEN_BYTES}s")
 
 JOIN_TYPE = 32
-"""Apart from the numbers of a control connection, because both begin at the same port."""
+"""Distinct from the types of a control connection, because both arrive at the same port."""
 LARGEST_JOIN = _JOIN.size + TEXT_BYTES
-"""Bytes of its body."""
+"""Maximum bytes of the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """First word of whoever connects: the node `name` of phase `phase`, which knows the phase's token."""
+    """First message of the connecting node: node `name` of phase `phase`, which knows the phase's token."""
 
     session: int
     phase: int
@@ -33,23 +33,23 @@ class Join:
 
 
 def encode_join(join: Join) -> bytes:
-    """The body of the frame. Raises LocalProtocolError."""
+    """Encode the body of the frame. Raise LocalProtocolError if a field does not fit."""
     if len(join.token) != TOKEN_BYTES or len(join.name.encode()) > TEXT_BYTES:
         raise LocalProtocolError(f"Join needs a token of {TOKEN_BYTES} bytes and a name of up to {TEXT_BYTES}")
     return _JOIN.pack(join.session, join.phase, join.token) + join.name.encode()
 
 
 def decode_join(body: bytes) -> Join:
-    """What is in the body of a frame. Raises struct.error, UnicodeDecodeError."""
+    """Decode the body of a frame. Raise struct.error or UnicodeDecodeError if it is invalid."""
     session, phase, token = _JOIN.unpack_from(body)
     return Join(session, phase, token, body[_JOIN.size :].decode())
 
 
 def read_join(frame: bytes) -> Join:
-    """The message in a whole frame. Raises RemoteProtocolError."""
+    """Decode a whole frame. Raise RemoteProtocolError if it is invalid."""
     length, number, version = FRAME.unpack_from(frame)
     if number != JOIN_TYPE or version != VERSION or length > LARGEST_JOIN or length != len(frame) - FRAME.size:
-        raise RemoteProtocolError(f"no Join: type {number}, version {version}, {length} bytes")
+        raise RemoteProtocolError(f"expected a Join, received type {number}, version {version}, {length} bytes")
     try:
         return decode_join(frame[FRAME.size :])
     except (struct.error, UnicodeDecodeError) as error:

@@ -1,11 +1,10 @@
-"""The messages of a control connection, between the sender and one receiver. Meaning only; `codec` has the bytes.
+"""Messages of the control connection between the sender and one receiver; `codec` encodes them.
 
-Every message carries the session it belongs to, so that a late one of an older session is recognized. The sender
-invites with Hello, the receiver answers Ready. Then come phases: Phase says by which transport the data goes on from
-which block, and PhaseReady that the receiver is listening. Digests are the sender's table, in pieces. Credit is how far
-a receiver has written, and its sign of progress; Nack asks for segments, Repair brings them. EndOfData says that all
-was sent, Fin is the receiver's verdict. TransportReport is a transport's own. Quit ends a session because somebody
-wanted so.
+Every message carries its session, so that a late message of an older session is recognized. The sender sends Hello, the
+receiver answers Ready. Phases follow: Phase names the transport and its first block, PhaseReady confirms that the
+receiver listens. Digests carry the sender's digest table in pieces. Credit reports how far the receiver has written,
+and thereby its progress; Nack requests segments, Repair carries them. EndOfData follows the last block, Fin carries the
+receiver's verdict. TransportReport belongs to a transport. Abort ends a session early.
 """
 
 from __future__ import annotations
@@ -22,22 +21,21 @@ from blast_transport.wire.transports import TRANSPORTS, Traits
 FILE, FOLDER, COMMAND, MEMORY = "file", "folder", "command", "memory"
 KINDS = (FILE, FOLDER, COMMAND, MEMORY)
 MAX_HOLES = 4096
-"""Ranges of blocks in a Hello."""
+"""Maximum ranges of blocks in a Hello."""
 MAX_HOLE_BLOCKS = 1 << 22
-"""Blocks in them: a receiver keeps 16 bytes of each, at the word of a sender that has sent nothing yet."""
+"""Maximum blocks in these ranges. A receiver allocates 16 bytes for each before the sender has sent any data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
     """Invitation to take part in `session`.
 
-    What comes has `size` bytes (None: a stream that ends when it ends), goes to the `kind` of target named `name`
-    below `folder` (a command may be told the name `file`), and is checked by the digests of `suite`. `content` names
-    what is sent, so that a receiver that holds a part of the same may go on; empty: begin anew. `key` unseals blocks
-    that come by light; empty: not sealed.
-    By the same `owner` the sender may come again over another connection, and the session goes on; empty: it may not.
-    The blocks in the ranges `holes` are zeros and lie in holes of what is sent. A receiver that makes them itself says
-    so in Ready; to any other one they are sent as data.
+    The data has `size` bytes (None: a stream of unknown length) and goes to the target `name` of `kind` below `folder`;
+    a command may receive the file name `file`. Digests of `suite` verify it. `content` identifies the data, so that a
+    receiver that holds a part can resume; empty: start from zero. `key` unseals blocks of the optical transport; empty:
+    not sealed. A sender with the same `owner` may reconnect and continue the session; empty: it may not. The blocks in
+    the ranges `holes` are zeros and lie in holes of the source. A receiver that creates them itself lists them in
+    Ready; other receivers get them as data.
     """
 
     session: int
@@ -56,16 +54,16 @@ class Hello:
 
     @property
     def resumable(self) -> bool:
-        """Whether a later session may go on with what came: a stream comes once only."""
+        """Return whether a later session can resume from the received blocks; a stream cannot be sent twice."""
         return bool(self.content) and self.size is not None
 
     @property
     def layout(self) -> Layout:
-        """How the data is cut. Raises RemoteProtocolError."""
+        """Return the layout of the blocks. Raise RemoteProtocolError if it is invalid."""
         return Layout(self.size, self.segment_size, self.block_segments, 16 if self.key else 0)
 
     def check(self) -> None:
-        """Raises RemoteProtocolError if no sender may say this."""
+        """Raise RemoteProtocolError if a field is out of range."""
         _ = self.layout
         if self.kind not in KINDS or len(self.key) not in (0, 32) or not 0 <= self.session < 1 << 32:
             raise RemoteProtocolError("Hello has a target, a key or a session out of range")
@@ -75,23 +73,23 @@ class Hello:
         reached, stop = 0, self.layout.blocks if self.size is not None else 0
         for first, count in self.holes:
             if not reached <= first < first + count <= stop:
-                raise RemoteProtocolError("Hello has holes that are out of order, or in what has no such blocks")
+                raise RemoteProtocolError("Hello has holes that overlap, are out of order, or lie beyond the data")
             reached = first + count
         if len(self.holes) > MAX_HOLES or sum(count for _, count in self.holes) > MAX_HOLE_BLOCKS:
             raise RemoteProtocolError(f"Hello has more than {MAX_HOLES} holes, or {MAX_HOLE_BLOCKS} blocks in them")
 
 
-LOWEST_RATE = 1000.0
-"""Bits/s; a receiver that asks for less would keep a sender for ever."""
+MIN_RATE = 1000.0
+"""Bits/s; repairs at a lower rate would occupy the sender without end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The receiver takes part.
+    """Acceptance of a Hello by the receiver.
 
-    `held`: ranges of blocks that it has already. `receive_buffer`: bytes that its light socket may hold, `offload`:
-    whether it takes super-packets; `max_rate`: bits/s that it can take, None for any; `early`: it needs the digest
-    of a block before it may use it. `phase`: the one at which it is already, because its sender has come again.
+    `held`: ranges of blocks that it has already. `receive_buffer`: bytes of its optical socket's receive buffer.
+    `offload`: whether it accepts super-packets. `max_rate`: limit in bits/s, None for no limit. `early`: it needs the
+    digest of a block before it can use the block. `phase`: the current phase, if the sender has reconnected.
     """
 
     session: int
@@ -103,21 +101,21 @@ class Ready:
     phase: int = 0
 
     def check(self) -> None:
-        """Raises RemoteProtocolError if no receiver may say this."""
-        if self.max_rate is not None and not self.max_rate >= LOWEST_RATE:
+        """Raise RemoteProtocolError if the requested rate is too low."""
+        if self.max_rate is not None and not self.max_rate >= MIN_RATE:
             raise RemoteProtocolError(
-                f"Ready asks for at most {self.max_rate:g} bit/s, and {LOWEST_RATE:g} is the least: repairs would "
-                f"never end"
+                f"Ready limits the rate to {self.max_rate:g} bit/s, below the minimum of {MIN_RATE:g}; "
+                f"raise the receiver's rate limit"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """From block `first` on the data comes by `transport`; `number` counts the phases of a session from 1.
+    """Start of phase `number` (counted from 1): from block `first` on, the data comes by `transport`.
 
-    By one that is windowed a Credit is due every `credit` blocks, and no block leaves before it is less than `window`
-    ahead of the Credits of those that the sender waits for. `token` lets in those that others connect to. `parameters`
-    are the transport's own.
+    In a windowed transport a Credit is due every `credit` blocks, and every block that leaves is less than `window`
+    blocks ahead of the Credits of the receivers that the sender waits for. `token` authenticates connections between
+    receivers. `parameters` belong to the transport.
     """
 
     session: int
@@ -131,18 +129,18 @@ class Phase:
 
     @property
     def traits(self) -> Traits:
-        """What the transport does."""
+        """Return the properties of the transport."""
         return TRANSPORTS[self.transport]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError if no sender may say this."""
+        """Raise RemoteProtocolError if a field is out of range."""
         if self.transport not in TRANSPORTS or min(self.first, self.number - 1, self.credit - 1, self.window - 1) < 0:
             raise RemoteProtocolError("Phase has a transport, a block, a window or a number out of range")
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseReady:
-    """The receiver listens on phase `number`; or `reason` says why it cannot, and it needs its data otherwise."""
+    """Confirmation that the receiver listens in phase `number`, or its `reason` for needing another transport."""
 
     session: int
     number: int
@@ -151,7 +149,7 @@ class PhaseReady:
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """The digests of the blocks from `first` on, one after the other."""
+    """Digests of consecutive blocks from `first` on."""
 
     session: int
     first: int
@@ -160,10 +158,10 @@ class Digests:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The receiver has dealt with every block before `handled`: written it, or asks for what it misses of it within
-    a window of light.
+    """Acknowledgment of every block before `handled`: it is written, or its missing segments are requested.
 
-    All blocks before `position` are written, `written` in number altogether.
+    In an optical phase the receiver requests them within a window. All blocks before `position` are written, and
+    `written` blocks in total.
     """
 
     session: int
@@ -174,7 +172,7 @@ class Credit:
 
 @dataclass(frozen=True, slots=True)
 class Nack:
-    """The receiver misses these segments."""
+    """Request for missing segments."""
 
     session: int
     ranges: tuple[Range, ...]
@@ -182,7 +180,9 @@ class Nack:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Over the packet network, as they travel by light: rows of segments, (first, data) each within one block."""
+    """Segments sent over the packet network, sealed as in the optical transport: (first, data) rows within one block
+    each.
+    """
 
     session: int
     pieces: tuple[tuple[int, Buffer], ...]
@@ -190,7 +190,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class EndOfData:
-    """All was sent once: `size` bytes, with this digest of the whole."""
+    """Announcement that all data was sent once: `size` bytes, with this digest of the whole."""
 
     session: int
     size: int
@@ -199,12 +199,12 @@ class EndOfData:
 
 @dataclass(frozen=True, slots=True)
 class Fin:
-    """The receiver's verdict: the data is in place with this `digest` of the whole, or `reason` says why not.
+    """Verdict of the receiver: the data is in place with this `digest` of the whole, or `reason` states the failure.
 
-    `first_datagram` is its time.monotonic() at its first datagram, None if it saw none. `repaired` counts bytes that
-    came as repairs, `duplicates` segments that came again, `refused` datagrams and blocks that were not right.
-    `durable`: whether it outlives a loss of power there, None where the receiver cannot know, or does not say. `engine`
-    proved and stored it (`base/engines.py`).
+    `first_datagram` is its time.monotonic() at its first datagram, None if none arrived. `repaired` counts bytes
+    received as repairs, `duplicates` segments received more than once, `refused` invalid datagrams and blocks.
+    `durable`: whether the data survives a power loss at the receiver; None: unknown. `engine` verified and stored it
+    (`base/engines.py`).
     """
 
     session: int
@@ -219,8 +219,8 @@ class Fin:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """A sign of life. From the sender: all blocks before `sent` have left, so far as they go by light."""
+class Heartbeat:
+    """Heartbeat. From the sender: all blocks before `sent` have left, as far as the optical transport carries them."""
 
     session: int
     sent: int
@@ -228,21 +228,21 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class Demoted:
-    """The sender does not wait for this receiver any more; what it misses comes when the others are done."""
+    """Notice that the sender no longer waits for this receiver and repairs it after the others."""
 
     session: int
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """The receiver was demoted and keeps up again: the sender waits for it as for the others."""
+class Readmitted:
+    """Notice that the sender waits again for this receiver, which was demoted and has caught up."""
 
     session: int
 
 
 @dataclass(frozen=True, slots=True)
-class Quit:
-    """The session ends here, because somebody wanted so."""
+class Abort:
+    """End of the session before the data is whole."""
 
     session: int
     reason: str
@@ -250,7 +250,7 @@ class Quit:
 
 @dataclass(frozen=True, slots=True)
 class TransportReport:
-    """A message from the transport of phase `phase` at a receiver to its counterpart at the sender."""
+    """Message from the transport of phase `phase` at a receiver to its counterpart at the sender."""
 
     session: int
     phase: int
@@ -268,9 +268,9 @@ Message = (
     | Repair
     | EndOfData
     | Fin
-    | Alive
-    | Quit
+    | Heartbeat
+    | Abort
     | Demoted
-    | Promoted
+    | Readmitted
     | TransportReport
 )

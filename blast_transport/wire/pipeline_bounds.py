@@ -1,15 +1,16 @@
-"""What a sender may order of the nodes of a pipeline, and what holds where it says nothing. Seconds and bytes.
+"""Bounds and defaults of the pipeline settings that a sender may request. Seconds and bytes.
 
-A node holds both ends to these: what one sender may cost a host is for nobody but the host to say.
+Both ends check them: the host limits its own cost, whatever the sender requests.
 """
 
 from __future__ import annotations
 
 NODE_TIMEOUT = 1.0
-"""So long a neighbor gives no sign of life before it is taken for dead."""
+"""Default: silence after which a neighbor counts as dead."""
 SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 0.2, 10.0
-"""Below, whoever is only busy seems dead; above, those behind a dead one find themselves without predecessor."""
+"""A shorter timeout mistakes busy nodes for dead ones; with a longer one, nodes behind a dead node lose their
+predecessor."""
 
 SMALLEST_BUFFER, LARGEST_BUFFER = 8 << 20, 64 << 20
-"""A node runs ahead of the next one by a quarter of it, and hears from it at every MiB; as much as a session may hold
-in memory of blocks that come too early."""
+"""A node is at most a quarter of the buffer ahead of its successor, which reports every MiB. The maximum equals the
+bytes that a session may hold of blocks received early."""

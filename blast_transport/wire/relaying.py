@@ -1,9 +1,9 @@
-"""What a sender and a rack leader say to each other, around the messages of the members. Bytes included, no sockets.
+"""Messages between a sender and a rack leader, which carry the messages of the rack's members, and their encoding.
 
-Above some number of receivers the sender keeps one connection per rack instead of one per receiver. Relay opens it and
-names the members, which the leader connects to; Member says how that went, and when a member is lost. From then on
-Enveloped carries the members' messages as they are, in both directions, from the sender to several members at once;
-credits alone are gathered: GroupCredit as soon as all have come further, MemberCredits now and then.
+Above a number of receivers the sender opens one connection per rack instead of one per receiver. Relay opens it and
+names the members, to which the leader connects; Member reports the result, and later the loss of a member. Envelope
+then carries the members' messages unchanged, in both directions, and from the sender to several members at once. The
+leader aggregates only credits: GroupCredit when all members have advanced, MemberCredits periodically.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_MEMBERS = 256
 RELAY_TYPE = 64
 
 _MEMBER = struct.Struct("<H")
-_TAKEN = struct.Struct("<HI")
+_CREDIT = struct.Struct("<HI")
 _GROUP = struct.Struct("<IQQ")
 _ROW = struct.Struct("<HQQQ")
 _SESSION = struct.Struct("<I")
@@ -30,12 +30,12 @@ _JSON_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """The first message of a connection: lead these members, (name, host, port) each, by number from 0 on."""
+    """First message of a connection: lead these members, (name, host, port) each, numbered from 0."""
 
     members: tuple[tuple[str, str, int], ...]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError if no sender may say this."""
+        """Raise RemoteProtocolError if the members are invalid."""
         ports = (port for _, _, port in self.members)
         if not 0 < len(self.members) <= MAX_MEMBERS or any(not 0 < port < 1 << 16 for port in ports):
             raise RemoteProtocolError(f"Relay names no member, more than {MAX_MEMBERS}, or a port out of range")
@@ -43,23 +43,23 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """From the leader: this member is connected; or `reason` says why it is not, for good. To the leader: let it go."""
+    """From the leader: this member is connected, or `reason` states its final failure. To the leader: disconnect it."""
 
     number: int
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Enveloped:
-    """The frame of a control message to each of these members, or from the one that is named."""
+class Envelope:
+    """Frame of a control message, to each of these members or from the one named."""
 
     members: tuple[int, ...]
     frame: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """The member's connection has taken so many more bytes of the frames that were sent to it."""
+class RelayCredit:
+    """Report that the member's connection has accepted `count` more bytes of the frames sent to it."""
 
     member: int
     count: int
@@ -67,7 +67,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class GroupCredit:
-    """All members that count have dealt with every block before `handled`; those not in `behind` before `ahead`."""
+    """Credit of all active members: they have handled every block before `handled`, those not in `behind` before
+    `ahead`.
+    """
 
     session: int
     handled: int
@@ -77,18 +79,18 @@ class GroupCredit:
 
 @dataclass(frozen=True, slots=True)
 class MemberCredits:
-    """The latest Credit of some members: (member, handled, position, written) each."""
+    """Latest Credit of some members: (member, handled, position, written) each."""
 
     session: int
     rows: tuple[tuple[int, int, int, int], ...]
 
 
-RelayMessage = Relay | Member | Enveloped | Taken | GroupCredit | MemberCredits
-Said = TypeVar("Said", bound=RelayMessage)
+RelayMessage = Relay | Member | Envelope | RelayCredit | GroupCredit | MemberCredits
+M = TypeVar("M", bound=RelayMessage)
 
 
-def _decode_json(kind: type[Said]) -> Callable[[bytes], Said]:
-    def decode(body: bytes) -> Said:
+def _decode_json(kind: type[M]) -> Callable[[bytes], M]:
+    def decode(body: bytes) -> M:
         message = from_json(kind, body)
         if isinstance(message, Relay):
             message.check()
@@ -108,12 +110,12 @@ def _read_numbers(body: bytes, start: int) -> tuple[tuple[int, ...], int]:
     return struct.unpack_from(f"<{count}H", body, start + 2), start + 2 + 2 * count
 
 
-def _decode_enveloped(body: bytes) -> Enveloped:
+def _decode_envelope(body: bytes) -> Envelope:
     members, start = _read_numbers(body, 0)
     inner = body[start:]
     if not members or FRAME.size + FRAME.unpack_from(inner)[0] != len(inner):
-        raise RemoteProtocolError("Enveloped is for nobody, or is not one frame")
-    return Enveloped(members, inner)
+        raise RemoteProtocolError("Envelope names no member, or does not hold exactly one frame")
+    return Envelope(members, inner)
 
 
 def _encode_group(credit: GroupCredit) -> bytes:
@@ -143,16 +145,16 @@ FORMS: dict[int, Form[RelayMessage]] = {
     RELAY_TYPE: Form(Relay, to_json, _decode_json(Relay), _JSON_BYTES),
     65: Form(Member, to_json, _decode_json(Member), _JSON_BYTES),
     66: Form(
-        Enveloped,
-        lambda enveloped: _numbers(enveloped.members) + enveloped.frame,
-        _decode_enveloped,
+        Envelope,
+        lambda envelope: _numbers(envelope.members) + envelope.frame,
+        _decode_envelope,
         _NUMBERS_BYTES + FRAME.size + LARGEST_BODY,
     ),
     67: Form(
-        Taken,
-        lambda taken: _TAKEN.pack(taken.member, taken.count),
-        lambda body: Taken(*_TAKEN.unpack(body)),
-        _TAKEN.size,
+        RelayCredit,
+        lambda credit: _CREDIT.pack(credit.member, credit.count),
+        lambda body: RelayCredit(*_CREDIT.unpack(body)),
+        _CREDIT.size,
     ),
     68: Form(GroupCredit, _encode_group, _decode_group, _GROUP.size + _NUMBERS_BYTES),
     69: Form(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MAX_MEMBERS * _ROW.size),
@@ -161,13 +163,13 @@ _TYPES: dict[type[RelayMessage], int] = {form.message: number for number, form i
 
 
 def encode_relay(message: RelayMessage) -> bytes:
-    """The message as one frame. Raises LocalProtocolError if a field does not fit."""
+    """Encode the message as one frame. Raise LocalProtocolError if a field does not fit."""
     number = _TYPES[type(message)]
     return frame(number, FORMS[number], message)
 
 
 class RelayDecoder(FrameDecoder[RelayMessage]):
-    """What a sender and a leader say, out of a byte stream."""
+    """Decoder of the messages between a sender and a leader."""
 
     def __init__(self) -> None:
         super().__init__(FORMS)

@@ -1,4 +1,4 @@
-"""Properties of transports, by their names on the wire: code that depends on a transport depends on these."""
+"""Properties of the transports, by their names on the wire."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ OPTICAL, PIPELINE, TREES, UNICAST = "optical", "pipeline", "trees", "unicast"
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a session has to know of a transport.
+    """Properties of a transport that a session depends on.
 
-    `windowed`: it goes no further than a window ahead of the credits of those that keep up, and nothing in it
-    overtakes, so that a gap is a loss. `repairs_itself`: what it loses it brings, and is not to be asked for until the
-    data has ended. `shared_repair`: what it repairs reaches all. `apart`: each receiver is served by itself, at its own
-    pace, with what it misses.
+    `windowed`: it stays within a window ahead of the credits of the receivers that keep up, and preserves order, so
+    that a gap is a loss. `repairs_itself`: it repairs its own losses; receivers request nothing before the data has
+    ended. `shared_repair`: its repairs reach all receivers. `apart`: it serves each receiver separately, at the
+    receiver's pace, with its missing blocks.
     """
 
     windowed: bool = False
@@ -29,9 +29,9 @@ TRANSPORTS: dict[str, Traits] = {
     TREES: Traits(repairs_itself=True),
     UNICAST: Traits(apart=True),
 }
-"""All that there are, by name."""
+"""All transports by name."""
 
 
 def transport_named(text: str) -> str:
-    """A transport as people write it: `packets` is what `unicast` was called."""
+    """Return the transport that a user named; `packets` is the former name of `unicast`."""
     return UNICAST if text == "packets" else text

@@ -27,7 +27,7 @@ from blast_transport.links.first_message import read_first
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import FRAME, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
-from blast_transport.wire.messages import Hello, Quit
+from blast_transport.wire.messages import Abort, Hello
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.pipeline_chain import open_descriptors
 from tests.support.transport_data import mutated
@@ -197,7 +197,7 @@ FIRST = [
     encode(HELLO),
     encode(replace(HELLO, size=1 << 40, folder="in", content="c", key=bytes(32))),
     encode_join(Join(7, 1, bytes(TOKEN_BYTES), "h2")),
-    encode(Quit(7, "enough")),
+    encode(Abort(7, "enough")),
 ]
 
 
@@ -249,8 +249,8 @@ def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() 
 def told(handshake: AgentHandshake | ClientHandshake, data: bytes, step: int) -> str:
     """How a handshake ends that is told this, `step` bytes at a time."""
     try:
-        while data and handshake.wanted:
-            count = min(step, handshake.wanted)
+        while data and handshake.expected_bytes:
+            count = min(step, handshake.expected_bytes)
             handshake.receive(data[:count], 0.0)
             data = data[count:]
     except AuthenticationError as error:

@@ -14,14 +14,14 @@ from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.measuring import (
     MAX_STREAMS,
     TOKEN_BYTES,
+    Accepted,
     Measure,
-    Measured,
+    MeasurementResult,
     MeasuringDecoder,
     MeasuringMessage,
     Probe,
     Refused,
-    Sent,
-    Waiting,
+    SourceResult,
     encode_measuring,
 )
 from tests.fuzz.test_agent_fuzz import bytes_changed
@@ -33,10 +33,10 @@ SAMPLES: list[MeasuringMessage] = [
     Measure(TOKEN, 8 << 20, 0.5, 4),
     Measure(TOKEN, 1 << 30, 10.0, 2, (("h2", "10.0.0.2", 9095), ("h3", "fe80::1", 1))),
     Probe(TOKEN),
-    Waiting(),
+    Accepted(),
     Refused("another measurement is at work on this host", busy=True),
-    Measured(8 << 20, 0.51, 131_072_000.5),
-    Sent(8 << 20, (("h2", "cannot connect"),)),
+    MeasurementResult(8 << 20, 0.51, 131_072_000.5),
+    SourceResult(8 << 20, (("h2", "cannot connect"),)),
 ]
 
 
@@ -104,12 +104,12 @@ def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Measured(-1, 1.0, 1.0),
-        Measured(10**400, 1.0, 1.0),
-        Measured(1, -1.0, 1.0),
-        Measured(1, 1.0, 1e16),
-        Sent(-1),
-        Sent(1, (("h2", "two\nlines"),)),
+        MeasurementResult(-1, 1.0, 1.0),
+        MeasurementResult(10**400, 1.0, 1.0),
+        MeasurementResult(1, -1.0, 1.0),
+        MeasurementResult(1, 1.0, 1e16),
+        SourceResult(-1),
+        SourceResult(1, (("h2", "two\nlines"),)),
     ],
 )
 def test_what_nobody_can_have_measured_is_refused(answer: MeasuringMessage) -> None:

@@ -21,19 +21,19 @@ from blast_transport.transports.pipeline.protocol.events import (
     Torn,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
-    Alive,
     Data,
     Decoder,
     End,
     Forget,
     Get,
+    Heartbeat,
     Held,
     Message,
     Passed,
     Pget,
     Quit,
+    QuitReason,
     Report,
-    Why,
     encode,
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
@@ -56,7 +56,7 @@ def heard(stream: bytes, step: int) -> list[Message | str]:
                 count = min(step, decoder.payload, len(stream))
                 decoder.passed(count)
             else:
-                count = min(step, decoder.wanted, len(stream))
+                count = min(step, decoder.needed, len(stream))
                 message = decoder.feed(stream[:count])
                 if message is not None:
                     found.append(message)
@@ -80,7 +80,7 @@ def test_streams_of_messages() -> None:
         assert found == heard(stream, chance.randint(1, 3))
         refused += found[-1:] == ["refused"]
         accepted += len(found) > 0 and found[0] != "refused"
-        if found and isinstance(found[0], Get | Pget | Forget | End | Alive):
+        if found and isinstance(found[0], Get | Pget | Forget | End | Heartbeat):
             assert stream.startswith(encode(found[0]))
         if found and isinstance(found[0], Report):
             # Control characters of its reasons are replaced.
@@ -102,10 +102,10 @@ def any_message(chance: random.Random) -> Message:
             Forget(number),
             Held(number),
             End(number, chance.random() < 0.5),
-            Quit(chance.choice(list(Why)), "why"),
+            Quit(chance.choice(list(QuitReason)), "why"),
             Report({chance.randrange(1 << 16): "x"}),
             Passed({chance.randrange(6): "x"}),
-            Alive(number, False),
+            Heartbeat(number, False),
         ]
     )
 
@@ -176,7 +176,7 @@ def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> Non
     for place in Up:
         for event in ODD:
             node = NodeState(phase(2), 0)
-            node.quit = Quit(Why.GONE, "gone")
+            node.quit = Quit(QuitReason.GONE, "gone")
             up = Upstream(node, lambda now: None, lambda: None)
             up.state = place
             try:

@@ -15,12 +15,12 @@ from blast_transport.store.file_names import plain_name
 from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, encode
 from blast_transport.wire.codec import Decoder as Frames
 from blast_transport.wire.fields import from_json, to_json
-from blast_transport.wire.messages import Demoted, Fin, Hello, Message, Phase, PhaseReady, Promoted, Quit, Ready
+from blast_transport.wire.messages import Abort, Demoted, Fin, Hello, Message, Phase, PhaseReady, Readmitted, Ready
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.transport_data import mutated
 from tests.support.transport_messages import SAMPLES
 
-JSON = (Hello, Ready, Phase, PhaseReady, Fin, Quit, Demoted, Promoted)
+JSON = (Hello, Ready, Phase, PhaseReady, Fin, Abort, Demoted, Readmitted)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -114,7 +114,7 @@ def test_one_field_that_is_something_else_is_a_message_or_refused(message: Messa
 @pytest.mark.parametrize("body", [b"", b"1", b'"', b"\xff", b"nul", b'{"a":}', b"[" * 5000, b"9" * 5000])
 def test_what_is_no_json_object_is_refused(body: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
-        from_json(Quit, body)
+        from_json(Abort, body)
 
 
 def test_a_stream_of_broken_frames_costs_no_memory() -> None:

@@ -6,19 +6,19 @@ import random
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.transports.trees.protocol.messages import (
-    Alive,
+    Abort,
     Block,
-    End,
-    Holds,
+    BlockHeld,
+    EdgeCredit,
+    EdgeEnd,
+    Have,
+    Heartbeat,
     Message,
-    Named,
     Open,
-    Quit,
     Reader,
-    Taken,
     encode,
 )
-from blast_transport.transports.trees.protocol.words import Word, decode_word, encode_word
+from blast_transport.transports.trees.protocol.words import HostReport, decode_report, encode_report
 from tests.support.fuzzing import inputs
 from tests.support.transport_data import mutated
 
@@ -27,17 +27,17 @@ ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
 MOST = 500
 SAMPLES: list[Message] = [
     Open(3, 7),
-    Holds(((0, 5), (9, 1))),
-    Holds(()),
+    Have(((0, 5), (9, 1))),
+    Have(()),
     Block(7, bytearray(b"a block's bytes")),
     Block(8, bytearray(MOST)),
     Block(9, bytearray(1)),
-    Named(12),
-    End(1 << 40),
-    Taken(5, True),
-    Taken(6, False),
-    Alive(),
-    Quit("the disk is full"),
+    BlockHeld(12),
+    EdgeEnd(1 << 40),
+    EdgeCredit(5, True),
+    EdgeCredit(6, False),
+    Heartbeat(),
+    Abort("the disk is full"),
 ]
 
 
@@ -85,7 +85,7 @@ def test_streams_of_messages() -> None:
         assert found == again or (found[-1] == again[-1] == "refused" and found[:-1] == again[: len(found) - 1])
         refused += found[-1:] == ["refused"]
         accepted += len(found) > 0 and found[0] != "refused"
-        if found and isinstance(found[0], Open | Named | End | Taken | Alive | Holds | Block):
+        if found and isinstance(found[0], Open | BlockHeld | EdgeEnd | EdgeCredit | Heartbeat | Have | Block):
             assert stream.startswith(encode(found[0]))
     assert accepted > INPUTS // 10
     assert refused > INPUTS // 10
@@ -93,15 +93,19 @@ def test_streams_of_messages() -> None:
 
 def test_words_to_the_sender() -> None:
     chance = random.Random(6)
-    samples = [Word(), Word(((1, 2.5e6, True),), ((0, 1, "no way"),), 2, 0.5), Word(lost=((3, 1, ""), (1, 2, "é")))]
+    samples = [
+        HostReport(),
+        HostReport(((1, 2.5e6, True),), ((0, 1, "no way"),), 2, 0.5),
+        HostReport(lost=((3, 1, ""), (1, 2, "é"))),
+    ]
     accepted = refused = 0
     for _ in range(INPUTS // 4):
         try:
-            word = decode_word(mutated(chance, encode_word(chance.choice(samples)), ODD_BYTES), 4)
+            word = decode_report(mutated(chance, encode_report(chance.choice(samples)), ODD_BYTES), 4)
         except RemoteProtocolError:
             refused += 1
             continue
         accepted += 1
-        assert decode_word(encode_word(word), 4).flows == word.flows
+        assert decode_report(encode_report(word), 4).flows == word.flows
     assert accepted > INPUTS // 400
     assert refused > INPUTS // 20

@@ -21,7 +21,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Unicast
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import Fin, Hello, Quit, Ready
+from blast_transport.wire.messages import Abort, Fin, Hello, Ready
 from tests.support.transport_hosts import Process
 
 BLAST = str(Path(sys.executable).with_name("blast"))
@@ -158,7 +158,7 @@ def test_a_changed_file_is_taken_up_while_sessions_go_on(start, by_secret, file,
         with sender_to(agent, credentials=SharedSecret(b"another secret, of 32 characters")) as sender:
             assert sender.send_file(file, Route(Unicast())).complete == 1
         assert (other / "file.bin").read_bytes() == file.read_bytes()
-        going_on.sendall(encode(Quit(7, "enough")))
+        going_on.sendall(encode(Abort(7, "enough")))
         assert going_on.recv(65536), "it was still there"
 
 

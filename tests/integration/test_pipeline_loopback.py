@@ -70,7 +70,7 @@ def read_join(sock: socket.socket) -> Join:
     """What an agent reads before it hands a socket over."""
     decoder = Decoder()
     while True:
-        data = sock.recv(decoder.wanted)
+        data = sock.recv(decoder.needed)
         if not data:
             raise ConnectionError("closed before Join")
         message = decoder.feed(data)
@@ -388,7 +388,7 @@ def test_whose_disk_hangs_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             writer.close()
             eventually(lambda: chain.events[0].ended is not None)
             assert chain.events[0].ended == Ended(Outcome.COMPLETE)
-            assert chain.events[0].failed == {"n2": "its store has taken nothing for 1.5 s"}
+            assert chain.events[0].failed == {"n2": "its store has accepted nothing for 1.5 s"}
         finally:
             over.set()
         chain.wait()
@@ -526,6 +526,6 @@ def test_a_node_runs_as_far_ahead_as_its_buffer_lets_it(
         ahead = at_rest(lambda: intake.position - last.position, seconds=1.0)
         go.set()
         eventually(lambda: intake.position == size)
-        kept = intake.replay.end - intake.replay.lowest
+        kept = intake.replay.end - intake.replay.first_held
     assert ahead == pytest.approx(buffer / 4 or 8 * mb, abs=mb)
     assert kept == pytest.approx(min(size, buffer or 32 * mb), abs=mb)

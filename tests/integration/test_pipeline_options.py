@@ -24,7 +24,7 @@ def test_a_silent_neighbor_is_dead_after_the_time_that_was_ordered(timeout: floa
     core.tick(0.99 * timeout)
     assert not core.node.named_failures()
     core.tick(1.01 * timeout)
-    assert core.node.named_failures() == {"b": f"no sign of life for {timeout:g} s"}
+    assert core.node.named_failures() == {"b": f"no heartbeat for {timeout:g} s"}
 
 
 def test_nobody_is_given_up_by_the_sender_before_the_chain_can_have_done_so() -> None:

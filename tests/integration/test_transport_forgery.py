@@ -24,10 +24,10 @@ from blast_transport.transports.pipeline.connections.compiled_pump import open_o
 from blast_transport.transports.pipeline.connections.file_pump import FileOutlet
 from blast_transport.transports.pipeline.node import PipelineNode
 from blast_transport.transports.pipeline.protocol.messages import (
-    Alive,
     Data,
     Decoder,
     End,
+    Heartbeat,
     Held,
     Message,
     Passed,
@@ -123,7 +123,7 @@ def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
         receiver.start()
         receiver.accept(ours, "liar")
         theirs.sendall(b"".join(map(encode, messages)))
-        while data := theirs.recv(decoder.wanted):
+        while data := theirs.recv(decoder.needed):
             if (message := decoder.feed(data)) is not None:
                 said.append(message)
             if isinstance(message, Passed):
@@ -137,13 +137,13 @@ def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
 def test_neighbor_cannot_make_a_node_pass_over_parts_of_blocks(tmp_path: Path, stop: int) -> None:
     store = file_store(tmp_path / "out", "f", SIZE)
     said = heard_by(store, Held(stop))
-    assert not any(isinstance(message, Alive) and message.position for message in said)
+    assert not any(isinstance(message, Heartbeat) and message.position for message in said)
 
 
 def test_neighbor_cannot_make_a_node_pass_over_what_it_must_take_in_order() -> None:
     for target in (InOrder(), MemoryTarget("m", SIZE)):
         said = heard_by(Store(LAYOUT, SUITE, target), Held(LAYOUT.block_size))
-        assert not any(isinstance(message, Alive) and message.position for message in said)
+        assert not any(isinstance(message, Heartbeat) and message.position for message in said)
 
 
 def test_what_a_neighbor_says_is_held_is_not_and_is_asked_for_in_the_end(tmp_path: Path) -> None:

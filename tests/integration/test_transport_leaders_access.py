@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.reporting import Why
+from blast_transport.agent.reporting import RefusalReason
 from blast_transport.agent.settings import NEIGHBOR, SENDER, ClientSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
@@ -82,7 +82,7 @@ def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(
     with agents(tmp_path, files, clients) as made, sealed_sender(made, head) as sender:
         assert sender.connect() == {}
         check(tmp_path, sender)
-        refused = sum(one.server.refusals.totals[Why.ROLE] for one in made)
+        refused = sum(one.server.refusals.totals[RefusalReason.ROLE] for one in made)
         assert (refused > 0) == (role == NEIGHBOR)
         assert sender.connections == (1 if role == SENDER else 3)
 
@@ -91,4 +91,4 @@ def test_a_neighbor_makes_nobody_a_leader(tmp_path: Path, files: Callable[[str],
     clients = (ClientSection(common_name="h1", role=NEIGHBOR),)
     with agents(tmp_path, files, clients) as made, sealed_sender(made, files("h1")) as sender:
         sender.connect()
-        assert made[0].server.refusals.totals[Why.ROLE] == 1
+        assert made[0].server.refusals.totals[RefusalReason.ROLE] == 1

@@ -19,7 +19,18 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.source import StreamSource
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
-from blast_transport.wire.messages import Alive, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady, Ready, Repair
+from blast_transport.wire.messages import (
+    EndOfData,
+    Fin,
+    Heartbeat,
+    Hello,
+    Message,
+    Nack,
+    Phase,
+    PhaseReady,
+    Ready,
+    Repair,
+)
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -79,7 +90,7 @@ def test_a_sender_that_vanishes_leaves_nothing_behind_but_what_can_be_gone_on_wi
 def test_a_sender_whose_message_takes_long_is_not_silent(tmp_path: Path) -> None:
     with agent(tmp_path / "r", timings=ReceiverTimings(silence=1.5)) as there:
         control, _ = talk(there.address, hello())
-        for byte in encode(Alive(hello().session, 0))[:-1]:
+        for byte in encode(Heartbeat(hello().session, 0))[:-1]:
             control.sendall(bytes([byte]))
             time.sleep(0.1)  # as over a link that many share
         control.close()

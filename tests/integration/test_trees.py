@@ -267,6 +267,6 @@ def test_whose_store_takes_nothing_holds_up_nobody(
         finally:
             gate.set()
         waiting.join()
-        assert {one.name: one.demoted for one in result.receivers}[victim].startswith("its store has taken nothing")
+        assert {one.name: one.demoted for one in result.receivers}[victim].startswith("its store has accepted nothing")
         assert [outcome.reason for outcome in result.receivers] == [""] * 3
         assert all(one.files() == {file.name: content} for one in there)

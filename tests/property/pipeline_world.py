@@ -32,6 +32,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     FromSource,
     FromSuccessor,
     Joined,
+    Notify,
     PredecessorLost,
     Probe,
     Refuse,
@@ -42,10 +43,9 @@ from blast_transport.transports.pipeline.protocol.events import (
     Started,
     Stored,
     SuccessorLost,
-    Tell,
     Unheld,
 )
-from blast_transport.transports.pipeline.protocol.messages import Alive, Forget, Message, Pget
+from blast_transport.transports.pipeline.protocol.messages import Forget, Heartbeat, Message, Pget
 from blast_transport.transports.pipeline.protocol.phase import (
     Ended,
     Member,
@@ -153,7 +153,7 @@ class SimulatedStore:
             self.due = now + size / self._rate
         self._pieces.append(size)
         self.waiting += size
-        self._gauge.came(size, now)
+        self._gauge.received(size, now)
 
     def look(self, now: float) -> tuple[StorePace, float]:
         """What is written by now is so; how it does, and for how long it has been at one piece."""
@@ -306,7 +306,7 @@ class Host:
                 self.fetch = None
             case Complete():
                 self.completing = True
-            case Tell(event):
+            case Notify(event):
                 self.events.append(event)
                 if isinstance(event, Ended):
                     self.ended = self.ended or event
@@ -334,7 +334,7 @@ class Host:
             place = int(item.name[1:])
             if self.place == 0:
                 self.fetchers.append(connection)
-                connection.put(self, Alive(0, False))
+                connection.put(self, Heartbeat(0, False))
             else:
                 self.waiting.appendleft(connection)
                 self.tell(Joined(place))
@@ -352,7 +352,7 @@ class Host:
             assert name == "fetch" or (name == "up" and self.core.up.receiving), "data that nobody asked for"
             self._store(item)
         elif item != "nothing":
-            if name == "fetch" and isinstance(item, Alive):
+            if name == "fetch" and isinstance(item, Heartbeat):
                 assert self.asked is not None
                 connection.put(self, self.asked)
             self.tell(heard(item))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import FromSuccessor, Probe, Started
-from blast_transport.transports.pipeline.protocol.messages import Alive, Get
+from blast_transport.transports.pipeline.protocol.messages import Get, Heartbeat
 from blast_transport.transports.pipeline.protocol.phase import Member, Outcome, PipelinePhase
 from tests.property.pipeline_world import Faults, World
 
@@ -257,7 +257,7 @@ def test_who_is_silent_again_and_again_is_not_probed_each_time() -> None:
     for turn in range(100):
         now = 0.6 * turn
         probed += [(now, command) for command in core.tick(now) if isinstance(command, Probe)]
-        core.handle(FromSuccessor(Alive(0, held_up=True)), now)
+        core.handle(FromSuccessor(Heartbeat(0, held_up=True)), now)
     assert 1 < len(probed) <= 60
     assert all(len(command.places) == 32 for _, command in probed)
     times = [when for when, _ in probed]

@@ -20,7 +20,7 @@ from blast_transport.transports.pipeline.connections import link as link_module
 from blast_transport.transports.pipeline.connections.compiled_pump import CompiledIntake, open_intake, open_outlet
 from blast_transport.transports.pipeline.connections.feed import Feed
 from blast_transport.transports.pipeline.connections.link import Link
-from blast_transport.transports.pipeline.protocol.messages import Alive, Data, Decoder, End, Message, Report, encode
+from blast_transport.transports.pipeline.protocol.messages import Data, Decoder, End, Heartbeat, Message, Report, encode
 from tests.support.engines import file_store
 from tests.support.transport_data import SUITE, data_of
 from tests.support.waiting import eventually
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.compiled
 BLOCK = 40
 MAX_BYTES = 3000
 MESSAGES: tuple[Message, ...] = (
-    Alive(7, held_up=False),
-    Alive(8, held_up=True, starved=True),
+    Heartbeat(7, held_up=False),
+    Heartbeat(8, held_up=True, starved=True),
     End(90, True),
     Report(),
     Report({3: "gone"}),
@@ -212,7 +212,7 @@ class Giver:
                 decoder.passed(len(piece))
                 data += piece
             else:
-                piece = rest[: decoder.wanted]
+                piece = rest[: decoder.needed]
                 message = decoder.feed(piece)
                 if message is not None and not isinstance(message, Data):
                     messages.append(message)
@@ -248,7 +248,7 @@ def test_the_same_file_gives_the_same(size: int, chunk: int, steps: list[tuple[i
             for _ in range(MAX_BYTES):
                 one.give(size)
                 one.read(1 << 16)
-                if one.error or (one.offset == size and not one.link.wants_write):
+                if one.error or (one.offset == size and not one.link.has_output):
                     break
             one.read(1 << 16)
         python, compiled = givers

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.links.group import REPORT_SECONDS, Group
-from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Nack, Phase, Promoted, Quit, Ready
+from blast_transport.wire.messages import Abort, Credit, Demoted, Fin, Hello, Nack, Phase, Readmitted, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 from blast_transport.wire.transports import OPTICAL, PIPELINE
 
@@ -38,28 +38,28 @@ class World:
     messages: int = 0
 
     def join(self, member: int, held: int) -> None:
-        self.group.told(member, hello())
-        assert not self.group.heard(member, Ready(SESSION, ((0, held),) if held else ()))
-        self.group.told(member, phase(self.credit))
+        self.group.from_sender(member, hello())
+        assert not self.group.from_member(member, Ready(SESSION, ((0, held),) if held else ()))
+        self.group.from_sender(member, phase(self.credit))
         self.truth[member] = self.known[member] = held
 
     def reach(self, member: int, handled: int) -> None:
         self.truth[member] = handled
-        assert self.group.heard(member, Credit(SESSION, handled, handled, handled))
+        assert self.group.from_member(member, Credit(SESSION, handled, handled, handled))
         self.listen()
 
     def demote(self, member: int) -> None:
-        self.group.told(member, Demoted(SESSION))
+        self.group.from_sender(member, Demoted(SESSION))
         self.apart[member] = self.truth.pop(member), self.known.pop(member)
 
     def promote(self, member: int) -> None:
-        self.group.told(member, Promoted(SESSION))
+        self.group.from_sender(member, Readmitted(SESSION))
         self.truth[member], self.known[member] = self.apart.pop(member)
 
     def reach_apart(self, member: int, more: int) -> None:
         truth, known = self.apart[member]
         self.apart[member] = truth + more, known
-        assert self.group.heard(member, Credit(SESSION, truth + more, truth + more, truth + more))
+        assert self.group.from_member(member, Credit(SESSION, truth + more, truth + more, truth + more))
 
     def leave(self, member: int) -> None:
         self.truth.pop(member, None)
@@ -111,7 +111,7 @@ def test_a_sender_never_believes_too_much_and_knows_the_slowest_within_a_credit(
         elif kind == "reach" and member in world.apart:
             world.reach_apart(member, amount)
         elif kind in ("fin", "quit") and member in world.truth:
-            assert not world.group.heard(member, Fin(SESSION) if kind == "fin" else Quit(SESSION, ""))
+            assert not world.group.from_member(member, Fin(SESSION) if kind == "fin" else Abort(SESSION, ""))
             world.leave(member)
         elif kind == "lost":
             world.group.lost(member)
@@ -143,10 +143,10 @@ def test_many_members_cost_the_sender_hardly_more_than_one(credit, members):
 
 def test_by_packets_nobody_waits_for_credits():
     group = Group()
-    group.told(0, hello())
-    group.told(0, phase(1, PIPELINE))
+    group.from_sender(0, hello())
+    group.from_sender(0, phase(1, PIPELINE))
     for block in range(100):
-        assert group.heard(0, Credit(SESSION, block, block, block))
+        assert group.from_member(0, Credit(SESSION, block, block, block))
         group.take(0.001 * block)
     assert group.take(0.101) == []
     assert group.deadline() is not None
@@ -156,18 +156,18 @@ def test_by_packets_nobody_waits_for_credits():
 def test_one_that_is_slow_is_told_from_the_others():
     group = Group()
     for member in range(4):
-        group.told(member, hello())
-        group.told(member, phase(2))
+        group.from_sender(member, hello())
+        group.from_sender(member, phase(2))
     for member, handled in ((0, 8), (1, 9), (2, 3), (3, 10)):
-        group.heard(member, Credit(SESSION, handled, handled, handled))
+        group.from_member(member, Credit(SESSION, handled, handled, handled))
     assert GroupCredit(SESSION, 3, 8, (2,)) in group.take(0.0)
 
 
 def test_other_messages_pass_and_other_sessions_do_not_count():
     group = Group()
-    group.told(0, hello())
-    assert not group.heard(0, Nack(SESSION, ((1, 2),)))
-    assert not group.heard(0, Credit(SESSION + 1, 5, 5, 5))
-    group.told(0, hello(8))
-    assert group.heard(0, Credit(8, 1, 1, 1))
+    group.from_sender(0, hello())
+    assert not group.from_member(0, Nack(SESSION, ((1, 2),)))
+    assert not group.from_member(0, Credit(SESSION + 1, 5, 5, 5))
+    group.from_sender(0, hello(8))
+    assert group.from_member(0, Credit(8, 1, 1, 1))
     assert group.take(0.0)[-1] == MemberCredits(8, ((0, 1, 1, 1),))

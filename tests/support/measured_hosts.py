@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blast_transport.agent.process import make_server
-from blast_transport.agent.reporting import Reporter, Why
+from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AccessSection, AgentSection, ClientSection, LimitsSection, Settings
 from blast_transport.base.endpoint import Endpoint
@@ -40,7 +40,7 @@ class Host:
         running = self.server._measurements._running
         return running[1]._arrivals.bytes if running is not None and isinstance(running[1], Sink) else 0
 
-    def refused(self, why: Why = Why.MEASURE) -> int:
+    def refused(self, why: RefusalReason = RefusalReason.MEASURE) -> int:
         return self.server.refusals.totals[why]
 
 

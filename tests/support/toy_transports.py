@@ -45,7 +45,7 @@ TRAITS = Traits(repairs_itself=True)
 HEAD = struct.Struct("<QI")
 END = (1 << 64) - 1
 TIMEOUT_SECONDS = 1.0
-_BLOCKS_PER_TURN = 32
+_BLOCKS_PER_STEP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class RelaySender(SendingTransport):
         """Digest what goes out."""
         if self._thread is None:
             self._thread = start_thread("relay", self._run)
-        return 0.0 if self._reader.digest(_BLOCKS_PER_TURN) else 0.02
+        return 0.0 if self._reader.digest(_BLOCKS_PER_STEP) else 0.02
 
     def events(self) -> Iterator[SendingEvent]:
         """What the thread has told; the last word is nothing."""

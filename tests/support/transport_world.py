@@ -24,17 +24,17 @@ from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Demoted,
     Digests,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Nack,
     Phase,
-    Promoted,
-    Quit,
+    Readmitted,
     Ready,
     Repair,
 )
@@ -163,7 +163,7 @@ class World:
                 if stop < FOREVER:
                     self.at(stop, lambda host=host: self._fall(host))
             if not any(start <= 0 for start, _ in host.up):
-                self.sender.gone(host.name, "nobody is there", 0.0)
+                self.sender.disconnected(host.name, "nobody is there", 0.0)
 
     def run(self) -> World:
         """To the end; the world."""
@@ -241,12 +241,12 @@ class World:
         states = [peer.state for peer in peers.values()]
         assert sender.over == all(peer.over for peer in peers.values())
         assert sender.attended == (PeerState.READY in states)
-        assert sender.nobody == all(state in (PeerState.ABSENT, PeerState.FAILED) for state in states)
+        assert sender.none_connected == all(state in (PeerState.ABSENT, PeerState.FAILED) for state in states)
         untold = {name for name, peer in peers.items() if sender.ended and peer.state is PeerState.READY}
-        assert set(sender.owed) == untold | {name for name, peer in peers.items() if peer.retransmits}
+        assert set(sender.with_repairs) == untold | {name for name, peer in peers.items() if peer.retransmits}
 
     def _see_nobody(self) -> None:
-        if not self.sender.nobody or self.sender.over:
+        if not self.sender.none_connected or self.sender.over:
             self._nobody_since = None
             return
         if self._nobody_since is None:
@@ -283,7 +283,7 @@ class World:
     def _go(self, transport: str) -> None:
         sender, number = self.sender, len(self.phases) + 1
         if self._transport == OPTICAL:
-            sender.tell_sent()
+            sender.report_sent()
         if self._transport == PIPELINE and not self._chains[-1].over:
             chain = self._chains[-1]
             chain.stop = min(max(sender.next_block, chain.brought) + UNDER_WAY, self.data.blocks)
@@ -307,7 +307,7 @@ class World:
         sender = self.sender
         for block in range(sender.digests, min(stop, self.data.blocks)):
             sender.digest(SUITE.block(self.data.block(block)))
-        sender.tell_digests()
+        sender.send_digests()
 
     def _shine(self) -> bool:
         """A block by light, if it is time; whether there is none left."""
@@ -438,7 +438,7 @@ class World:
 
     def _notice(self, host: Host) -> None:
         if not self.sender.over:
-            self.sender.gone(host.name, "the connection was lost", self.now)
+            self.sender.disconnected(host.name, "the connection was lost", self.now)
             self._connect(host)
 
     def _connect(self, host: Host) -> None:
@@ -500,19 +500,19 @@ class World:
             case Digests():
                 assert host.store is not None
                 host.store.expect(message.first, message.digests)
-                core.heard(0, self.now)
+                core.heartbeat(0, self.now)
                 core.stored(self.now)
-            case Alive():
-                core.heard(message.sent, self.now)
+            case Heartbeat():
+                core.heartbeat(message.sent, self.now)
             case Demoted():
                 core.demoted(self.now)
-            case Promoted():
+            case Readmitted():
                 core.promoted(self.now)
             case EndOfData():
                 assert core.state is ReceiverState.RECEIVING, "EndOfData a second time"
                 core.assembly.settle(message.size)
                 core.end_of_data(message, self.now)
-            case Quit():
+            case Abort():
                 core.fail(message.reason)
 
     def _begin(self, host: Host, hello: Hello) -> None:

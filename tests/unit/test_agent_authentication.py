@@ -30,7 +30,7 @@ def give(listener: ClientHandshake | AgentHandshake, message: bytes, step: int =
     """Give a message, at most `step` bytes at a time and never more than is wanted; the answer."""
     answer = b""
     while message:
-        count = min(step, listener.wanted)
+        count = min(step, listener.expected_bytes)
         assert count, "more was sent than the other side wants"
         answer += listener.receive(message[:count], now=0.0)
         message = message[count:]
@@ -50,7 +50,7 @@ def shake(client: ClientHandshake, agent: AgentHandshake, step: int = 1000) -> l
 def test_who_knows_the_secret_is_let_in_on_both_sides(step):
     client, agent = pair()
     said = shake(client, agent, step)
-    assert client.done and agent.done and client.wanted == agent.wanted == 0
+    assert client.done and agent.done and client.expected_bytes == agent.expected_bytes == 0
     assert [len(message) for message in said] == [40, 40, 32, 40]
     assert not any(SECRET in message for message in said)
     key = bytes(range(32))
@@ -88,7 +88,7 @@ def test_what_was_recorded_is_worth_nothing():
 def test_a_proof_cannot_be_sent_back():
     """A stranger who listens like an agent and repeats everything is not taken for one."""
     client = ClientHandshake(SECRET, deadline=10.0)
-    with pytest.raises(AuthenticationError, match="repeats"):
+    with pytest.raises(AuthenticationError, match="own nonce"):
         give(client, client.opening)
     client = ClientHandshake(SECRET, deadline=10.0)
     proof = give(client, MAGIC + bytes(32))
@@ -146,10 +146,10 @@ def test_a_refusal_cannot_write_on_a_terminal():
 )
 def test_strangers_are_told_apart(stranger):
     agent = AgentHandshake(SECRET, deadline=10.0)
-    with pytest.raises(AuthenticationError, match="wants a proof"):
+    with pytest.raises(AuthenticationError, match="requires a proof"):
         give(agent, (stranger * 4)[:40])
     client = ClientHandshake(SECRET, deadline=10.0)
-    with pytest.raises(AuthenticationError, match="no agent that speaks like us"):
+    with pytest.raises(AuthenticationError, match="not an agent of this protocol"):
         give(client, (stranger * 4)[:8])
 
 

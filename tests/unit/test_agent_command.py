@@ -52,7 +52,7 @@ def test_check_tells_what_is_meant(config, capsys, tmp_path):
     text = '[[command]]\nname = "eat"\nrun = ["/bin/cat", "-"]\n[limits]\nmemory_bytes = 5\n'
     assert main(["agent", "check", *config(text)]) == 0
     said = capsys.readouterr().out
-    for part in ("listens on 127.0.0.1:9095 (everybody on this machine)", f"files below {tmp_path}", "/bin/cat -"):
+    for part in ("listens on 127.0.0.1:9095 (every user of this machine)", f"files below {tmp_path}", "/bin/cat -"):
         assert part in said
     assert main(["agent", "check", "--json", *config(text)]) == 0
     assert json.loads(capsys.readouterr().out)["limits"]["memory_bytes"] == 5

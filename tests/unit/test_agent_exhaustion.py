@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.permissions import Permissions
-from blast_transport.agent.reporting import Reporter, Why
+from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import (
     NEIGHBOR,
@@ -34,13 +34,13 @@ from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import MAX_DIALS, Dialling
-from blast_transport.links.door import Door
+from blast_transport.links.door import ConnectionLimiter
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.file_target import FileRules
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
-from blast_transport.wire.messages import Fin, Hello, Quit, Ready
+from blast_transport.wire.messages import Abort, Fin, Hello, Ready
 from blast_transport.wire.relaying import Relay, encode_relay
 from tests.support.certificates import Authority
 from tests.support.transport_hosts import serving
@@ -78,7 +78,7 @@ class Host:
 
     def refusal(self, message: Hello) -> str:
         (answer,) = Decoder().feed(self.ask(encode(message)))
-        assert isinstance(answer, Quit), answer
+        assert isinstance(answer, Abort), answer
         return answer.reason
 
     def invite(self, message: Hello) -> socket.socket:
@@ -140,25 +140,43 @@ def flat() -> Iterator[None]:
         gc.enable()
 
 
-REFUSALS: dict[str, tuple[dict[str, int], Hello | None, Hello, str, Why]] = {
-    "link": ({}, None, hello(1, name="link"), "symbolic link", Why.TARGET),
-    "below a link": ({}, None, hello(1, name="link/f"), "symbolic link", Why.TARGET),
-    "no folder": ({}, None, hello(1, folder="other"), "no folder", Why.TARGET),
-    "too large": ({"file_bytes": 10_000}, None, hello(1, size=10_001), "more than the 10000", Why.TARGET),
-    "no room": ({}, None, hello(1, size=1 << 42), "do not fit", Why.TARGET),
-    "no program": ({}, None, hello(1, kind="command", name="gone"), "No such file", Why.TARGET),
-    "memory": ({}, None, hello(1, kind="memory"), "keeps nothing in memory", Why.TARGET),
-    "kind of digests": ({}, None, hello(1, suite="md4"), "md4", Why.TARGET),
-    "same file": ({}, hello(1, content="same"), hello(2, content="same"), "another session is writing", Why.TARGET),
-    "number taken": ({}, hello(1), hello(1), "runs here already; another sender may be using its number", Why.TAKEN),
-    "too many sessions": ({"sessions": 1}, hello(1), hello(2), "runs 1 sessions, as many as it takes", Why.FULL),
+REFUSALS: dict[str, tuple[dict[str, int], Hello | None, Hello, str, RefusalReason]] = {
+    "link": ({}, None, hello(1, name="link"), "symbolic link", RefusalReason.TARGET),
+    "below a link": ({}, None, hello(1, name="link/f"), "symbolic link", RefusalReason.TARGET),
+    "no folder": ({}, None, hello(1, folder="other"), "no folder", RefusalReason.TARGET),
+    "too large": ({"file_bytes": 10_000}, None, hello(1, size=10_001), "more than the 10000", RefusalReason.TARGET),
+    "no room": ({}, None, hello(1, size=1 << 42), "do not fit", RefusalReason.TARGET),
+    "no program": ({}, None, hello(1, kind="command", name="gone"), "No such file", RefusalReason.TARGET),
+    "memory": ({}, None, hello(1, kind="memory"), "keeps nothing in memory", RefusalReason.TARGET),
+    "kind of digests": ({}, None, hello(1, suite="md4"), "md4", RefusalReason.TARGET),
+    "same file": (
+        {},
+        hello(1, content="same"),
+        hello(2, content="same"),
+        "another session is writing",
+        RefusalReason.TARGET,
+    ),
+    "number taken": (
+        {},
+        hello(1),
+        hello(1),
+        "runs here already; another sender may be using its number",
+        RefusalReason.TAKEN,
+    ),
+    "too many sessions": (
+        {"sessions": 1},
+        hello(1),
+        hello(2),
+        "runs 1 sessions, as many as it takes",
+        RefusalReason.FULL,
+    ),
 }
 """Limits, a session that runs, what is refused, and how."""
 
 
 @pytest.mark.parametrize(("limits", "runs", "message", "reason", "why"), REFUSALS.values(), ids=REFUSALS)
 def test_a_target_that_is_refused_costs_no_descriptor(
-    tmp_path: Path, limits: dict[str, int], runs: Hello | None, message: Hello, reason: str, why: Why
+    tmp_path: Path, limits: dict[str, int], runs: Hello | None, message: Hello, reason: str, why: RefusalReason
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with hosting(tmp_path, **limits) as host, host.invite(runs) if runs else nullcontext():
@@ -174,7 +192,7 @@ def test_strangers_cost_no_descriptor(tmp_path: Path) -> None:
         for _ in range(REFUSED):
             with pytest.raises(AuthenticationError):
                 host.connect(SharedSecret(b"t" * 32))
-    assert host.server.refusals.totals == {Why.AUTHENTICATION: REFUSED}
+    assert host.server.refusals.totals == {RefusalReason.AUTHENTICATION: REFUSED}
 
 
 def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
@@ -182,19 +200,19 @@ def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
         for _ in range(REFUSED):
             with pytest.raises(AuthenticationError, match="as many as it takes"):
                 host.connect()
-    assert host.server.refusals.totals == {Why.CROWD: REFUSED}
+    assert host.server.refusals.totals == {RefusalReason.CROWD: REFUSED}
 
 
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"GET / HTTP/1.1\r\n\r\n", Why.PROTOCOL),
-        (encode(Fin(1)), Why.PROTOCOL),
-        (encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2")), Why.JOIN),
+        (b"GET / HTTP/1.1\r\n\r\n", RefusalReason.PROTOCOL),
+        (encode(Fin(1)), RefusalReason.PROTOCOL),
+        (encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2")), RefusalReason.JOIN),
     ],
     ids=["no message", "no first message", "a join of a phase that is not at work"],
 )
-def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, why: Why) -> None:
+def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, why: RefusalReason) -> None:
     with hosting(tmp_path) as host, host.invite(hello(7)):
         with flat():
             for _ in range(REFUSED):
@@ -213,9 +231,9 @@ def test_a_neighbor_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
         host.connect(neighbor).close()
         with flat():
             for _ in range(REFUSED // 4):
-                assert b"start no sessions" in host.ask(encode(hello(1)), neighbor)
+                assert b"may not start sessions" in host.ask(encode(hello(1)), neighbor)
                 assert host.ask(relay, neighbor) == b""
-    assert host.server.refusals.totals == {Why.ROLE: 2 * (REFUSED // 4)}
+    assert host.server.refusals.totals == {RefusalReason.ROLE: 2 * (REFUSED // 4)}
 
 
 # ------------------------------------------------------------------------------------------------------ threads
@@ -242,7 +260,7 @@ def test_an_agent_survives_the_limit_of_threads_and_says_why(tmp_path: Path, mon
             for _ in range(REFUSED):
                 with pytest.raises(AuthenticationError, match="no more threads"):
                     host.connect()
-        assert host.server.refusals.totals == {Why.RESOURCES: REFUSED}
+        assert host.server.refusals.totals == {RefusalReason.RESOURCES: REFUSED}
         host.invite(hello(1)).close()
 
 
@@ -314,7 +332,7 @@ def test_leaders_are_as_few_as_sessions(tmp_path: Path) -> None:
             sock.sendall(relay)
         eventually(lambda: len(host.server._leaders) == 2, "two leaders")
         assert host.ask(relay) == b""
-        assert host.server.refusals.totals == {Why.FULL: 1}
+        assert host.server.refusals.totals == {RefusalReason.FULL: 1}
         for sock in leading:
             sock.close()
         eventually(lambda: not host.server._leaders, "the end of both")
@@ -339,7 +357,7 @@ def test_an_unexpected_fault_at_the_door_gives_the_place_back(
                 eventually(lambda: not host.server.busy, "an empty door")
         tracebacks = [record for record in caplog.records if record.exc_info]
         assert 1 <= len(tracebacks) < 50, "told, but not once for each"
-        assert host.server.refusals.totals[Why.FAULT] == 50
+        assert host.server.refusals.totals[RefusalReason.FAULT] == 50
 
 
 def test_an_agent_without_descriptors_refuses_sessions_in_words(
@@ -352,12 +370,12 @@ def test_an_agent_without_descriptors_refuses_sessions_in_words(
         with monkeypatch.context() as patch:
             patch.setattr("blast_transport.session.receiver_session.selectors.DefaultSelector", fail)
             assert "no room for a session: Too many open files" in host.refusal(hello(1))
-        assert host.server.refusals.totals == {Why.RESOURCES: 1}
+        assert host.server.refusals.totals == {RefusalReason.RESOURCES: 1}
         host.invite(hello(1)).close()
 
 
 def test_of_ipv6_a_whole_network_counts_as_one_host() -> None:
-    door = Door(strangers=4, strangers_per_host=2)
+    door = ConnectionLimiter(unauthenticated=4, unauthenticated_per_host=2)
     assert not door.enter("2001:db8::1") and not door.enter("2001:db8::2:2")
     assert "others of your host" in door.enter("2001:db8::3")
     assert not door.enter("2001:db8:0:1::1"), "another network"

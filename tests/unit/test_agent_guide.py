@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from blast_transport.agent.reload import WAITS
-from blast_transport.agent.reporting import Why
+from blast_transport.agent.reporting import RefusalReason
 from blast_transport.agent.settings import Settings, parse
 from blast_transport.store.file_names import DEEPEST, LONGEST_NAME, PARTIAL_PREFIX
 
@@ -16,7 +16,7 @@ GUIDE = (ROOT / "docs" / "agent.md").read_text()
 
 def test_every_reason_of_a_refusal_is_explained():
     told = GUIDE[GUIDE.index("`why` is one of") :].split("\n\n")[0]
-    assert set(re.findall(r"`(\w+)`", told)) - {"why"} == {why.value for why in Why}
+    assert set(re.findall(r"`(\w+)`", told)) - {"why"} == {why.value for why in RefusalReason}
 
 
 def test_every_key_that_waits_is_a_key():

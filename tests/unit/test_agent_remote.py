@@ -39,30 +39,30 @@ def started(*hosts: str, window: int = 10) -> HostBook:
 
 def test_an_agent_is_ready_when_it_says_so():
     book = started("a", "b")
-    book.said("a", b"Welcome to a! {x}")
-    book.said("a", b'{"event": "other"}')
-    book.said("a", b"[1]")
-    book.said("a", READY)
+    book.received_line("a", b"Welcome to a! {x}")
+    book.received_line("a", b'{"event": "other"}')
+    book.received_line("a", b"[1]")
+    book.received_line("a", READY)
     assert book.ports == {"a": 4711} and not book.reasons and not book.settled.is_set()
-    book.said("b", READY)
+    book.received_line("b", READY)
     assert book.settled.is_set()
 
 
 def test_the_digests_are_those_of_all_agents():
     book = started("a", "b", "c")
     assert not book.suites
-    book.said("a", READY.replace(b'["sha256"', b'["sha256", "blake3"'))
+    book.received_line("a", READY.replace(b'["sha256"', b'["sha256", "blake3"'))
     assert book.suites == {"sha256", "blake3"}
     book.closed("b", 1)
-    book.said("c", READY)
+    book.received_line("c", READY)
     assert book.suites == {"sha256"}
 
 
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        (("said", COMPLAINT.encode() + b"there is no python3"), "there is no python3"),
-        (("said", b'{"event": "unusable", "reason": "no folder"}'), "no folder"),
+        (("received_line", COMPLAINT.encode() + b"there is no python3"), "there is no python3"),
+        (("received_line", b'{"event": "unusable", "reason": "no folder"}'), "no folder"),
         (("closed", 255), "cannot be reached by SSH: Permission denied (publickey)."),
         (("closed", 1), "the agent did not start (status 1): Permission denied (publickey)."),
         (("closed", None), "the agent did not start (status None): Permission denied (publickey)."),
@@ -75,7 +75,7 @@ def test_failures_have_their_reason(word, reason):
     book.complained("a", b"")
     getattr(book, word[0])(*(("a", word[1]) if word[0] != "late" else (word[1],)))
     assert book.reasons == {"a": reason} and book.settled.is_set() and not book.ports
-    book.said("a", READY)
+    book.received_line("a", READY)
     book.closed("a", 0)
     assert book.reasons == {"a": reason}, "the first reason stays"
 
@@ -83,8 +83,8 @@ def test_failures_have_their_reason(word, reason):
 def test_an_agent_that_ends_too_early_has_failed_after_all():
     book = started("a", "b")
     for host in ("a", "b"):
-        book.said(host, READY)
-    book.said("a", b'{"event": "ended", "reason": "the agent is ending (SIGTERM)"}')
+        book.received_line(host, READY)
+    book.received_line("a", b'{"event": "ended", "reason": "the agent is ending (SIGTERM)"}')
     book.closed("a", 0)
     assert book.reasons == {"a": "the agent ended (status 0): the agent is ending (SIGTERM)"}
     assert list(book.ports) == ["b"]
@@ -95,7 +95,7 @@ def test_an_agent_that_ends_too_early_has_failed_after_all():
 
 def test_a_reason_cannot_write_on_a_terminal():
     book = started("a")
-    book.said("a", COMPLAINT.encode() + b"\x1b[2J" + b"x" * 1000)
+    book.received_line("a", COMPLAINT.encode() + b"\x1b[2J" + b"x" * 1000)
     (reason,) = book.reasons.values()
     assert reason.isprintable() and len(reason) <= 300
 
@@ -114,7 +114,7 @@ def test_never_more_than_the_window_are_being_started_and_all_get_their_turn(cou
     for number, well in [*words, *((number, True) for number in range(12))]:
         if number < len(begun):
             host = begun[number]
-            (book.said(host, READY) if well else book.closed(host, 255))
+            (book.received_line(host, READY) if well else book.closed(host, 255))
             done.add(host)
             start()
     assert begun == hosts and book.settled.is_set()

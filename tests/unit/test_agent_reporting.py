@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.agent.notify import READY, STOPPING, Notifier
-from blast_transport.agent.process import _tell
-from blast_transport.agent.reporting import JsonFormatter, Refusals, Reporter, TextFormatter, Why
+from blast_transport.agent.process import _report
+from blast_transport.agent.reporting import JsonFormatter, RefusalReason, Refusals, Reporter, TextFormatter
 from blast_transport.base.report import Received
-from blast_transport.links.door import Door
+from blast_transport.links.door import ConnectionLimiter
 
 
 def record(message: str, **fields: object) -> logging.LogRecord:
@@ -27,21 +27,21 @@ def record(message: str, **fields: object) -> logging.LogRecord:
 
 def test_events_are_lines_of_json():
     out = io.StringIO()
-    Reporter(out).tell("ready", "listening", host="::1", port=80, light=None)
+    Reporter(out).report("ready", "listening", host="::1", port=80, light=None)
     assert json.loads(out.getvalue()) == {"event": "ready", "host": "::1", "port": 80}
     assert out.getvalue().endswith("\n")
 
 
 def test_without_a_stream_events_are_in_the_log_only(caplog):
     with caplog.at_level(logging.INFO):
-        Reporter().tell("ready", "listening on h:1", port=1)
+        Reporter().report("ready", "listening on h:1", port=1)
     assert caplog.records[0].getMessage() == "listening on h:1"
     assert caplog.records[0].blast_fields == {"event": "ready", "port": 1}
 
 
 def test_received_files_are_events():
     out = io.StringIO()
-    _tell(Reporter(out), Received(7, "10.0.0.9:1", "/data/a", 5, "00", 0.5, 0, 0, None))
+    _report(Reporter(out), Received(7, "10.0.0.9:1", "/data/a", 5, "00", 0.5, 0, 0, None))
     assert json.loads(out.getvalue())["file"] == "/data/a"
 
 
@@ -60,13 +60,13 @@ def test_refusals_are_all_counted_and_seldom_told():
     out, now = io.StringIO(), [100.0]
     refusals = Refusals(Reporter(out), lambda: now[0])
     for _ in range(50):
-        refusals.add(Why.CROWD, "10.0.0.9:1", "full")
-    refusals.add(Why.PROTOCOL, "10.0.0.8:1", "garbage")
+        refusals.add(RefusalReason.CROWD, "10.0.0.9:1", "full")
+    refusals.add(RefusalReason.PROTOCOL, "10.0.0.8:1", "garbage")
     now[0] += 1
-    refusals.add(Why.CROWD, "10.0.0.9:1", "full")
+    refusals.add(RefusalReason.CROWD, "10.0.0.9:1", "full")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(line["why"], line["total"]) for line in lines] == [("crowd", 1), ("protocol", 1), ("crowd", 51)]
-    assert refusals.totals == {Why.CROWD: 51, Why.PROTOCOL: 1}
+    assert refusals.totals == {RefusalReason.CROWD: 51, RefusalReason.PROTOCOL: 1}
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["enter", "welcome", "leave"]), st.sampled_from("abc")), max_size=60)
@@ -74,7 +74,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["enter", "welcome", "leave"]), st.sa
 
 @given(steps=STEPS)
 def test_the_door_counts_like_a_list_of_who_is_there(steps):
-    door = Door(connections=6, strangers=4, strangers_per_host=2)
+    door = ConnectionLimiter(connections=6, unauthenticated=4, unauthenticated_per_host=2)
     strangers: list[str] = []
     guests: list[str] = []
     for step, host in steps:
@@ -91,7 +91,7 @@ def test_the_door_counts_like_a_list_of_who_is_there(steps):
             guest = host in guests
             (guests if guest else strangers).remove(host)
             door.leave(host, guest=guest)
-        assert (door.strangers, door.guests) == (len(strangers), len(guests))
+        assert (door.unauthenticated, door.guests) == (len(strangers), len(guests))
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])

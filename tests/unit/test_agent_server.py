@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from blast_transport.agent.reporting import Reporter, Why
+from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, ClientSection, LimitsSection, Settings
 from blast_transport.base.endpoint import Endpoint
@@ -22,7 +22,7 @@ from blast_transport.credentials.tls import TlsFiles
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
-from blast_transport.wire.messages import Alive, Hello, Promoted, Quit
+from blast_transport.wire.messages import Abort, Heartbeat, Hello, Readmitted
 from tests.support.certificates import Authority
 from tests.support.waiting import eventually
 
@@ -52,7 +52,7 @@ class PlaySession:
         self.connection.sock.sendall(b"r")
         read = self.connection.sock.recv(1)
         if self.reason:
-            self.connection.sock.sendall(encode(Quit(self.hello.session, self.reason)))
+            self.connection.sock.sendall(encode(Abort(self.hello.session, self.reason)))
         if read == b"!":
             raise ZeroDivisionError
         return read == b"+"
@@ -100,7 +100,7 @@ class Play:
         assert sock.recv(1) == b"r"
         return sock
 
-    def refused(self, why: Why, number: int = 1) -> None:
+    def refused(self, why: RefusalReason, number: int = 1) -> None:
         eventually(lambda: self.server.refusals.totals[why] == number)
 
     def end(self) -> None:
@@ -123,7 +123,7 @@ def quit_reason(sock: socket.socket) -> str:
         while piece := sock.recv(4096):
             said += piece
     (message,) = Decoder().feed(said)
-    assert isinstance(message, Quit)
+    assert isinstance(message, Abort)
     return message.reason
 
 
@@ -167,19 +167,19 @@ def test_a_connection_may_carry_one_session_after_the_other(play):
 def test_words_of_a_session_that_has_ended_may_come_late(play):
     """A sender that has not heard yet that we are through still gives signs of life."""
     with play.begin(1) as sock:
-        sock.sendall(b"+" + encode(Alive(1, 3)) + encode(Promoted(1)) + encode(hello(2)))
+        sock.sendall(b"+" + encode(Heartbeat(1, 3)) + encode(Readmitted(1)) + encode(hello(2)))
         assert sock.recv(1) == b"r"
-        sock.sendall(b"+" + encode(Alive(1, 3)))
+        sock.sendall(b"+" + encode(Heartbeat(1, 3)))
         assert is_closed(sock), "of the last session only"
-    play.refused(Why.PROTOCOL)
+    play.refused(RefusalReason.PROTOCOL)
     assert [session.hello.session for session in play.sessions] == [1, 2]
 
 
 def test_no_connection_begins_with_words_of_a_session(play):
     with play.connect() as sock:
-        sock.sendall(encode(Alive(1, 3)) + encode(hello(1)))
+        sock.sendall(encode(Heartbeat(1, 3)) + encode(hello(1)))
         assert is_closed(sock)
-    play.refused(Why.PROTOCOL)
+    play.refused(RefusalReason.PROTOCOL)
     assert not play.sessions
 
 
@@ -196,7 +196,7 @@ def test_refused_sender_hears_the_reason_and_may_come_again_at_once(play, monkey
     sock.sendall(encode(hello(7, "forbidden")))
     assert quit_reason(sock) == "the name 'forbidden' is not safe"
     assert told == [0]
-    play.refused(Why.TARGET)
+    play.refused(RefusalReason.TARGET)
     play.begin(7).close()
 
 
@@ -218,7 +218,7 @@ def test_who_does_not_belong_to_a_session_is_shut_out(play, caplog, number, name
     with play.begin(7) as sender, play.connect() as neighbor:
         neighbor.sendall(join(number, name))
         assert neighbor.recv(1) == b""
-        play.refused(Why.JOIN)
+        play.refused(RefusalReason.JOIN)
         sender.sendall(b".")
     assert reason in caplog.text
 
@@ -228,19 +228,19 @@ def test_a_message_that_is_never_finished_has_a_deadline():
     with playing(settings) as play, play.connect() as sock:
         sock.sendall(encode(hello(7))[:20])
         assert sock.recv(1) == b""
-        play.refused(Why.PROTOCOL)
+        play.refused(RefusalReason.PROTOCOL)
 
 
 def test_one_host_does_not_take_every_place():
     settings = limited(unauthenticated=5)
     settings = replace(settings, agent=AgentSection(listen=Endpoint("0.0.0.0", 0)))
     with playing(settings) as play, play.plain():
-        eventually(lambda: play.server._door.strangers == 1)
+        eventually(lambda: play.server._admission.unauthenticated == 1)
         with pytest.raises(AuthenticationError, match="1 others of your host"):
             play.connect()
         from_elsewhere = socket.create_connection(("127.0.0.1", play.server.endpoint.port), 5, ("127.0.0.77", 0))
         with from_elsewhere:
-            eventually(lambda: play.server._door.strangers == 2)
+            eventually(lambda: play.server._admission.unauthenticated == 2)
 
 
 def test_an_end_is_told_to_senders(play):
@@ -255,7 +255,7 @@ def test_an_end_is_told_to_senders(play):
 
 def test_who_is_silent_does_not_hold_up_the_end(play):
     with play.plain(), play.connect(), play.connect():
-        eventually(lambda: play.server._door.guests == 2)
+        eventually(lambda: play.server._admission.guests == 2)
         play.end()
 
 

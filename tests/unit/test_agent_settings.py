@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said_in_one_sentence(text, sentence):
         ("", "agent.listen 0.0.0.0:9095 is reached from other machines: add [access]"),
         ("handshake_timeout_ms = 5", "agent.listen 0.0.0.0:9095 is reached from other machines: add [access]"),
         ('certificate = "/c"', "access.certificate, access.private_key and access.client_ca belong together"),
-        (TLS, "access names nobody who may connect: give access.client"),
+        (TLS, "access permits no client: set access.client"),
         (
             TLS + 'client = [{ common_name = "a" }]\nsecret_file = "/s"',
             "access has both certificates and a secret_file",

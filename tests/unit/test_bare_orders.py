@@ -19,7 +19,7 @@ from blast_transport.agent.settings import from_tables
 from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote import on_demand
-from blast_transport.remote.audit import record, said_by
+from blast_transport.remote.audit import client_description, record
 from blast_transport.remote.line import MAX_BYTES, table_of
 from blast_transport.remote.on_demand import read_order, wants
 from blast_transport.remote.place import TARGET, tables_of
@@ -177,8 +177,8 @@ def test_nothing_hides_from_the_log(tmp_path_factory: pytest.TempPathFactory, li
 
 
 def test_who_has_ordered_it_is_told_as_ssh_says() -> None:
-    assert said_by({"SSH_CONNECTION": "10.0.0.1 4711 10.0.0.2 22"}) == f"user {os.geteuid()}, from 10.0.0.1"
-    assert said_by({}) == f"user {os.geteuid()}, from an unknown address"
+    assert client_description({"SSH_CONNECTION": "10.0.0.1 4711 10.0.0.2 22"}) == f"user {os.geteuid()}, from 10.0.0.1"
+    assert client_description({}) == f"user {os.geteuid()}, from an unknown address"
 
 
 @pytest.mark.usefixtures("own_signals")

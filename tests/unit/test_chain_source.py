@@ -89,7 +89,7 @@ def test_a_stranger_gets_nothing(pool: ThreadPoolExecutor, files: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    ("source", "why"), [("/OU=hosts/CN=h2", "is no sender"), ("/OU=guests/CN=x", "belongs to nobody")]
+    ("source", "why"), [("/OU=hosts/CN=h2", "may not send"), ("/OU=guests/CN=x", "matches no entry")]
 )
 def test_who_may_not_send_cannot_pass_for_the_source(
     pool: ThreadPoolExecutor, files: Callable[..., TlsFiles], source: str, why: str
@@ -100,4 +100,4 @@ def test_who_may_not_send_cannot_pass_for_the_source(
     try:
         ends[1].result(30).close()
     except AuthenticationError:
-        assert why == "belongs to nobody"
+        assert why == "matches no entry"

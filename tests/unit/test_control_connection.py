@@ -19,7 +19,7 @@ def test_an_agent_that_wants_a_proof_is_told_apart_from_one_that_speaks_nonsense
         with server.accept()[0] as other:
             other.sendall(refusal("no proof"))
             connection.socket.settimeout(30)
-            with pytest.raises(RemoteError, match="give the secret"):
+            with pytest.raises(RemoteError, match="give its secret"):
                 connection.receive()
         connection.close()
 

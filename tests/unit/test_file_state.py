@@ -29,7 +29,7 @@ def write(path: Path) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "time set back": (write_and_set_time_back, "its time set back"),
+    "time set back": (write_and_set_time_back, "its time was set back"),
     "written": (write, "it was written"),
     "longer": (lambda path: os.truncate(path, SIZE + 1), f"it has {SIZE + 1} bytes and had {SIZE}"),
     "permissions": (lambda path: path.chmod(0o600), "permissions"),

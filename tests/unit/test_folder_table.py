@@ -145,7 +145,7 @@ def test_a_head_that_promises_too_much_is_refused_before_anything_is_read(entrie
 
 
 def test_what_is_no_folder_is_told_so():
-    with pytest.raises(RemoteProtocolError, match="no folder"):
+    with pytest.raises(RemoteProtocolError, match="not a folder"):
         table_bytes(bytes(HEAD_BYTES))
 
 

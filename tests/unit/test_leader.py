@@ -12,16 +12,16 @@ import pytest
 from blast_transport.links.dialling import Address
 from blast_transport.links.leader import Leader
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import Alive, Credit, Demoted, Hello, Message, Nack, Phase, Quit, Ready, Repair
+from blast_transport.wire.messages import Abort, Credit, Demoted, Heartbeat, Hello, Message, Nack, Phase, Ready, Repair
 from blast_transport.wire.relaying import (
-    Enveloped,
+    Envelope,
     GroupCredit,
     Member,
     MemberCredits,
     Relay,
+    RelayCredit,
     RelayDecoder,
     RelayMessage,
-    Taken,
     encode_relay,
 )
 
@@ -60,7 +60,7 @@ class Stage:
         return near
 
     def tell(self, message: Message, *members: int) -> None:
-        self.sender.sendall(encode_relay(Enveloped(members, encode(message))))
+        self.sender.sendall(encode_relay(Envelope(members, encode(message))))
 
     def hear(self, kind: type[RelayMessage]) -> RelayMessage:
         """The next message of this kind; others are passed over."""
@@ -100,12 +100,12 @@ def said_to(sock: socket.socket, count: int) -> list[Message]:
 
 def test_one_frame_reaches_several_members_and_answers_come_back(stage):
     stage.tell(HELLO, 0, 1, 2)
-    stage.tell(Alive(7, 3), 1)
+    stage.tell(Heartbeat(7, 3), 1)
     assert said_to(stage.members["h0"], 1) == [HELLO]
-    assert said_to(stage.members["h1"], 2) == [HELLO, Alive(7, 3)]
+    assert said_to(stage.members["h1"], 2) == [HELLO, Heartbeat(7, 3)]
     stage.members["h1"].sendall(encode(Ready(7)) + encode(Nack(7, ((1, 2),))))
-    assert stage.hear(Enveloped) == Enveloped((1,), encode(Ready(7)))
-    assert stage.hear(Enveloped) == Enveloped((1,), encode(Nack(7, ((1, 2),))))
+    assert stage.hear(Envelope) == Envelope((1,), encode(Ready(7)))
+    assert stage.hear(Envelope) == Envelope((1,), encode(Nack(7, ((1, 2),))))
 
 
 def test_credits_are_gathered_and_a_demoted_member_holds_nothing_up(stage):
@@ -113,7 +113,7 @@ def test_credits_are_gathered_and_a_demoted_member_holds_nothing_up(stage):
     stage.tell(Phase(7, 1, "optical", 0, credit=2), 0, 1)
     for name in ("h0", "h1"):
         stage.members[name].sendall(encode(Ready(7)))
-        stage.hear(Enveloped)
+        stage.hear(Envelope)
     stage.members["h1"].sendall(encode(Credit(7, 4, 4, 4)))
     assert stage.hear(MemberCredits) == MemberCredits(7, ((1, 4, 4, 4),))
     stage.members["h0"].sendall(encode(Credit(7, 2, 2, 2)))
@@ -126,9 +126,9 @@ def test_a_member_that_does_not_read_is_given_up_and_holds_nobody_up(stage):
     for _ in range(400):
         stage.tell(REPAIR, 0)
     lost = stage.hear(Member)
-    assert lost == Member(0, "does not take what it is sent")
-    stage.tell(Alive(7, 1), 0, 1)
-    assert said_to(stage.members["h1"], 1) == [Alive(7, 1)]
+    assert lost == Member(0, "does not accept the data sent to it")
+    stage.tell(Heartbeat(7, 1), 0, 1)
+    assert said_to(stage.members["h1"], 1) == [Heartbeat(7, 1)]
 
 
 def test_what_a_member_takes_is_told(stage):
@@ -137,7 +137,7 @@ def test_what_a_member_takes_is_told(stage):
     assert said_to(stage.members["h0"], 4) == [REPAIR] * 4
     told = 0
     while told < 3 * len(encode(REPAIR)):
-        taken = stage.hear(Taken)
+        taken = stage.hear(RelayCredit)
         assert taken.member == 0
         told += taken.count
     assert told <= 4 * len(encode(REPAIR))
@@ -146,15 +146,15 @@ def test_what_a_member_takes_is_told(stage):
 def test_a_leader_shows_that_it_lives_while_a_member_owes_its_answer(stage):
     stage.tell(HELLO, 0, 1)
     stage.members["h0"].sendall(encode(Ready(7)))
-    told = [stage.hear(Taken) for _ in range(3)]
+    told = [stage.hear(RelayCredit) for _ in range(3)]
     assert {taken.member for taken in told[1:]} == {1}
     assert sum(taken.count for taken in told if taken.member == 1) == len(encode(HELLO))
     stage.members["h1"].sendall(encode(Ready(7)))
-    while stage.hear(Enveloped) != Enveloped((1,), encode(Ready(7))):
+    while stage.hear(Envelope) != Envelope((1,), encode(Ready(7))):
         continue
     stage.sender.settimeout(0.5)
     with pytest.raises(TimeoutError):
-        stage.hear(Taken)
+        stage.hear(RelayCredit)
 
 
 def test_members_are_not_read_while_the_sender_does_not_read(stage):
@@ -172,26 +172,26 @@ def test_members_are_not_read_while_the_sender_does_not_read(stage):
 
 def test_who_refuses_an_invitation_of_the_leader_may_be_asked_by_the_sender(stage):
     stage.tell(HELLO, 0)
-    stage.members["h0"].sendall(encode(Quit(7, "you may hand on data here, but start no sessions")))
-    assert stage.hear(Member) == Member(0, "you may hand on data here, but start no sessions")
+    stage.members["h0"].sendall(encode(Abort(7, "a client with the role neighbor may not start sessions")))
+    assert stage.hear(Member) == Member(0, "a client with the role neighbor may not start sessions")
 
 
 def test_a_member_that_ends_its_connection_or_breaks_the_protocol_is_lost_alone(stage):
     stage.members["h0"].sendall(b"\xff" * 20)
     lost = stage.hear(Member)
-    assert lost.number == 0 and "version 65535 of the protocol" in lost.reason
+    assert lost.number == 0 and "protocol version 65535" in lost.reason
     stage.members["h1"].close()
     assert stage.hear(Member) == Member(1, "control connection closed by the other side")
 
 
 def test_a_member_is_let_go_when_the_sender_wants_so(stage):
-    stage.sender.sendall(encode_relay(Member(0, "is served no more")))
+    stage.sender.sendall(encode_relay(Member(0, "is no longer served")))
     assert stage.members["h0"].recv(1) == b""
-    stage.tell(Alive(7, 1), 0, 1)
-    assert said_to(stage.members["h1"], 1) == [Alive(7, 1)]
+    stage.tell(Heartbeat(7, 1), 0, 1)
+    assert said_to(stage.members["h1"], 1) == [Heartbeat(7, 1)]
 
 
-@pytest.mark.parametrize("word", [b"", b"garbage garbage", encode_relay(Taken(0, 1))])
+@pytest.mark.parametrize("word", [b"", b"garbage garbage", encode_relay(RelayCredit(0, 1))])
 def test_without_its_sender_the_leader_lets_all_go(stage, word):
     stage.sender.sendall(word)
     # Who says what cannot be read may be hung up on before it is done.

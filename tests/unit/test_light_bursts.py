@@ -22,7 +22,7 @@ from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.compiled_reader import CompiledReader
 from blast_transport.store.opening import open_reader
 from blast_transport.store.source import StreamSource, opened_file
-from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Turn
+from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Step
 from blast_transport.transports.optical.compiled_bursts import CompiledBursts, open_bursts
 from blast_transport.transports.optical.offload import UDP_GRO
 from blast_transport.transports.optical.pacing import SHARE, Pacer
@@ -52,9 +52,9 @@ def reader_of(engine: str, folder: Path, undo: ExitStack, data: Data = DATA) -> 
     return reader
 
 
-def at_once(most: int = 1000) -> tuple[Pacer, Turn]:
+def at_once(most: int = 1000) -> tuple[Pacer, Step]:
     """Whatever is asked for may leave now."""
-    return Pacer(1e15, SEGMENT, 0.0), Turn(most, 1.0, 1.0)
+    return Pacer(1e15, SEGMENT, 0.0), Step(most, 1.0, 1.0)
 
 
 def bursts_of(mouth: socket.socket, reader: BlockReader, undo: ExitStack) -> Bursts:
@@ -92,7 +92,7 @@ def test_what_went_before_the_path_failed_counts(engine: str, tmp_path: Path, un
     mouth, ear = ends(undo)
     ear.close()
     bursts = bursts_of(mouth, reader := reader_of(engine, tmp_path, undo), undo)
-    with pytest.raises(LightPathError, match="takes no datagrams of 116 bytes: Connection refused"):
+    with pytest.raises(LightPathError, match="rejects datagrams of 116 bytes: Connection refused"):
         bursts.go_on(5, SEGMENTS, *at_once())
     assert (bursts.block, bursts.segment, bursts.datagrams) == (1, 0, SEGMENTS)
     assert bursts.wire_bytes == SEGMENTS * wire_bytes(SEGMENT)
@@ -114,8 +114,8 @@ def test_no_burst_begins_when_more_has_left_than_may(engine: str, tmp_path: Path
         # A burst after a pause is a millisecond long.
         pacer = Pacer((allowed + 0.5) * 8 / 0.001, 0, 0.0)
         assert pacer.allowance(9.0) == allowed
-        assert bursts.go_on(40, SEGMENTS, pacer, Turn(most, 9.0, 9.0)) == number
-    assert bursts.go_on(40, SEGMENTS, pacer, Turn(9, -1.0, -1.0)) == 0
+        assert bursts.go_on(40, SEGMENTS, pacer, Step(most, 9.0, 9.0)) == number
+    assert bursts.go_on(40, SEGMENTS, pacer, Step(9, -1.0, -1.0)) == 0
     assert bursts.block == 6 and len(heard(ear, 6 * SEGMENTS)) == bursts.datagrams
 
 
@@ -127,9 +127,9 @@ def slow(seconds: float) -> Pacer:
     return pacer
 
 
-def turn(seconds: float) -> Turn:
+def turn(seconds: float) -> Step:
     now = time.monotonic()
-    return Turn(1000, now, now + seconds)
+    return Step(1000, now, now + seconds)
 
 
 @pytest.mark.compiled
@@ -143,7 +143,7 @@ def test_who_has_the_time_waits_for_the_pacer(tmp_path: Path, undo: ExitStack) -
     assert pacer.due[0] >= began + 5 * 0.01 * 0.99
     assert heard(ear, 5 * SEGMENTS) == [one for block in range(5) for one in of_block(block)]
     assert bursts.go_on(40, SEGMENTS, slow(1e6), turn(0.001)) == 1, "what is due later than he may wait is left"
-    assert bursts.go_on(40, SEGMENTS, pacer, Turn(9, began, began)) == 0, "whose time is over waits for nothing"
+    assert bursts.go_on(40, SEGMENTS, pacer, Step(9, began, began)) == 0, "whose time is over waits for nothing"
 
 
 @pytest.mark.compiled

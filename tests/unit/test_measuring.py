@@ -26,14 +26,14 @@ from blast_transport.wire.codec import FRAME
 from blast_transport.wire.measuring import (
     MAX_BYTES,
     TOKEN_BYTES,
+    Accepted,
     Measure,
-    Measured,
+    MeasurementResult,
     MeasuringDecoder,
     MeasuringMessage,
     Probe,
     Refused,
-    Sent,
-    Waiting,
+    SourceResult,
     encode_measuring,
 )
 from tests.support.certificates import Authority
@@ -93,7 +93,7 @@ class Talk:
 def test_agent_that_stops_ends_its_measurement():
     with host("h0") as one, Talk(one.address) as commander:
         commander.say(Measure(TOKEN, 1 << 30, 10.0))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         one.server.stop("enough")
         assert commander.hear() is None
 
@@ -157,7 +157,7 @@ def test_a_neighbor_has_nothing_measured(authority):
     clients = [ClientSection(common_name="sender"), ClientSection(common_name="other", role=NEIGHBOR)]
     with host("h0", agent, clients) as one:
         neighbor = dialer(files(authority, "/CN=other"))
-        with pytest.raises(LinkFailed, match="you may hand on data here, but have nothing measured"):
+        with pytest.raises(LinkFailed, match="a client with the role neighbor may not measure"):
             measure_link(HERE, one.address, neighbor)
         eventually(lambda: one.refused() == 1, "it to be counted")
 
@@ -188,7 +188,7 @@ def test_a_probe_that_nobody_ordered_is_refused_and_costs_nothing(hosts):
         assert stranger.hear() is None
     with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as stranger:
         commander.say(Measure(TOKEN, 1 << 20, 1.0))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         stranger.say(Probe(b"x" * TOKEN_BYTES))
         assert isinstance(stranger.hear(), Refused)
     hosts[0].at_rest()
@@ -198,16 +198,16 @@ def test_a_probe_that_nobody_ordered_is_refused_and_costs_nothing(hosts):
 def test_a_sink_takes_the_connections_that_were_announced_and_no_more_bytes(hosts):
     with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as probe, Talk(hosts[0].address) as more:
         commander.say(Measure(TOKEN, 1 << 16, 10.0))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         probe.say(Probe(TOKEN))
-        assert probe.hear() == Waiting()
+        assert probe.hear() == Accepted()
         more.say(Probe(TOKEN))
         assert more.sock.recv(1) == b"", "one was announced"
         with pytest.raises(OSError):
             for _ in range(1000):
                 probe.sock.sendall(bytes(1 << 16))
         answer = commander.hear()
-        assert isinstance(answer, Measured) and answer.received > 1 << 16
+        assert isinstance(answer, MeasurementResult) and answer.received > 1 << 16
     hosts[0].at_rest()
 
 
@@ -217,7 +217,7 @@ def test_a_sink_takes_the_connections_that_were_announced_and_no_more_bytes(host
 def test_one_at_a_time_and_who_is_told_to_wait_tries_again(hosts):
     with Talk(hosts[0].address) as other:
         other.say(Measure(TOKEN, 1 << 20, 10.0))
-        assert other.hear() == Waiting()
+        assert other.hear() == Accepted()
         found = measure_flows([(HERE, hosts[0].address)], dial, SMALL, patience=0.0)
         assert "another measurement is at work on this host" in found.failed["h0"] and not found.away
         outcome: list[float] = []
@@ -296,9 +296,9 @@ def test_a_sink_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(source_module, "drain_seconds", lambda seconds: 0.5)
     with host_process(tmp_path, "h0", limits=NO_LIMIT) as sink, Talk(sink.address) as commander:
         commander.say(Measure(TOKEN, MAX_BYTES, 10.0))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         source = Source(Measure(TOKEN, MAX_BYTES, 3.0, 1, (sink.address,)), dial)
-        outcome: list[Sent] = []
+        outcome: list[SourceResult] = []
         running = threading.Thread(target=lambda: outcome.append(source.run()))
         running.start()
         eventually(lambda: source._bytes, "the data to flow")
@@ -316,13 +316,13 @@ def test_a_source_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
         source = stack.enter_context(host_process(tmp_path, "source", limits=NO_LIMIT))
         commander, other = (stack.enter_context(Talk(one.address)) for one in (sink, source))
         commander.say(Measure(TOKEN, MAX_BYTES, 0.5))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         other.say(Measure(TOKEN, MAX_BYTES, 10.0, 1, (sink.address,)))
-        assert other.hear() == Waiting()
+        assert other.hear() == Accepted()
         eventually(sink.received, "the data to flow")
         source.freeze()
         answer = commander.hear()
-        assert isinstance(answer, Measured) and 0 < answer.received < MAX_BYTES
+        assert isinstance(answer, MeasurementResult) and 0 < answer.received < MAX_BYTES
         sink.at_rest()
 
 
@@ -330,9 +330,9 @@ def test_a_commander_that_goes_ends_it_at_both_ends(hosts):
     source, sink = Talk(hosts[0].address), Talk(hosts[1].address)
     with source, sink:
         sink.say(Measure(TOKEN, 1 << 30, 10.0))
-        assert sink.hear() == Waiting()
+        assert sink.hear() == Accepted()
         source.say(Measure(TOKEN, 1 << 30, 10.0, 1, (hosts[1].address,)))
-        assert source.hear() == Waiting()
+        assert source.hear() == Accepted()
     for one in hosts[:2]:
         one.at_rest()
 

@@ -22,7 +22,15 @@ from blast_transport.measuring import source as source_module
 from blast_transport.measuring.flows import HERE, FlowsMeasured, LinkFailed, Size, measure_flows
 from blast_transport.measuring.sink import Sink
 from blast_transport.measuring.source import Source
-from blast_transport.wire.measuring import TOKEN_BYTES, Measure, Measured, MeasuringMessage, Probe, Sent, Waiting
+from blast_transport.wire.measuring import (
+    TOKEN_BYTES,
+    Accepted,
+    Measure,
+    MeasurementResult,
+    MeasuringMessage,
+    Probe,
+    SourceResult,
+)
 from tests.support.measured_hosts import Host, host
 from tests.support.waiting import HANGING, eventually
 from tests.unit.test_measuring import Talk
@@ -75,23 +83,28 @@ def test_who_says_that_it_waits_again_and_again_is_not_waited_for_again_and_agai
 
     def script(say: Say) -> None:
         for _ in range(100):
-            say(Waiting())
+            say(Accepted())
             time.sleep(0.02)  # It says so at its own pace.
 
     with lying_agent("liar", script) as liar:
         found = in_time([(liar, hosts[0].address)])
-    assert found.failed == {"h0": "liar: Waiting makes no sense here"}
+    assert found.failed == {"h0": "liar: unexpected message Accepted"}
 
 
 def test_a_source_fails_no_targets_but_its_own(hosts):
-    told = (Waiting(), Sent(0, (("h1", "gone"), ("h3", "gone"))))
+    told = (Accepted(), SourceResult(0, (("h1", "gone"), ("h3", "gone"))))
     with lying_agent("liar", lambda say: [say(message) for message in told]) as liar:
         found = in_time([(hosts[0].address, hosts[1].address), (liar, hosts[3].address)])
     assert found.measured.keys() == {"h1"} and found.failed == {"h3": "gone"}
 
 
 @pytest.mark.parametrize(
-    "told", [Measured(1 << 30, 5e-324, 1e6), Measured(1 << 40, 1e-12, 1e6), Measured(1 << 20, 1.0, 0.3)]
+    "told",
+    [
+        MeasurementResult(1 << 30, 5e-324, 1e6),
+        MeasurementResult(1 << 40, 1e-12, 1e6),
+        MeasurementResult(1 << 20, 1.0, 0.3),
+    ],
 )
 def test_what_cannot_be_or_is_next_to_nothing_makes_a_network_file_all_the_same(monkeypatch, told):
     def measured(flows, *_: object) -> FlowsMeasured:
@@ -135,7 +148,7 @@ def test_a_target_that_is_not_reached_in_time_is_told_to_have_failed(monkeypatch
         sent = Source(Measure(TOKEN, 1 << 20, 1.0, 1, (("slow", "127.0.0.1", 1),)), stuck).run()
     finally:
         enough.set()
-    assert sent == Sent(0, (("slow", "no answer within 0.05 s"),))
+    assert sent == SourceResult(0, (("slow", "no answer within 0.05 s"),))
 
 
 # ------------------------------------------------------------------------------------------- who cannot be named
@@ -152,9 +165,9 @@ def test_an_agent_that_is_told_to_send_to_such_a_name_says_so(hosts):
     assert found.measured
     with Talk(hosts[0].address) as commander:
         commander.say(Measure(TOKEN, 1 << 20, 1.0, 1, (("h1", "a..b", 1),)))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         answer = commander.hear()
-    assert isinstance(answer, Sent) and answer.failed[0][1].startswith("cannot connect to a..b:1: ")
+    assert isinstance(answer, SourceResult) and answer.failed[0][1].startswith("cannot connect to a..b:1: ")
 
 
 def test_a_dialer_that_fails_in_a_way_nobody_thought_of_is_a_connection_that_failed():
@@ -177,7 +190,7 @@ def test_a_dialer_that_fails_in_a_way_nobody_thought_of_is_a_connection_that_fai
 def test_a_busy_host_does_not_keep_others_from_being_measured(hosts):
     with Talk(hosts[0].address) as other:
         other.say(Measure(TOKEN, 1 << 20, 10.0))
-        assert other.hear() == Waiting()
+        assert other.hear() == Accepted()
         pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
         found = measure_flows(pairs, dial, SMALL, patience=0.0)
     assert found.measured.keys() == {"h3"} and found.failed.keys() == {"h1"}
@@ -187,7 +200,7 @@ def test_a_busy_host_does_not_keep_others_from_being_measured(hosts):
 def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
     with Talk(hosts[0].address) as other:
         other.say(Measure(TOKEN, 1 << 20, 10.0))
-        assert other.hear() == Waiting()
+        assert other.hear() == Accepted()
         probe = Round([hosts[0].address], RoundSettings())._probe("here")
         with pytest.raises(LinkFailed, match="another measurement is at work on this host"):
             probe("here", "h0")
@@ -228,10 +241,10 @@ def test_what_waited_for_a_paused_host_is_one_lump_however_often_it_has_to_read(
 def test_what_came_in_one_moment_is_no_dead_link(hosts):
     with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as probe:
         commander.say(Measure(TOKEN, 1 << 16, 10.0))
-        assert commander.hear() == Waiting()
+        assert commander.hear() == Accepted()
         probe.say(Probe(TOKEN))
-        assert probe.hear() == Waiting()
+        assert probe.hear() == Accepted()
         probe.sock.sendall(b"x" * 1000)
         probe.sock.close()
         answer = commander.hear()
-    assert isinstance(answer, Measured) and answer.received == 1000 and answer.rate > 0
+    assert isinstance(answer, MeasurementResult) and answer.received == 1000 and answer.rate > 0

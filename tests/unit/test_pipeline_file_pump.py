@@ -226,7 +226,7 @@ def paces(steps: list[tuple[float, int, int]]) -> list[StorePace]:
     gauge, seen = StoreGauge(ROOM), []
     for now, came, wrote in steps:
         for _ in range(came):
-            gauge.came(10, now)
+            gauge.received(10, now)
         for _ in range(wrote):
             gauge.wrote(10, now)
         seen.append(gauge.pace(now))
@@ -278,8 +278,8 @@ def test_one_pause_makes_no_store_slow(begin: float, pause: float) -> None:
 
 def test_a_gauge_tells_for_how_long_one_piece_is_written() -> None:
     gauge = StoreGauge(ROOM)
-    gauge.came(10, 0.0)
-    gauge.came(10, 0.4)
+    gauge.received(10, 0.0)
+    gauge.received(10, 0.4)
     assert [gauge.writing(now) for now in (0.4, 0.8)] == [0.4, 0.8]
     gauge.wrote(10, 1.0)
     assert gauge.writing(1.1) == pytest.approx(0.1)

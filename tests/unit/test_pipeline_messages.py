@@ -13,21 +13,21 @@ from blast_transport.transports.pipeline.protocol import messages
 from blast_transport.transports.pipeline.protocol.messages import (
     LARGEST_CHUNK,
     TEXT_BYTES,
-    Alive,
     Data,
     Decoder,
     End,
     Forget,
     Get,
+    Heartbeat,
     Held,
     Join,
     Message,
     Passed,
     Pget,
     Quit,
+    QuitReason,
     Report,
     StorePace,
-    Why,
     encode,
     short,
 )
@@ -41,15 +41,15 @@ SAMPLES: list[Message] = [
     Data(64064),
     End(1 << 50, True),
     End(0, False),
-    Quit(Why.INTERRUPTED, "Strg-C – ü"),
-    Quit(Why.DONE),
+    Quit(QuitReason.INTERRUPTED, "Strg-C – ü"),
+    Quit(QuitReason.DONE),
     Report({3: "connection reset", 65535: ""}),
     Report(),
     Passed({1: "x" * TEXT_BYTES}),
-    Alive(12, True),
-    Alive(12, False),
-    Alive(12, False, starved=True),
-    Alive(12, False, store=StorePace.SLOW),
+    Heartbeat(12, True),
+    Heartbeat(12, False),
+    Heartbeat(12, False, starved=True),
+    Heartbeat(12, False, store=StorePace.SLOW),
 ]
 
 
@@ -58,9 +58,9 @@ def test_what_is_said_is_heard(message: Message) -> None:
     decoder, stream, heard = Decoder(), encode(message), None
     while stream:
         assert heard is None
-        wanted = decoder.wanted
-        heard = decoder.feed(stream[:wanted])
-        stream = stream[wanted:]
+        needed = decoder.needed
+        heard = decoder.feed(stream[:needed])
+        stream = stream[needed:]
     assert heard == message
 
 
@@ -74,7 +74,7 @@ def test_golden_bytes() -> None:
 def test_data_goes_by_beside_the_decoder() -> None:
     decoder = Decoder()
     assert decoder.feed(encode(Data(100))) == Data(100)
-    assert (decoder.wanted, decoder.payload) == (0, 100)
+    assert (decoder.needed, decoder.payload) == (0, 100)
     with pytest.raises(LocalProtocolError):
         decoder.feed(b"x")
     decoder.passed(60)
@@ -82,9 +82,9 @@ def test_data_goes_by_beside_the_decoder() -> None:
         decoder.passed(41)
     decoder.passed(40)
     assert decoder.payload == 0
-    header = encode(Alive(1, False))
+    header = encode(Heartbeat(1, False))
     assert decoder.feed(header[:8]) is None
-    assert decoder.feed(header[8:]) == Alive(1, False)
+    assert decoder.feed(header[8:]) == Heartbeat(1, False)
 
 
 def frame(number: int, body: bytes = b"", version: int = 2, length: int | None = None) -> bytes:
@@ -117,9 +117,9 @@ def test_what_no_node_may_say(stream: bytes) -> None:
     decoder = Decoder()
     with pytest.raises(RemoteProtocolError):
         while stream:
-            wanted = decoder.wanted
-            decoder.feed(stream[:wanted])
-            stream = stream[wanted:]
+            needed = decoder.needed
+            decoder.feed(stream[:needed])
+            stream = stream[needed:]
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ ON_PAGE: list[tuple[int, Message, tuple[object, ...], bytes]] = [
     (35, Forget(77), (77,), b""),
     (37, End(1 << 50, True), (1 << 50, 1), b""),
     (42, Held(1 << 50), (1 << 50,), b""),
-    (38, Quit(Why.LEFT, "ü"), (4,), "ü".encode()),
+    (38, Quit(QuitReason.LEFT, "ü"), (4,), "ü".encode()),
     (39, Report({3: "gone"}), (3, 4), b"gone"),
     (40, Passed({3: "gone"}), (3, 4), b"gone"),
-    (41, Alive(12, True, False, StorePace.SLOW), (12, 1, 0, 2), b""),
+    (41, Heartbeat(12, True, False, StorePace.SLOW), (12, 1, 0, 2), b""),
 ]
 
 
@@ -185,4 +185,4 @@ def test_data_follows_its_head():
 def test_the_reasons_to_quit_are_those_of_the_code():
     listed = re.search(r"why u8 \(([^)]*)\)", SECTION)
     assert listed is not None
-    assert listed[1].split(", ") == [f"{why.value} {why.name.lower()}" for why in Why]
+    assert listed[1].split(", ") == [f"{why.value} {why.name.lower()}" for why in QuitReason]

@@ -29,7 +29,7 @@ def seen(
 def verdict(
     pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False, starved: bool = True
 ) -> Verdict | None:
-    pace.anew(START)
+    pace.restart(START)
     for tick in range(1, int(until * 10) + 1):
         now = tick / 10
         sight = Sight(now, int(come * now), int(0.99 * come * now), int(taken * now))
@@ -82,7 +82,7 @@ def test_a_link_that_is_fast_enough_for_what_a_node_runs_ahead_is_not_slow() -> 
 
 def test_a_wait_for_data_begins_the_comparison_anew() -> None:
     pace = Pace(0.0, SECONDS)
-    pace.anew(START)
+    pace.restart(START)
     verdicts = [pace.see(Sight(t / 10, 1000 * t, 1000 * t, t), False, starved=t == 10) for t in range(1, 30)]
     assert [t for t, verdict in enumerate(verdicts, 1) if verdict] == [25]
 
@@ -91,7 +91,7 @@ def test_where_all_lies_there_from_the_start_only_the_least_rate_counts() -> Non
     """A source of a file has nothing to compare with."""
     for slowest, found in ((0.0, None), (5.0, None), (50.0, "excluded: 10 bytes/s where 50 are the least")):
         pace = Pace(slowest, SECONDS)
-        pace.anew(Sight(0.0, 10_000, 0, 0))
+        pace.restart(Sight(0.0, 10_000, 0, 0))
         verdicts = [pace.see(Sight(t / 10, 10_000, 100 * t, t), held_up=False) for t in range(1, 40)]
         assert {one.reason for one in verdicts if one} == ({found} if found else set())
 
@@ -110,6 +110,6 @@ def test_the_least_rate_goes_on_counting() -> None:
 
 def test_nobody_waits_for_one_that_lags() -> None:
     pace = Pace(0.0, SECONDS)
-    pace.anew(START)
+    pace.restart(START)
     assert pace.lags(1000, 499)
     assert not pace.lags(1000, 500)

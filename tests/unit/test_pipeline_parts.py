@@ -20,7 +20,7 @@ from blast_transport.transports.pipeline.connections.dialling import Dialler, Li
 from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import Command, Event, Started
-from blast_transport.transports.pipeline.protocol.messages import Alive, Forget, Get, Quit, Why
+from blast_transport.transports.pipeline.protocol.messages import Forget, Get, Heartbeat, Quit, QuitReason
 from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
 from blast_transport.transports.pipeline.successor import Connections, Successor
 from blast_transport.wire.joining import Join
@@ -66,7 +66,7 @@ def test_a_replay_keeps_the_last_pieces() -> None:
     for start in range(0, 60, 10):
         replay.append(stream[start : start + 10])
     replay.append(stream[60:])
-    assert (replay.lowest, replay.end) == (130, 164)
+    assert (replay.first_held, replay.end) == (130, 164)
     for offset in range(90, 175):
         piece = replay.piece(offset)
         if 130 <= offset < 164:
@@ -79,7 +79,7 @@ def test_a_replay_keeps_the_last_pieces() -> None:
 def test_a_replay_keeps_one_piece_whatever_its_size() -> None:
     replay = Replay(0, 100, capacity=10)
     replay.append(bytes(100))
-    assert (replay.lowest, replay.end) == (0, 100)
+    assert (replay.first_held, replay.end) == (0, 100)
 
 
 def test_what_is_posted_late_is_done_at_once(waker: Waker) -> None:
@@ -246,7 +246,7 @@ def test_a_look_that_nobody_waits_for_tells_nobody(
 
 def test_a_link_that_takes_nothing_is_given_up(pair: tuple[Link, Link]) -> None:
     ours, _ = pair
-    with pytest.raises(RemoteError, match="takes no messages"):
+    with pytest.raises(RemoteError, match="does not accept messages"):
         for number in range(1000):
             ours.send(Get(number))
 
@@ -254,23 +254,23 @@ def test_a_link_that_takes_nothing_is_given_up(pair: tuple[Link, Link]) -> None:
 def test_signs_of_life_do_not_pile_up(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
     for number in range(1000):
-        ours.send(Alive(number, False))
+        ours.send(Heartbeat(number, False))
     assert ours.flush()
-    assert (theirs.receive(), theirs.receive()) == (Alive(0, False), None)
-    ours.send(Alive(5, False))
+    assert (theirs.receive(), theirs.receive()) == (Heartbeat(0, False), None)
+    ours.send(Heartbeat(5, False))
     assert ours.flush()
-    assert theirs.receive() == Alive(5, False)
+    assert theirs.receive() == Heartbeat(5, False)
 
 
 def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
     closing = ClosingConnections(5.0)
-    theirs.send(Alive(1, False))
+    theirs.send(Heartbeat(1, False))
     theirs.flush()
-    ours.send(Quit(Why.LEFT, "no room"))
+    ours.send(Quit(QuitReason.LEFT, "no room"))
     closing.add(ours)
     closing.serve(time.monotonic())
-    assert theirs.receive() == Quit(Why.LEFT, "no room")
+    assert theirs.receive() == Quit(QuitReason.LEFT, "no room")
     with pytest.raises(RemoteError):
         theirs.receive()
     assert closing.deadline() is not None
@@ -282,7 +282,7 @@ def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
 def test_who_does_not_listen_is_not_waited_for(pair: tuple[Link, Link]) -> None:
     ours, _ = pair
     closing = ClosingConnections(0.0)
-    ours.send(Quit(Why.DONE))
+    ours.send(Quit(QuitReason.DONE))
     closing.add(ours)
     closing.serve(time.monotonic())
     assert closing.deadline() is None

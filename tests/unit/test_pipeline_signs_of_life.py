@@ -18,7 +18,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     Started,
     Stored,
 )
-from blast_transport.transports.pipeline.protocol.messages import Alive, End, Get, Passed, Quit, Report, Why
+from blast_transport.transports.pipeline.protocol.messages import End, Get, Heartbeat, Passed, Quit, QuitReason, Report
 from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
 
 CHAIN = tuple(Member(name, "h", 1) for name in "abcd")
@@ -35,9 +35,9 @@ def node_in_the_middle() -> NodeCore:
     return core
 
 
-def alive_in(commands: list[Command]) -> list[Alive]:
+def alive_in(commands: list[Command]) -> list[Heartbeat]:
     messages = [command.message for command in commands if isinstance(command, SendUp)]
-    return [message for message in messages if isinstance(message, Alive)]
+    return [message for message in messages if isinstance(message, Heartbeat)]
 
 
 def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
@@ -46,7 +46,7 @@ def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
     for turn, share in enumerate((0.0, 0.6, 0.4, 1.0, 0.0)):
         core.waited(share * BEAT / 2)
         core.waited(share * BEAT / 2)
-        core.handle(FromSuccessor(Alive(0, held_up=False)), turn * BEAT * 1.01)
+        core.handle(FromSuccessor(Heartbeat(0, held_up=False)), turn * BEAT * 1.01)
         (alive,) = alive_in(core.tick(turn * BEAT * 1.01))
         starved.append(alive.starved)
     assert starved == [False, True, False, True, False]
@@ -54,7 +54,7 @@ def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
 
 def hear(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Command]:
     """The successor says how its store does."""
-    return core.handle(FromSuccessor(Alive(0, held_up=False, store=store)), now)
+    return core.handle(FromSuccessor(Heartbeat(0, held_up=False, store=store)), now)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_whoever_has_stored_it_all_waits_a_while_for_a_successor_that_has_not() 
     core.handle(FromPredecessor(End(5, True)), 0.1)
     core.handle(FromPredecessor(Report()), 0.1)
     core.handle(Stored(), 3.0)
-    told = Alive(5, held_up=False, store=SLOW)
+    told = Heartbeat(5, held_up=False, store=SLOW)
     core.handle(FromSuccessor(told), 5.8)
     assert not core.node.failed
     core.handle(FromSuccessor(told), 6.0)
@@ -142,8 +142,8 @@ def test_who_needs_long_to_store_what_is_here_is_slow() -> None:
 def test_whose_store_takes_nothing_leaves() -> None:
     core = node_in_the_middle()
     assert core.store_does(BEHIND, 1.4, 1.4) == []
-    reason = "its store has taken nothing for 1.5 s"
-    assert SendUp(Quit(Why.LEFT, reason)) in core.store_does(BEHIND, 1.6, 1.6)
+    reason = "its store has accepted nothing for 1.5 s"
+    assert SendUp(Quit(QuitReason.LEFT, reason)) in core.store_does(BEHIND, 1.6, 1.6)
     assert core.node.over
 
 
@@ -159,6 +159,6 @@ def test_what_is_stored_after_we_gave_up_is_no_error() -> None:
     core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
-    core.handle(FromPredecessor(Quit(Why.GONE, "gone")), 0.1)
+    core.handle(FromPredecessor(Quit(QuitReason.GONE, "gone")), 0.1)
     core.handle(Stored(), 0.2)
     assert core.node.stored

@@ -19,13 +19,13 @@ from blast_transport.transports.pipeline.protocol.events import (
     FromSource,
     FromSuccessor,
     Joined,
+    Notify,
     SendUp,
     Sent,
     Skip,
     Started,
-    Tell,
 )
-from blast_transport.transports.pipeline.protocol.messages import Alive, End, Forget, Get, Held, Quit
+from blast_transport.transports.pipeline.protocol.messages import End, Forget, Get, Heartbeat, Held, Quit
 from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
 from blast_transport.transports.pipeline.protocol.skips import Skips
 
@@ -41,7 +41,7 @@ def node(predecessor: int) -> NodeCore:
 
 
 def said(commands: list[Command]) -> list[Command]:
-    return [command for command in commands if not isinstance(command, Tell)]
+    return [command for command in commands if not isinstance(command, Notify)]
 
 
 @pytest.mark.parametrize("predecessor", [0, 2])
@@ -74,7 +74,7 @@ def test_what_nobody_brought_is_gone() -> None:
 def test_what_everybody_held_is_passed_over_and_is_no_data() -> None:
     core = node(2)
     commands = said(core.handle(FromPredecessor(Held(1 << 40)), 0.1))
-    assert commands == [Skip(1 << 40), SendUp(Alive(1 << 40, held_up=False))]
+    assert commands == [Skip(1 << 40), SendUp(Heartbeat(1 << 40, held_up=False))]
     assert core.up.receiving and core.node.begun
     assert core.node.position == 1 << 40
     assert core.down.ahead(core.node.position) == 0
@@ -110,7 +110,7 @@ def test_successor_that_has_not_heard_of_a_hole_is_not_slow() -> None:
         core.handle(Sent(position), now)
         # It has taken what came before the last hole, and not yet heard of that.
         taken = position - ((1 << 40) if turn % 10 == 9 else 0) - 500
-        commands = core.handle(FromSuccessor(Alive(max(0, taken), held_up=False)), now)
+        commands = core.handle(FromSuccessor(Heartbeat(max(0, taken), held_up=False)), now)
         assert not any(isinstance(command, Connect | CloseDown) for command in commands)
         assert not core.down.lagging
 

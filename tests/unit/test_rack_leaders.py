@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.links.racks import MAX_PER_LEADER, groups
 from blast_transport.wire.codec import FRAME, VERSION, encode
-from blast_transport.wire.messages import Alive
+from blast_transport.wire.messages import Heartbeat
 from blast_transport.wire.relaying import (
     MAX_MEMBERS,
-    Enveloped,
+    Envelope,
     GroupCredit,
     Member,
     MemberCredits,
     Relay,
+    RelayCredit,
     RelayDecoder,
-    Taken,
     encode_relay,
 )
 
@@ -26,8 +26,8 @@ SAMPLES = [
     Relay((("h1", "10.0.0.1", 9095), ("h2", "::1", 1))),
     Member(3),
     Member(3, "cannot connect"),
-    Enveloped((0, 1, 255), encode(Alive(1, 2))),
-    Taken(7, 1 << 20),
+    Envelope((0, 1, 255), encode(Heartbeat(1, 2))),
+    RelayCredit(7, 1 << 20),
     GroupCredit(1, 2, 3, (4, 5)),
     GroupCredit(1, 2, 2),
     MemberCredits(1, ((0, 1, 2, 3), (1, 4, 5, 6))),
@@ -44,9 +44,9 @@ def test_byte_by_byte():
     [
         (64, b'{"members":[]}'),
         (64, b'{"members":[["h","a",0]]}'),
-        (66, b"\0\0" + encode(Alive(1, 2))),
-        (66, b"\1\0\0\0" + encode(Alive(1, 2))[:-1]),
-        (66, b"\1\0\0\0" + encode(Alive(1, 2)) + b"\0"),
+        (66, b"\0\0" + encode(Heartbeat(1, 2))),
+        (66, b"\1\0\0\0" + encode(Heartbeat(1, 2))[:-1]),
+        (66, b"\1\0\0\0" + encode(Heartbeat(1, 2)) + b"\0"),
         (66, b"\xff\xff" + bytes(1 << 17)),
         (67, b"\0"),
         (68, bytes(20) + b"\1\0"),
@@ -71,7 +71,7 @@ def test_any_body_is_a_message_or_refused(number, content):
 
 def test_too_many_members_cannot_be_said():
     with pytest.raises(LocalProtocolError):
-        encode_relay(Taken(1 << 16, 0))
+        encode_relay(RelayCredit(1 << 16, 0))
     with pytest.raises(RemoteProtocolError):
         Relay((("h", "a", 1),) * (MAX_MEMBERS + 1)).check()
 

@@ -22,16 +22,16 @@ from blast_transport.links.verdict import Verdict
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Credit,
     Digests,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Phase,
     PhaseReady,
-    Quit,
     Ready,
     Repair,
 )
@@ -67,8 +67,8 @@ def read(link: SenderLink, selector: selectors.BaseSelector) -> list[Message]:
 
 def test_a_sender_that_comes_again_is_heard_and_told(stack):
     link, far, selector = link_of(stack, 5.0)
-    far.sendall(encode(Alive(7, 1)))
-    assert read(link, selector) == [Alive(7, 1)]
+    far.sendall(encode(Heartbeat(7, 1)))
+    assert read(link, selector) == [Heartbeat(7, 1)]
     far.close()
     assert read(link, selector) == [] and link.awaited
     assert not selector.select(0), "nothing of the lost connection is watched"
@@ -78,8 +78,8 @@ def test_a_sender_that_comes_again_is_heard_and_told(stack):
     link.send([Credit(7, 1, 1, 1)])
     assert not link.awaited and link.deadline() is None
     assert Decoder().feed(far.recv(100)) == [Credit(7, 1, 1, 1)]
-    far.sendall(encode(Alive(7, 2)))
-    assert read(link, selector) == [Alive(7, 2)]
+    far.sendall(encode(Heartbeat(7, 2)))
+    assert read(link, selector) == [Heartbeat(7, 2)]
 
 
 def test_a_sender_that_comes_again_before_it_is_missed_takes_the_place_of_the_old_connection(stack):
@@ -87,8 +87,8 @@ def test_a_sender_that_comes_again_before_it_is_missed_takes_the_place_of_the_ol
     near, far = pair(stack)
     link.change(near)
     assert old.recv(1) == b""
-    link.send([Alive(7, 3)])
-    assert Decoder().feed(far.recv(100)) == [Alive(7, 3)]
+    link.send([Heartbeat(7, 3)])
+    assert Decoder().feed(far.recv(100)) == [Heartbeat(7, 3)]
 
 
 def test_patience_ends(stack):
@@ -159,7 +159,7 @@ def test_a_session_goes_on_where_it_was(stack, receiver):
     ready = second.hear(Ready)
     assert (ready.held, ready.phase) == (((0, 1),), 1)
     assert second.hear(Credit).written == 1
-    second.say(Quit(7, "enough"))
+    second.say(Abort(7, "enough"))
     assert second.hear(Fin).reason == "enough"
     second.say(replace(HELLO, session=8))
     assert second.hear(Ready).session == 8, "the connection can carry another session"
@@ -169,9 +169,9 @@ def test_another_sender_does_not_come_in_so(stack, receiver):
     first = Sender(receiver, HELLO, stack)
     first.hear(Ready)
     for owner in (b"", b"x" * 16):
-        refused = Sender(receiver, replace(HELLO, owner=owner), stack).hear(Quit)
+        refused = Sender(receiver, replace(HELLO, owner=owner), stack).hear(Abort)
         assert refused.reason == "session 7 runs here already; another sender may be using its number"
-    first.say(Quit(7, "enough"))
+    first.say(Abort(7, "enough"))
     assert first.hear(Fin).reason == "enough", "it is not disturbed"
 
 

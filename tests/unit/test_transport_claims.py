@@ -76,7 +76,7 @@ def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: Block
 
 
 def test_what_is_no_file_is_written_by_nobody_else(data: Data) -> None:
-    with pytest.raises(StoreError, match="no file"):
+    with pytest.raises(StoreError, match="is not a file"):
         Store(data.layout, SUITE, MemoryTarget("m", 1 << 20)).claim(0, 1)
 
 

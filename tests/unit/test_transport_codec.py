@@ -14,17 +14,17 @@ from blast_transport.transports.pipeline.protocol.phase import PipelineTimings
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Credit,
     Digests,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Nack,
     Phase,
     PhaseReady,
-    Quit,
     Ready,
     Repair,
 )
@@ -42,7 +42,7 @@ def test_whole_and_byte_by_byte_are_the_same() -> None:
 
 
 def test_golden_frames() -> None:
-    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0800" + "01000000" + "0200000000000000"
+    assert encode(Heartbeat(1, 2)).hex() == "0c000000" + "0b00" + "0800" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
         "14000000" + "0700" + "0800" + "01000000" + "0200000000000000" + "0300000000000000"
     )
@@ -53,7 +53,7 @@ def test_golden_frames() -> None:
         "23000000" + "0800" + "0800" + "01000000" + "0200"
         "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
-    assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
+    assert encode(Abort(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
 
 
 def frame(number: int, body: bytes, version: int = VERSION, length: int | None = None) -> bytes:
@@ -157,7 +157,7 @@ def test_holes_within_bounds_are_taken() -> None:
 
 def test_reason_of_the_other_side_is_one_short_printable_line() -> None:
     shown = "?[2Jall is well??fdp.exe?31m"
-    for message in (Quit(1, HOSTILE), PhaseReady(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
+    for message in (Abort(1, HOSTILE), PhaseReady(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
         (heard,) = Decoder().feed(encode(message))
         assert heard.reason.startswith(shown) and len(heard.reason) == MAX_REASON and heard.reason.isprintable()
     assert decode_failed(encode_failed({1: HOSTILE}))[1].startswith(shown)
@@ -172,16 +172,16 @@ def test_safe_reason_is_printable_and_safe_again(text: str) -> None:
 
 def test_fields_of_a_later_version_are_ignored() -> None:
     (quit_,) = Decoder().feed(said(12, session=1, reason="over", color="red"))
-    assert quit_ == Quit(1, "over")
+    assert quit_ == Abort(1, "over")
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        Alive(1 << 32, 0),
-        Alive(1, -1),
+        Heartbeat(1 << 32, 0),
+        Heartbeat(1, -1),
         EndOfData(1, -1, bytes(32)),
-        Quit(1, "x" * (1 << 20)),
+        Abort(1, "x" * (1 << 20)),
         Nack(1, ((0, 1),) * 1025),
         Digests(1, 0, bytes(16 * 1025)),
         Repair(1, ((0, bytes(REPAIR_BYTES + PIECES_PER_REPAIR * 12)),)),

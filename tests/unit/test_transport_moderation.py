@@ -74,6 +74,6 @@ def test_a_reading_that_finds_nothing_changes_nothing() -> None:
 def test_who_reads_on_lets_as_much_gather() -> None:
     moderation, _ = steady(100e6, 10_000, 1.0)
     stay = moderation.stay(5.0, 40, (3, 4))
-    assert (stay.until, stay.segments, stay.most, stay.woken) == (5.0, 40, MOST, (3, 4))
+    assert (stay.until, stay.segments, stay.max_wait, stay.woken) == (5.0, 40, MOST, (3, 4))
     assert stay.gathers == pytest.approx(DUE / 100e6, rel=0.01)
     assert Moderation(DUE, MOST).stay(5.0, 40, (3, 4)).gathers == 0, "nobody knows the pace yet"

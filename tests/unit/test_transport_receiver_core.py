@@ -150,7 +150,7 @@ def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
 def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
     core = begun(credit=1)
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
-    core.heard(7500, 0.0)
+    core.heartbeat(7500, 0.0)
     arrive(core, 30_000, 1, memoryview(bytes(10)), 0.001)
     assert at(core, 0.021, Nack) == [Nack(7, ((0, 30_000),))]
 
@@ -159,9 +159,9 @@ def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
     core = begun()
     light(core, *range(4), now=0.1)
     said(core)
-    core.heard(1, 0.11)
+    core.heartbeat(1, 0.11)
     assert at(core, 0.2, Nack) == []
-    core.heard(3, 0.3)
+    core.heartbeat(3, 0.3)
     assert at(core, 0.319, Nack) == []
     assert at(core, 0.32, Nack) == [Nack(7, ((4, 8),))]
     assert core.deadline() == pytest.approx(0.82)
@@ -169,7 +169,7 @@ def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
 
 def test_a_store_that_took_long_had_no_quiet_moment() -> None:
     core = begun()
-    core.heard(3, 0.1)
+    core.heartbeat(3, 0.1)
     arrive(core, 0, 4, piece(0, 4), began=0.1, now=0.5)
     assert at(core, 0.51, Nack) == []
 
@@ -188,7 +188,7 @@ def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
     core = begun(transport=PIPELINE)
     core.assembly.store.put(5, DATA.block(5))
     core.progressed(1.0)
-    core.heard(9, 1.0)
+    core.heartbeat(9, 1.0)
     assert at(core, 5.0, Nack) == []
     core.end_of_data(END, 5.0)
     assert at(core, 5.02, Nack) == [Nack(7, ((0, 20), (24, 16)))]
@@ -211,7 +211,7 @@ def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_e
     asked = []
     for step in range(1000):
         core.tick(step * 0.01)
-        core.heard(0, step * 0.01)
+        core.heartbeat(0, step * 0.01)
         asked += [step * 0.01] * len(said(core, Nack))
     assert asked == pytest.approx([0.02, 0.5, 1.0, 2.0, 4.0, 8.0])
     core.end_of_data(END, 10.0)
@@ -260,10 +260,10 @@ def test_words_alone_do_not_keep_a_transfer_alive_that_gets_nothing_new() -> Non
     core = begun()
     core.end_of_data(END, 1.0)
     for second in range(2, 61):
-        core.heard(10, float(second))
+        core.heartbeat(10, float(second))
         core.tick(float(second))
         assert core.state is ReceiverState.ENDING, "the sender may have others to serve"
-    core.heard(10, 61.0)
+    core.heartbeat(10, 61.0)
     core.tick(61.0)
     assert core.state is ReceiverState.FAILED
     assert core.reason == "10 blocks were not repaired: nothing new for 60 s"
@@ -327,7 +327,7 @@ def test_light_that_cannot_have_been_sent_yet_opens_nothing() -> None:
 
 def test_light_beyond_what_the_sender_says_that_it_sent_opens_nothing() -> None:
     core = begun(credit=1, window=2)
-    core.heard(5, 0.0)
+    core.heartbeat(5, 0.0)
     light(core, 7 * COUNT)
     assert opened(core) == set()
     light(core, 6 * COUNT)
@@ -375,4 +375,4 @@ def test_who_waits_for_light_sleeps() -> None:
         if core.over:
             break
         assert core.deadline() > now  # type: ignore[operator]
-    assert core.over and "nothing heard" in core.reason
+    assert core.over and "no message" in core.reason

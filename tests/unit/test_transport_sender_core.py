@@ -11,19 +11,19 @@ from blast_transport.session.peers.peer import Peer, PeerEvent, PeerState
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import (
-    Alive,
+    Abort,
     Credit,
     Demoted,
     Digests,
     EndOfData,
     Fin,
+    Heartbeat,
     Hello,
     Message,
     Nack,
     Phase,
     PhaseReady,
-    Promoted,
-    Quit,
+    Readmitted,
     Ready,
     Repair,
     TransportReport,
@@ -112,7 +112,7 @@ def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     core.tick(3.0)
     assert "invitation" in core.peers["b"].reason
     core = phase_ready("a", "b")
-    core.gone("b", "lost", 0.4)
+    core.disconnected("b", "lost", 0.4)
     core.connected("b", 0.5)
     assert not core.settling and core.sending
 
@@ -120,8 +120,8 @@ def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
 def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> None:
     core = invited("a", "b", "c")
     core.receive("a", Ready(7), 0.1)
-    core.gone("b", "its leader may lead nobody", 0.1, patience=3.0)
-    core.gone("c", "it is down", 0.1)
+    core.disconnected("b", "its leader may lead nobody", 0.1, timeout=3.0)
+    core.disconnected("c", "it is down", 0.1)
     core.tick(0.2)
     assert core.settling and core.deadline() == 0.5
     core.connected("b", 0.3)
@@ -131,11 +131,11 @@ def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> 
     assert not core.settling and core.sending
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
-    core.gone("b", "its leader was lost", 0.1, patience=3.0)
+    core.disconnected("b", "its leader was lost", 0.1, timeout=3.0)
     core.tick(0.5)
     assert not core.settling and not core.peers["b"].over
     core = phase_ready("a", "b")
-    core.gone("b", "its leader was lost", 0.4, patience=3.0)
+    core.disconnected("b", "its leader was lost", 0.4, timeout=3.0)
     assert not core.settling
 
 
@@ -159,7 +159,7 @@ def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
     for now in (0.2, 0.5, 0.8):
-        core.receive("b", Alive(7, 0), now)
+        core.receive("b", Heartbeat(7, 0), now)
         core.tick(now + 0.3)
         assert core.settling
     core.tick(1.3)
@@ -173,12 +173,12 @@ def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None
 def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
     core = phase_ready("a")
     send(core, 3)
-    core.tell_digests()
+    core.send_digests()
     assert said(core, Digests) == [("a", Digests(7, 0, bytes(48)))]
     send(core, 1)
-    core.tell_digests()
+    core.send_digests()
     assert said(core, Digests) == [("a", Digests(7, 3, bytes(16)))]
-    core.gone("a", "lost", 0.4)
+    core.disconnected("a", "lost", 0.4)
     core.connected("a", 0.5)
     core.receive("a", Ready(7, ((0, 1),)), 0.6)
     assert said(core, Digests, Phase) == [("a", Digests(7, 0, bytes(64))), ("a", Phase(7, 1, OPTICAL, 4))]
@@ -190,7 +190,7 @@ def test_who_comes_again_hears_that_nobody_waits_for_it() -> None:
     """It takes light beyond the window only from a sender that does not wait for its credits."""
     core = phase_ready("a", "b")
     core.demote("a", "too slow")
-    core.gone("a", "lost", 0.4, patience=3.0)
+    core.disconnected("a", "lost", 0.4, timeout=3.0)
     said(core)
     core.connected("a", 0.5)
     core.receive("a", Ready(7, phase=1), 0.6)
@@ -216,10 +216,10 @@ def test_a_light_that_waits_says_how_far_it_is() -> None:
     send(core, 2)
     said(core)
     assert not may_send(core, 0.35)
-    assert said(core, Alive) == []
+    assert said(core, Heartbeat) == []
     for now in (0.41, 0.45, 0.52):
         assert not may_send(core, now)
-    assert said(core, Alive) == [("a", Alive(7, 2))] * 2
+    assert said(core, Heartbeat) == [("a", Heartbeat(7, 2))] * 2
 
 
 def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
@@ -227,7 +227,7 @@ def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
     send(core, 4)
     core.receive("a", Credit(7, 4, 4, 4), 0.3)
     for step in range(30):
-        core.receive("b", Alive(7, 0), 0.3 + step * 0.01)
+        core.receive("b", Heartbeat(7, 0), 0.3 + step * 0.01)
         if may_send(core, 0.3 + step * 0.01):
             break
     assert "slower" in core.peers["b"].demoted and not core.peers["a"].demoted
@@ -275,7 +275,7 @@ def test_who_has_caught_up_takes_part_in_the_next_phase(position: int, taken_bac
     said(core)
     core.readmit()
     assert core.peers["b"].active is taken_back
-    assert said(core) == [("b", Promoted(7))] * taken_back
+    assert said(core) == [("b", Readmitted(7))] * taken_back
 
 
 @pytest.mark.parametrize("why", ["limited", "often", "ended"])
@@ -408,7 +408,7 @@ def test_nobody_is_waited_for_longer_than_patience_however_the_others_do() -> No
         Digests(7, 0, bytes(16)),
         fin(digest=bytes(32)),
         fin(reason="disk full"),
-        Quit(7, "stopped"),
+        Abort(7, "stopped"),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -426,7 +426,7 @@ def test_done_before_the_end_is_a_lie_and_holding_what_there_is_not_as_well() ->
     assert "broke the protocol" in core.peers["a"].reason
     core = invited("a")
     core.receive("a", Ready(7, ((5, 6),)), 0.3)
-    assert "holds blocks that there are not" in core.peers["a"].reason
+    assert "holds blocks that do not exist" in core.peers["a"].reason
 
 
 def test_late_messages_of_another_session_are_ignored() -> None:
@@ -512,7 +512,7 @@ def test_who_is_moving_when_a_chain_begins_without_it_is_not_waited_for() -> Non
 def test_a_receiver_that_closes_at_every_invitation_is_given_up() -> None:
     core = invited("a")
     for second in range(3):
-        core.gone("a", "closed", float(second))
+        core.disconnected("a", "closed", float(second))
         core.connected("a", second + 0.5)
     assert core.peers["a"].state is PeerState.FAILED
 
@@ -523,15 +523,15 @@ def test_a_pause_is_as_long_as_it_likes() -> None:
     core.receive("a", Credit(7, 2, 2, 2), 0.3)
     for second in range(1, 100):
         core.tick(float(second))
-        assert said(core) == [("a", Alive(7, 2))]
+        assert said(core) == [("a", Heartbeat(7, 2))]
     assert core.sending
 
 
 def test_the_end_of_all_is_said_to_everybody() -> None:
     core = phase_ready("a", "b")
-    core.gone("b", "lost", 0.3)
+    core.disconnected("b", "lost", 0.3)
     core.quit("enough")
-    assert said(core, Quit) == [("a", Quit(7, "enough"))]
+    assert said(core, Abort) == [("a", Abort(7, "enough"))]
     assert [peer.reason for peer in core.peers.values()] == ["enough", "enough"] and core.over
 
 

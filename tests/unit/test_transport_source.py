@@ -126,7 +126,7 @@ def test_a_full_ring_stops_reading_until_something_is_released() -> None:
         assert read(source, 70, 100) == bytes(range(70, 170))
         with pytest.raises(ForgottenError) as caught:
             read(source, 69, 1)
-        assert caught.value.lowest == 70
+        assert caught.value.first_held == 70
         source.release(10)
         source.release(1 << 40)
         eventually(lambda: source.available == 250)

@@ -376,7 +376,7 @@ def test_what_floods_its_standard_error_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_command_that_stops_reading_is_given_up(command: Command) -> None:
-    target = command("sleep", "60", patience=0.2)
+    target = command("sleep", "60", timeout=0.2)
     began = time.monotonic()
     with pytest.raises(StoreError, match=r"no data for 0\.2 s"):
         target.write(0, bytes(1 << 20))
@@ -434,7 +434,7 @@ def test_what_was_given_lately_can_be_had_again(command: Command) -> None:
     assert target.read(500, view) == 0
     with pytest.raises(ForgottenError) as caught:
         target.read(200, view)
-    assert 200 < caught.value.lowest <= 250
+    assert 200 < caught.value.first_held <= 250
 
 
 # ------------------------------------------------------------------------------------------------------ memory

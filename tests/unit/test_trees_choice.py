@@ -29,9 +29,9 @@ def test_a_rate_that_carries_nothing(rate: float) -> None:
     ("parents", "says"),
     [
         ({}, "enters no host"),
-        ({"a": "a"}, "circle at 'a'"),
-        ({"a": "b", "b": "c", "c": "a"}, "circle"),
-        ({"a": SOURCE, "b": "x"}, "passes 'x', which receives from nobody"),
+        ({"a": "a"}, "cycle at 'a'"),
+        ({"a": "b", "b": "c", "c": "a"}, "cycle"),
+        ({"a": SOURCE, "b": "x"}, "host 'x' in a tree has no parent"),
     ],
 )
 def test_hosts_that_the_data_does_not_reach(parents: dict[str, str], says: str) -> None:

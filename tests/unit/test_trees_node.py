@@ -13,21 +13,21 @@ import pytest
 
 from blast_transport.store.store import Store
 from blast_transport.transports.trees.edge import Edge, Way
-from blast_transport.transports.trees.events import Ended, Event, Said, Settled
+from blast_transport.transports.trees.events import Ended, Event, ReportReady, Settled
 from blast_transport.transports.trees.node import Node
 from blast_transport.transports.trees.parcel import Parcel, Room
 from blast_transport.transports.trees.plan import PlacedTree, Timings, TreesPhase
 from blast_transport.transports.trees.protocol.messages import (
-    Alive,
+    Abort,
     Block,
-    End,
-    Holds,
+    BlockHeld,
+    EdgeCredit,
+    EdgeEnd,
+    Have,
+    Heartbeat,
     Message,
-    Named,
     Open,
-    Quit,
     Reader,
-    Taken,
     encode,
 )
 from blast_transport.wire.codec import FRAME, VERSION
@@ -102,7 +102,7 @@ class Running:
 
     def lost(self) -> list[tuple[int, int, str]]:
         """The edges that it says are lost."""
-        return [edge for event in self.events if isinstance(event, Said) for edge in event.word.lost]
+        return [edge for event in self.events if isinstance(event, ReportReady) for edge in event.word.lost]
 
 
 @contextmanager
@@ -120,11 +120,11 @@ def test_blocks_come_by_two_trees_and_are_counted() -> None:
     with running(FROM_A, FROM_SENDER) as one:
         a, sender = one.parent("a"), one.parent("")
         a.say(Open(0, 0))
-        sender.say(Open(1, 0), block(9), *map(block, range(1, 5)), End(5))
-        assert a.hear(Holds) == Holds(())
-        a.say(block(0), *map(block, range(5, 9)), End(5))
-        eventually(lambda: a.hear(Taken) == Taken(5, full=False))
-        eventually(lambda: sender.hear(Taken) == Taken(5, full=False))
+        sender.say(Open(1, 0), block(9), *map(block, range(1, 5)), EdgeEnd(5))
+        assert a.hear(Have) == Have(())
+        a.say(block(0), *map(block, range(5, 9)), EdgeEnd(5))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(5, full=False))
+        eventually(lambda: sender.hear(EdgeCredit) == EdgeCredit(5, full=False))
         eventually(lambda: Settled() in one.events)
         assert one.store.position == BLOCKS
         assert not one.lost()
@@ -136,19 +136,19 @@ def test_what_it_holds_it_says_and_is_named() -> None:
             one.store.put(number, block(number).data)
         a = one.parent("a")
         a.say(Open(0, 0))
-        assert a.hear(Holds) == Holds(((2, 2), (9, 1)))
-        a.say(Named(3), block(0), Named(9), End(3))
-        eventually(lambda: a.hear(Taken) == Taken(3, full=False))
+        assert a.hear(Have) == Have(((2, 2), (9, 1)))
+        a.say(BlockHeld(3), block(0), BlockHeld(9), EdgeEnd(3))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(3, full=False))
 
 
 def test_blocks_of_one_edge_come_in_several_streams() -> None:
     with running(FROM_A) as one:
         first, second = one.parent("a"), one.parent("a")
         first.say(Open(0, 0))
-        first.hear(Holds)
+        first.hear(Have)
         second.say(Open(0, 1), *map(block, range(5)))
-        first.say(*map(block, range(5, 10)), End(10))
-        eventually(lambda: first.hear(Taken) == Taken(10, full=False))
+        first.say(*map(block, range(5, 10)), EdgeEnd(10))
+        eventually(lambda: first.hear(EdgeCredit) == EdgeCredit(10, full=False))
         assert one.store.position == BLOCKS
 
 
@@ -161,7 +161,7 @@ def test_blocks_of_one_edge_come_in_several_streams() -> None:
         ("a", Open(7, 0)),
         ("a", Open(1, 0)),
         ("a", Open(0, 1)),
-        ("a", Alive()),
+        ("a", Heartbeat()),
         ("a", block(0)),
     ],
 )
@@ -172,8 +172,8 @@ def test_who_is_not_our_parent_there_is_not_let_in(name: str, first: Message) ->
         assert stranger.is_closed()
         # And takes nobody's place.
         a = one.parent("a")
-        a.say(Open(0, 0), block(0), End(1))
-        eventually(lambda: a.hear(Taken) == Taken(1, full=False))
+        a.say(Open(0, 0), block(0), EdgeEnd(1))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
         assert not one.lost()
 
 
@@ -181,11 +181,11 @@ def test_a_second_parent_of_the_same_name_is_refused() -> None:
     with running(FROM_A) as one:
         a, other = one.parent("a"), one.parent("a")
         a.say(Open(0, 0))
-        a.hear(Holds)
+        a.hear(Have)
         other.say(Open(0, 0))
         assert other.is_closed()
-        a.say(block(0), End(1))
-        eventually(lambda: a.hear(Taken) == Taken(1, full=False))
+        a.say(block(0), EdgeEnd(1))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_a_second_parent_of_the_same_name_is_refused() -> None:
         encode(Block(3, bytearray(BLOCK - 1))),
         encode(Block(9, bytearray(BLOCK))),
         encode(Block(0, bytearray())),
-        encode(Taken(1, full=False)),
-        encode(Holds(())),
+        encode(EdgeCredit(1, full=False)),
+        encode(Have(())),
         encode(Open(0, 0)),
-        encode(End(0)) + encode(block(1)),
-        encode(End(5)) + encode(End(5)),
+        encode(EdgeEnd(0)) + encode(block(1)),
+        encode(EdgeEnd(5)) + encode(EdgeEnd(5)),
         FRAME.pack(1 << 30, 50, VERSION) + bytes(8),
         FRAME.pack(0, 99, VERSION),
         FRAME.pack(0, 54, VERSION + 1),
@@ -209,24 +209,24 @@ def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
     with running(FROM_A) as one:
         a = one.parent("a")
         a.say(Open(0, 0))
-        a.hear(Holds)
+        a.hear(Have)
         with suppress(ConnectionError):  # It may know by the head of a message, and be gone before the rest.
             a.socket.sendall(wrong)
         assert a.is_closed()
-        if not wrong.startswith(encode(End(0))):
+        if not wrong.startswith(encode(EdgeEnd(0))):
             # Who has had the whole tree misses nothing.
             eventually(one.lost)
             assert one.lost()[0][:2] == (1, 2)
 
 
-@pytest.mark.parametrize("last", [Quit("done"), End(3), Open(0, 0)], ids=["leaves", "ends twice", "opens again"])
+@pytest.mark.parametrize("last", [Abort("done"), EdgeEnd(3), Open(0, 0)], ids=["leaves", "ends twice", "opens again"])
 def test_a_parent_that_is_through_with_its_first_words_is_lost_and_nobody_else(last: Message) -> None:
     with running(FROM_A, FROM_SENDER) as one:
         a, sender = one.parent("a"), one.parent("")
-        a.say(Open(0, 0), End(0), last)
+        a.say(Open(0, 0), EdgeEnd(0), last)
         assert a.is_closed()
-        sender.say(Open(1, 0), *map(block, range(BLOCKS)), End(BLOCKS))
-        eventually(lambda: sender.hear(Taken) == Taken(BLOCKS, full=False))
+        sender.say(Open(1, 0), *map(block, range(BLOCKS)), EdgeEnd(BLOCKS))
+        eventually(lambda: sender.hear(EdgeCredit) == EdgeCredit(BLOCKS, full=False))
         assert one.store.position == BLOCKS
 
 
@@ -248,7 +248,7 @@ def test_a_parent_that_falls_silent_is_lost() -> None:
         a = one.parent("a")
         a.say(Open(0, 0), block(0))
         eventually(one.lost)
-        assert "nothing heard" in one.lost()[0][2]
+        assert "no message" in one.lost()[0][2]
         assert a.is_closed()
 
 
@@ -268,16 +268,16 @@ def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.Monk
         a = one.parent("a")
         # The first write makes the store a slow one; from then on a thread waits for it.
         a.say(Open(0, 0), block(0))
-        eventually(lambda: a.hear(Taken) == Taken(1, full=False))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
         monkeypatch.setattr(Store, "put_all", slow)
         # Who says all of it waits until it is read.
-        saying = threading.Thread(target=a.say, args=(*map(block, range(1, 10)), End(10)))
+        saying = threading.Thread(target=a.say, args=(*map(block, range(1, 10)), EdgeEnd(10)))
         saying.start()
-        eventually(lambda: a.hear(Taken) == Taken(1, full=True))
-        a.hear(Alive)
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=True))
+        a.hear(Heartbeat)
         gate.append(True)
         saying.join()
-        eventually(lambda: a.hear(Taken) == Taken(10, full=False))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(10, full=False))
         assert one.store.position == BLOCKS
 
 
@@ -286,8 +286,8 @@ def test_what_is_known_not_to_be_what_was_sent_is_not_held() -> None:
         digests = b"".join(SUITE.block(block(number).data) for number in range(BLOCKS))
         one.store.expect(0, digests)
         a = one.parent("a")
-        a.say(Open(0, 0), Block(4, bytearray(BLOCK)), block(5), End(2))
-        eventually(lambda: a.hear(Taken) == Taken(2, full=False))
+        a.say(Open(0, 0), Block(4, bytearray(BLOCK)), block(5), EdgeEnd(2))
+        eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(2, full=False))
         assert list(one.store.held.ranges()) == [(5, 1)]
         assert one.store.take_wrong() == [(4, 1)]
 
@@ -305,7 +305,7 @@ class Child:
         self.edge.connected(self._theirs, 0, b"", 0.0)
         self.work(0.0)
         assert self.received() == [Open(0, 0)]
-        self.socket.sendall(encode(Holds(((7, 1),))))
+        self.socket.sendall(encode(Have(((7, 1),))))
         self.work(0.0)
 
     def work(self, now: float) -> None:
@@ -328,7 +328,7 @@ def test_child_is_told_of_what_it_holds_and_block_that_is_gone_is_left_out(child
         child.edge.name(number)
     child.edge.end()
     child.work(1.0)
-    assert child.received() == [Named(7), End(1)]
+    assert child.received() == [BlockHeld(7), EdgeEnd(1)]
     assert child.edge.taken == 1
 
 
@@ -344,4 +344,4 @@ def test_sign_of_life_is_left_out_while_something_waits(child: Child) -> None:
     child.edge.tick(1.0, 0.0)
     child.edge.tick(2.0, 0.0)
     child.work(2.0)
-    assert child.received() == [Alive()]
+    assert child.received() == [Heartbeat()]

@@ -12,7 +12,7 @@ from blast_transport.transports.trees.flows import Meter
 from blast_transport.transports.trees.oversight import Findings, Oversight
 from blast_transport.transports.trees.pacing import Pace
 from blast_transport.transports.trees.plan import PlacedTree, TreesPhase
-from blast_transport.transports.trees.protocol.words import Word, decode_word, encode_word
+from blast_transport.transports.trees.protocol.words import HostReport, decode_report, encode_report
 from blast_transport.transports.trees.widening import Widening
 
 MEMBERS = (("", "", 0), ("a", "h", 1), ("b", "h", 2), ("c", "h", 3), ("d", "h", 4))
@@ -27,7 +27,7 @@ class Watched:
         self.now = 0.0
         self.oversight = Oversight(TreesPhase(1, 1, b"", 0, MEMBERS, trees, 0), 0.0)
         self.silent: set[int] = set()
-        self.words = dict.fromkeys((A, B, C, D), Word())
+        self.words = dict.fromkeys((A, B, C, D), HostReport())
         self.found = Findings()
 
     def run(self, seconds: float) -> Findings:
@@ -49,14 +49,14 @@ def test_nothing_comes_to_light_of_hosts_that_are_well() -> None:
 
 def test_one_that_is_gone_and_had_children_costs_a_plan() -> None:
     phase = Watched(CHAIN)
-    phase.oversight.gone("b", "its process ended")
-    assert phase.run(1) == Findings({}, anew=True)
+    phase.oversight.receiver_lost("b", "its process ended")
+    assert phase.run(1) == Findings({}, replan=True)
 
 
 @pytest.mark.parametrize(("trees", "name"), [((CHAIN,), "d"), ((STAR,), "b")])
 def test_one_that_passed_nothing_on_costs_nothing(trees: tuple[PlacedTree, ...], name: str) -> None:
     phase = Watched(*trees)
-    phase.oversight.gone(name, "its process ended")
+    phase.oversight.receiver_lost(name, "its process ended")
     assert phase.run(3) == Findings()
     sight = phase.oversight.sight(phase.now)
     assert sight is not None
@@ -68,11 +68,11 @@ def test_one_that_is_frozen_is_found_by_those_around_it() -> None:
     phase.run(2)
     phase.silent = {B}
     phase.run(1)
-    phase.words[A] = Word(lost=((A, B, "nothing heard of it for 1 s"),))
-    phase.words[C] = Word(lost=((B, C, "nothing heard of it for 1 s"),))
+    phase.words[A] = HostReport(lost=((A, B, "no message for 1 s"),))
+    phase.words[C] = HostReport(lost=((B, C, "no message for 1 s"),))
     found = phase.run(2)
     assert found.lost.keys() == {"b"}
-    assert found.anew
+    assert found.replan
     assert phase.run(2) == Findings()
     assert not phase.oversight.broken
 
@@ -80,8 +80,8 @@ def test_one_that_is_frozen_is_found_by_those_around_it() -> None:
 def test_an_edge_between_two_that_live_is_broken() -> None:
     phase = Watched(CHAIN, STAR)
     phase.run(1)
-    phase.words[B] = Word(lost=((B, C, "no way"),))
-    assert phase.run(2) == Findings({}, anew=True)
+    phase.words[B] = HostReport(lost=((B, C, "no way"),))
+    assert phase.run(2) == Findings({}, replan=True)
     assert phase.oversight.broken == (("b", "c"),)
     # The same word says nothing new.
     assert phase.run(5) == Findings()
@@ -89,38 +89,38 @@ def test_an_edge_between_two_that_live_is_broken() -> None:
 
 def test_nobody_says_anything_of_an_edge_that_is_not_his() -> None:
     phase = Watched(CHAIN)
-    phase.words[A] = Word(lost=((C, D, "a lie"), (A, C, "there is none")))
+    phase.words[A] = HostReport(lost=((C, D, "a lie"), (A, C, "there is none")))
     assert phase.run(5) == Findings()
 
 
 def test_whose_store_is_slow_while_others_keep_up_is_left_out() -> None:
     phase = Watched(CHAIN)
-    phase.words[B] = Word(store=StorePace.SLOW)
+    phase.words[B] = HostReport(store=StorePace.SLOW)
     found = phase.run(5)
     assert found.lost.keys() == {"b"}
-    assert found.anew
+    assert found.replan
 
 
 def test_where_all_stores_are_slow_the_trees_go_at_their_pace() -> None:
     phase = Watched(CHAIN)
-    phase.words = dict.fromkeys(phase.words, Word(store=StorePace.SLOW))
+    phase.words = dict.fromkeys(phase.words, HostReport(store=StorePace.SLOW))
     assert phase.run(10) == Findings()
 
 
 def test_whose_store_takes_nothing_is_left_out_unless_it_is_alone() -> None:
     phase = Watched(CHAIN)
-    phase.words[D] = Word(writing=1.6)
+    phase.words[D] = HostReport(writing=1.6)
     found = phase.run(1)
     assert found.lost.keys() == {"d"}
-    assert found.anew, "its parent waits for it"
+    assert found.replan, "its parent waits for it"
     alone = Oversight(TreesPhase(1, 1, b"", 0, MEMBERS[:2], (PlacedTree(1.0, (0,)),), 0), 0.0)
-    alone.word(A, Word(writing=60.0), 1.0)
+    alone.word(A, HostReport(writing=60.0), 1.0)
     assert alone.tick(1.0) == Findings()
 
 
 def test_what_is_seen_is_told_twice_a_second() -> None:
     phase = Watched(CHAIN, STAR)
-    phase.words[A] = Word(flows=((B, 2.5e6, True),))
+    phase.words[A] = HostReport(flows=((B, 2.5e6, True),))
     phase.run(0.3)
     assert phase.oversight.sight(phase.now) is None
     phase.run(0.3)
@@ -133,25 +133,25 @@ def test_what_is_seen_is_told_twice_a_second() -> None:
 
 
 def test_words_come_as_they_were_said_and_are_bounded() -> None:
-    word = Word(((1, 2.5, True),), ((0, 1, "why"),), 2, 0.5)
-    assert decode_word(encode_word(word), 2) == word
-    long = Word(tuple((1, 1e9 / 7, True) for _ in range(5000)), tuple((0, 1, "x" * 5000) for _ in range(5000)))
-    assert len(encode_word(long)) <= 1 << 14
+    word = HostReport(((1, 2.5, True),), ((0, 1, "why"),), 2, 0.5)
+    assert decode_report(encode_report(word), 2) == word
+    long = HostReport(tuple((1, 1e9 / 7, True) for _ in range(5000)), tuple((0, 1, "x" * 5000) for _ in range(5000)))
+    assert len(encode_report(long)) <= 1 << 14
 
 
 WRONG = [
-    Word(((2, 1.0, False),)),
-    Word(((-1, 1.0, True),)),
-    Word(lost=((0, 7, ""),)),
-    Word(store=9),
-    Word(writing=-1),
+    HostReport(((2, 1.0, False),)),
+    HostReport(((-1, 1.0, True),)),
+    HostReport(lost=((0, 7, ""),)),
+    HostReport(store=9),
+    HostReport(writing=-1),
 ]
 
 
 @pytest.mark.parametrize("word", WRONG)
-def test_words_that_no_host_may_say(word: Word) -> None:
+def test_words_that_no_host_may_say(word: HostReport) -> None:
     with pytest.raises(RemoteProtocolError):
-        decode_word(encode_word(word), 2)
+        decode_report(encode_report(word), 2)
 
 
 def test_a_flow_is_measured_over_a_second_and_is_held_back_most_of_the_time() -> None:

@@ -34,7 +34,7 @@ def test_who_receives_in_no_tree_is_the_sender(tmp_path: Path) -> None:
         ('{"trees": [{"rate": Infinity, "edges": [["s", "a"]]}]}', "above 0"),
         ('{"trees": [{"rate": 1, "edges": [["s", "a"], ["s", "a"]]}]}', "enters 'a' twice"),
         ('{"trees": [{"rate": 1, "edges": [["s", "a"], ["t", "b"]]}]}', "more than one sender"),
-        ('{"trees": [{"rate": 1, "edges": [["a", "b"], ["b", "a"]]}]}', "circle"),
+        ('{"trees": [{"rate": 1, "edges": [["a", "b"], ["b", "a"]]}]}', "cycle"),
     ],
 )
 def test_what_is_no_plan_is_said_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:

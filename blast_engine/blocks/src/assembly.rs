@@ -1,7 +1,7 @@
-//! Blocks of which some segments are here: `blast_transport/store/assembly.py`, the reference, over a `FileStore`.
+//! Assembly of blocks from segments, over a `FileStore`; `blast_transport/store/assembly.py` is the reference.
 //!
-//! A block that comes in one piece, as a super-packet does, passes through without being copied, and with it those that
-//! follow it. Sealed blocks are Python's.
+//! A block that arrives in one piece, as a super-packet, passes through without a copy, together with the blocks that
+//! follow it. Python handles sealed blocks.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -44,14 +44,14 @@ struct Open {
     length: usize,
 }
 
-/// What the books say of one block.
+/// State of one block in the books.
 struct Look {
     shape: Shape,
     reach: u64,
     held: bool,
 }
 
-/// It belongs to one store, which comes with every call.
+/// Every call must pass the same store.
 #[derive(Debug)]
 pub struct Assembly {
     /// Segments in a block, and bytes in a segment.
@@ -67,7 +67,7 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Of blocks of `count` segments of `size` bytes, of which so many may be open.
+    /// Assembly of blocks of `count` segments of `size` bytes, of which at most `max_open` may be incomplete.
     pub fn new(store: &FileStore, count: u64, size: usize, max_open: usize) -> Result<Self, Fault> {
         let whole = count.checked_mul(size as u64);
         if !(1..=MAX_SEGMENTS).contains(&count) || size == 0 || whole != Some(store.block_size()) {
@@ -95,23 +95,23 @@ impl Assembly {
         self.duplicates
     }
 
-    /// Segments that cannot be part of the session, or had to make room for what comes earlier in the file.
+    /// Segments that were foreign, or were dropped in favor of earlier blocks.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// So many segments were none of the session's.
+    /// Count `count` segments that do not belong to the session.
     pub fn refuse(&mut self, count: u64) {
         self.refused += count;
     }
 
-    /// Nothing of this block is here, and if all of its segments came one by one, all would be taken, as full ones.
+    /// Return whether the block has no segments yet, and would be accepted as single full segments.
     pub fn has_room_for(&self, store: &FileStore, block: u64) -> Result<bool, Fault> {
         let full = block < self.last || length_of(store.books()?.shape(), block) == store.block_size();
         Ok(full && self.open.len() < self.max_open && !self.is_open(block))
     }
 
-    /// Take segments as they came, in one piece of work; how many were new.
+    /// Add segments in the order of their arrival; return the number of new ones.
     pub fn add_all<'a>(
         &mut self,
         store: &FileStore,
@@ -125,7 +125,7 @@ impl Assembly {
         Ok(new)
     }
 
-    /// Take rows of segments that were asked for; bytes of those that brought anything new.
+    /// Add rows of requested segments; return the bytes of the rows with new segments.
     pub fn repair(&mut self, store: &FileStore, rows: &[(u64, &[u8])]) -> Result<u64, Fault> {
         let mut bytes = 0;
         for &(first, payload) in rows {
@@ -141,7 +141,7 @@ impl Assembly {
     pub fn settle(&mut self, store: &FileStore) -> Result<(), Fault> {
         let shape = *store.books()?.shape();
         let blocks = shape.blocks();
-        // What does not fit in cannot be the sender's.
+        // A part that does not fit cannot be the sender's.
         self.open.split_off(&blocks);
         let Some(last) = blocks.checked_sub(1) else { return Ok(()) };
         let whole = length_of(&shape, last);
@@ -169,7 +169,7 @@ impl Assembly {
         Ok(found)
     }
 
-    /// Blocks that came with a wrong digest since the last call; what is here of them is forgotten.
+    /// Return the blocks received with a wrong digest since the last call, and drop their segments.
     pub fn take_wrong(&mut self, store: &FileStore) -> Result<Vec<Run>, Fault> {
         let wrong = store.books()?.take_wrong();
         for (begin, end) in &wrong {
@@ -180,7 +180,7 @@ impl Assembly {
         Ok(wrong)
     }
 
-    /// Take a piece; whole blocks wait in `row` for those that follow them. How many segments were new.
+    /// Add a piece; complete blocks wait in `row` for the next ones. Return the number of new segments.
     pub fn add<'a>(&mut self, store: &FileStore, row: &mut Row<'a>, piece: Piece<'a>) -> Result<u64, Fault> {
         let (block, index) = (piece.first / self.count, piece.first % self.count);
         let whole = index == 0 && piece.count == self.count && !self.is_open(block);
@@ -263,7 +263,7 @@ impl Assembly {
         let begin = index as usize * self.size;
         let end = begin + payload.len();
         part.buffer[begin..end].copy_from_slice(payload);
-        // Nothing of the block that lay in this memory before comes into the file.
+        // Earlier contents of this memory must not reach the file.
         part.buffer[end..end.max(begin + count as usize * self.size)].fill(0);
         part.mask |= mask;
         part.length = part.length.max(end);
@@ -273,7 +273,7 @@ impl Assembly {
         Ok(new)
     }
 
-    /// Drop the farthest block that is open, if it is farther than this one.
+    /// Drop the farthest incomplete block, if it is farther than this one.
     fn make_room(&mut self, block: u64) -> bool {
         let Some(farthest) = self.open.last_entry().filter(|entry| *entry.key() > block) else { return false };
         let part = farthest.remove();
@@ -282,7 +282,7 @@ impl Assembly {
         true
     }
 
-    /// Segments with so many bytes can be there: all are full but the last of the block.
+    /// Return whether segments of `length` bytes can exist there: all are full but the last of the block.
     fn fits(&self, look: &Look, block: u64, index: u64, length: usize) -> bool {
         let end = (index as usize * self.size + length) as u64;
         let full = length % self.size == 0;

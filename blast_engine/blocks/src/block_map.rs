@@ -1,4 +1,4 @@
-//! A set of block numbers, a bit for each. It grows as they come, so that a stream needs no size.
+//! Set of block numbers, with a bit for each. It grows on demand, so that a stream needs no size.
 
 use std::iter;
 
@@ -18,7 +18,7 @@ pub fn append(runs: &mut Vec<Run>, first: u64, stop: u64) {
     }
 }
 
-/// Whoever adds to it sees to it that numbers have a bound.
+/// The caller bounds the numbers that it adds.
 #[derive(Clone, Debug, Default)]
 pub struct BlockMap {
     words: Vec<u64>,
@@ -26,7 +26,7 @@ pub struct BlockMap {
 }
 
 impl BlockMap {
-    /// How many there are.
+    /// The number of blocks.
     pub fn held(&self) -> u64 {
         self.held
     }
@@ -81,7 +81,7 @@ impl BlockMap {
         self.find(false, start, u64::MAX).unwrap_or(u64::MAX)
     }
 
-    /// What is in it (`there`), or is not, from `start` to before `stop`, in order.
+    /// Yield the runs of blocks that are in it (`there`), or are not, from `start` to before `stop`, in order.
     pub fn runs(&self, there: bool, start: u64, stop: u64) -> impl Iterator<Item = Run> + '_ {
         let mut position = start;
         iter::from_fn(move || {
@@ -107,9 +107,9 @@ impl BlockMap {
                 return (!there).then_some(position);
             }
             let word = self.word(position / BITS);
-            let wanted = if there { word } else { !word } >> (position % BITS);
-            if wanted != 0 {
-                let found = position + u64::from(wanted.trailing_zeros());
+            let bits = if there { word } else { !word } >> (position % BITS);
+            if bits != 0 {
+                let found = position + u64::from(bits.trailing_zeros());
                 return (found < stop).then_some(found);
             }
             position = (position / BITS + 1) * BITS;

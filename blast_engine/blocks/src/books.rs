@@ -1,15 +1,15 @@
-//! The books of a store: which blocks are held, which somebody has claimed, and which digests are known of them.
+//! Books of a store: held blocks, claimed blocks, and known digests.
 //!
-//! Nothing here reads or writes a file, and nothing waits.
+//! No function reads or writes a file, and none waits.
 
 use crate::block_map::{BlockMap, Run, append};
 use crate::digests::{Digest, DigestTable};
 
-/// More blocks no transfer has (`blast_transport/blocks/layout.py`).
+/// Maximum blocks of a transfer (`blast_transport/blocks/layout.py`).
 pub const MAX_BLOCKS: u64 = 1 << 27;
 
-/// How the data is cut. `size` is in bytes, `None` while a stream has not ended; of one, blocks that lie more than
-/// `ahead` before what is held and told are not taken, for they could lie anywhere.
+/// Layout of the data. `size` is in bytes, `None` while a stream has not ended; blocks of a stream more than `ahead`
+/// beyond the held and announced ones are rejected, because they could lie anywhere.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub block_size: u64,
@@ -31,7 +31,7 @@ pub struct Books {
     wrong: BlockMap,
     own: DigestTable,
     sent: DigestTable,
-    told: u64,
+    announced: u64,
     position: u64,
     corrupt: u64,
 }
@@ -45,7 +45,7 @@ impl Books {
             wrong: BlockMap::default(),
             own: DigestTable::default(),
             sent: DigestTable::default(),
-            told: 0,
+            announced: 0,
             position: 0,
             corrupt: 0,
         }
@@ -64,22 +64,22 @@ impl Books {
         self.position
     }
 
-    /// How many blocks came with a wrong digest.
+    /// The number of blocks received with a wrong digest.
     pub fn corrupt(&self) -> u64 {
         self.corrupt
     }
 
-    /// The sender's digests, as far as they were told.
+    /// The sender's digests, as far as they are announced.
     pub fn sent(&self) -> &DigestTable {
         &self.sent
     }
 
-    /// Blocks from this one on are not taken yet.
+    /// Blocks from this one on are not accepted yet.
     pub fn reach(&self) -> u64 {
         let blocks = self.shape.blocks();
         match self.shape.size {
             Some(_) => blocks,
-            None => blocks.min(self.position.max(self.told) + self.shape.ahead),
+            None => blocks.min(self.position.max(self.announced) + self.shape.ahead),
         }
     }
 
@@ -95,9 +95,9 @@ impl Books {
         missing.flat_map(|(begin, end)| self.claimed.runs(false, begin, end)).collect()
     }
 
-    /// Of the free blocks from `first` to before `stop`, those that are what was sent, as far as that is known.
+    /// Return those of the free blocks from `first` to before `stop` that match the sender's digests, as far as known.
     ///
-    /// Their digests stand in `digests`, from that of `first` on. The wrong ones are asked for again.
+    /// `digests` begins with that of `first`. Wrong blocks are requested again.
     pub fn good(&mut self, first: u64, digests: &[Digest], stop: u64) -> Vec<Run> {
         let mut good = Vec::<Run>::new();
         for (begin, end) in self.free(first, stop) {
@@ -124,7 +124,7 @@ impl Books {
         }
     }
 
-    /// What an earlier session has left was looked at: this block is held.
+    /// Hold this block, which an earlier session left and the caller has verified.
     pub fn resume(&mut self, block: u64, digest: Digest) {
         if block < self.shape.blocks() {
             self.own.set(block, digest);
@@ -133,13 +133,13 @@ impl Books {
         }
     }
 
-    /// The sender's digests from `first` on; false where their turn has not come, or there are no such blocks.
+    /// Add the sender's digests from `first` on; return false if they are out of order, or beyond the last block.
     pub fn expect(&mut self, first: u64, digests: &[Digest]) -> bool {
         let stop = first + digests.len() as u64;
-        if first > self.told || stop > self.shape.blocks() {
+        if first > self.announced || stop > self.shape.blocks() {
             return false;
         }
-        self.told = self.told.max(stop);
+        self.announced = self.announced.max(stop);
         for (block, digest) in (first..stop).zip(digests) {
             self.sent.set(block, *digest);
             if self.own.get(block).is_some_and(|own| own != digest) {
@@ -160,14 +160,14 @@ impl Books {
         free
     }
 
-    /// Whoever has claimed them is through with them.
+    /// Return claims of blocks.
     pub fn release(&mut self, first: u64, stop: u64) {
         for block in first..stop.min(self.claimed.end()) {
             self.claimed.remove(block);
         }
     }
 
-    /// What came as this block is not what was sent; it has to be asked for again.
+    /// Mark this block as received with wrong data; it has to be requested again.
     pub fn refuse(&mut self, block: u64) {
         self.corrupt += 1;
         if block < MAX_BLOCKS {
@@ -175,7 +175,7 @@ impl Books {
         }
     }
 
-    /// Blocks that came with a wrong digest since the last call.
+    /// Return the blocks received with a wrong digest since the last call.
     pub fn take_wrong(&mut self) -> Vec<Run> {
         if self.wrong.held() == 0 {
             return Vec::new();
@@ -184,7 +184,7 @@ impl Books {
         wrong.runs(true, 0, wrong.end()).collect()
     }
 
-    /// A stream turned out to have so many bytes: what seemed to lie behind is not of it.
+    /// Set the size of a stream, and drop blocks behind it.
     pub fn end_at(&mut self, size: u64) {
         self.shape.size = Some(size);
         self.held.cut(self.shape.blocks());

@@ -1,4 +1,4 @@
-//! Datagrams side by side in memory that does not move, so that sending copies nothing, and their way onto the light:
+//! Datagrams side by side in memory that does not move, so that sending copies nothing; the references are
 //! `blast_transport/transports/optical/burst.py` and `offload.py`.
 
 use std::io::{self, IoSlice};
@@ -19,7 +19,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Of up to so many segments of a session.
+    /// Burst of up to `segments` segments of a session.
     pub fn new(session: u32, segments: usize, segment_size: usize) -> Self {
         let mut header = [0; HEADER_BYTES];
         header[..4].copy_from_slice(&session.to_le_bytes());

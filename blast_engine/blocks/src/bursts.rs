@@ -1,6 +1,6 @@
-//! Read, digest, send: blocks of a file by light, in bursts, for as long as they may.
+//! Read, digest and send blocks of a file over the optical path, in bursts, within given limits.
 //!
-//! `blast_transport/transports/optical/bursts.py` is the reference, and says what each call is to do.
+//! `blast_transport/transports/optical/bursts.py` is the reference, and documents each call.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,11 +16,11 @@ use crate::masks::runs_of;
 use crate::pace::Pace;
 use crate::reading::read_whole;
 
-/// What a datagram has on the wire beside its payload: Ethernet, IP, UDP, and our header.
+/// Bytes of a datagram on the wire besides its payload: Ethernet, IP, UDP, and the Blast header.
 const WIRE_HEADERS: u64 = 14 + 20 + 8 + HEADER_BYTES as u64;
-/// What one super-packet holds; and a receiver takes as many datagrams at once as a block has.
+/// Maximum bytes of a super-packet; a receiver reads at most the datagrams of one block at once.
 const MAX_BYTES: usize = 65_507;
-/// Seconds, as of `blast_transport/transports/optical/sender.py`: to wait for less costs more than it saves.
+/// Seconds, as in `blast_transport/transports/optical/sender.py`: a shorter wait costs more than it saves.
 const SHORTEST_WAIT: f64 = 0.00025;
 
 /// A file of `size` bytes in blocks of segments.
@@ -46,7 +46,7 @@ impl Cut {
     }
 }
 
-/// What the two ends of the loop have open. There is something to read at `woken` when the loop is to end.
+/// Descriptors of the loop, which ends when `woken` is readable.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
     pub light: BorrowedFd<'a>,
@@ -61,23 +61,23 @@ pub struct Spot {
     pub segment: usize,
 }
 
-/// At most so many bursts from `now` on, and none that has to be waited for until `until` or longer.
+/// Limit of one step: at most `bursts` bursts from `now` on, without waiting until `until` or longer.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub struct Step {
     pub bursts: usize,
     pub now: f64,
     pub until: f64,
 }
 
-/// What one call has sent, all of it.
+/// Result of one call.
 #[derive(Debug, Default)]
 pub struct Sent {
     pub bursts: usize,
     pub datagrams: u64,
     pub wire_bytes: u64,
-    /// Of the blocks that were digested, one after the other.
+    /// Digests of the blocks that were digested, one after the other.
     pub digests: Vec<u8>,
-    /// What is wrong with the light, after all this had gone, and of how many bytes the datagrams were that it refused.
+    /// Error of the socket after the counted datagrams left, and the bytes of the datagrams that it rejected.
     pub refused: Option<(io::Error, usize)>,
 }
 
@@ -111,24 +111,23 @@ impl Bursts {
         self.offload
     }
 
-    /// Send from `spot` on, which then says what leaves next: bursts of `piece` segments, but none over the end of a
-    /// block, of blocks before `stop`; one that is under way is sent to its end. Each leaves when `pace` lets it, which
-    /// is waited for as long as it is our `turn` and nobody wakes us. Blocks from `digested` on are digested when they are
-    /// read.
+    /// Send from `spot` on, and update it: bursts of `piece` segments, none across the end of a block, of blocks before
+    /// `stop`; a block that has begun is sent to its end. Each burst leaves when `pace` permits, for which the call
+    /// waits within `limits`, unless it is woken. Blocks from `digested` on are digested when they are read.
     ///
-    /// An error of the file is told when nothing has gone before it: what has gone is told first.
+    /// An error of the file is returned only if nothing was sent before it; otherwise the result is returned first.
     pub fn go_on(
         &mut self,
         ends: Ends<'_>,
         spot: &mut Spot,
         (stop, piece): (u64, usize),
         pace: &mut Pace,
-        mut turn: Turn,
+        mut limits: Step,
         digested: u64,
     ) -> Result<Sent, Fault> {
         let mut sent = Sent::default();
-        while (spot.segment > 0 || spot.block < stop) && sent.bursts < turn.bursts {
-            if pace.delay(turn.now) > 0.0 && !turn.comes(pace, ends.woken) {
+        while (spot.segment > 0 || spot.block < stop) && sent.bursts < limits.bursts {
+            if pace.delay(limits.now) > 0.0 && !limits.comes(pace, ends.woken) {
                 break;
             }
             let before = sent.wire_bytes;
@@ -143,7 +142,7 @@ impl Bursts {
             }
             let end = length.min(begin.saturating_add(piece.saturating_mul(self.cut.segment_size)));
             sent.burst(ends.light, &mut self.offload, &self.block, (begin, end));
-            pace.sent(sent.wire_bytes - before, turn.now);
+            pace.sent(sent.wire_bytes - before, limits.now);
             if sent.refused.is_some() {
                 break;
             } else if end < length {
@@ -157,10 +156,12 @@ impl Bursts {
     }
 
     /// Send once more those segments of each (block, mask) that there are, together: as few super-packets as hold them.
-    pub fn again(&mut self, ends: Ends<'_>, owed: &[(u64, u64)]) -> Result<Sent, Fault> {
+    pub fn again(&mut self, ends: Ends<'_>, retransmissions: &[(u64, u64)]) -> Result<Sent, Fault> {
         let (mut sent, mut filled) = (Sent::default(), 0);
         let size = self.cut.segment_size;
-        for (block, (first, stop)) in owed.iter().flat_map(|(block, mask)| runs_of(*mask).map(|run| (*block, run))) {
+        for (block, (first, stop)) in
+            retransmissions.iter().flat_map(|(block, mask)| runs_of(*mask).map(|run| (*block, run)))
+        {
             let length = self.cut.length(block);
             let (mut begin, end) = ((first as usize * size).min(length), (stop as usize * size).min(length));
             while begin < end && sent.refused.is_none() {
@@ -184,7 +185,7 @@ impl Bursts {
         Ok(sent)
     }
 
-    /// Have this block in memory, digested if it is one of those; its length.
+    /// Load this block, and digest it if required; return its length.
     fn load(&mut self, file: BorrowedFd<'_>, block: u64, digested: u64, digests: &mut Vec<u8>) -> Result<usize, Fault> {
         if let Some((_, length)) = self.loaded.filter(|(there, _)| *there == block) {
             return Ok(length);
@@ -204,8 +205,8 @@ impl Bursts {
     }
 }
 
-impl Turn {
-    /// Wait until the next burst may leave; whether it is still our turn then.
+impl Step {
+    /// Wait until the next burst may leave; return whether the limits still hold then.
     fn comes(&mut self, pace: &Pace, woken: BorrowedFd<'_>) -> bool {
         while self.now < self.until {
             self.now = monotonic();

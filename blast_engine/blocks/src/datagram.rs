@@ -1,4 +1,4 @@
-//! The datagram that travels by light, as `blast_transport/wire/datagram.py` describes it, and who may have sent it.
+//! Datagram of the optical transport, as `blast_transport/wire/datagram.py` describes it, and its permitted sender.
 
 use std::net::SocketAddrV4;
 
@@ -6,10 +6,10 @@ use blast_boundary::Message;
 
 /// {session u32, flags u32, segment u64}, little-endian.
 pub const HEADER_BYTES: usize = 16;
-/// What is left of the largest payload of UDP (`blast_transport/blocks/layout.py`).
+/// Maximum UDP payload minus the header (`blast_transport/blocks/layout.py`).
 pub const LARGEST_SEGMENT: usize = 65_491;
 
-/// Whose datagrams are taken, and how long their payloads are but for the last one of a message, which may be shorter.
+/// Sender of accepted datagrams, and the length of their payloads; the last one of a message may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     pub source: SocketAddrV4,
@@ -18,7 +18,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// The segments that this message has brought, whose headers are these; or how many datagrams are none of ours.
+    /// Return the segments of this message with these headers, or the number of its datagrams that are rejected.
     pub fn segments(&self, message: &Message, headers: &[u8]) -> Result<Vec<u64>, u64> {
         let datagram = HEADER_BYTES + self.segment_size;
         let count = message.length.div_ceil(datagram);
@@ -34,7 +34,7 @@ impl Expected {
         segments.filter(|segments| segments.len() == count).ok_or(count as u64)
     }
 
-    /// The number of the segment behind this header, if it is of our session and has no flag.
+    /// Return the number of the segment behind this header, if its session is the expected one and it has no flag.
     fn segment(&self, header: [u8; HEADER_BYTES]) -> Option<u64> {
         let header = u128::from_le_bytes(header);
         (header as u64 == u64::from(self.session)).then_some((header >> 64) as u64)

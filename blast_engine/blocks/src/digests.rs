@@ -1,4 +1,4 @@
-//! What proves a block: BLAKE3, cut to 16 bytes, as `blast_transport/blocks/digests.py` has it under the name `blake3`.
+//! Digests of blocks: BLAKE3, cut to 16 bytes, as `blake3` of `blast_transport/blocks/digests.py`.
 
 use std::os::fd::BorrowedFd;
 
@@ -16,7 +16,7 @@ pub fn digest(block: &[u8]) -> Digest {
     cut
 }
 
-/// Digests that stand one after the other; what is left over of a part of one is dropped.
+/// Split consecutive digests; drop an incomplete last one.
 pub fn cut(digests: &[u8]) -> Vec<Digest> {
     digests.chunks_exact(DIGEST_BYTES).filter_map(|whole| whole.try_into().ok()).collect()
 }

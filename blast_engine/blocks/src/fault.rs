@@ -1,4 +1,4 @@
-//! What can go wrong here. Whoever calls gives each its name among his own errors.
+//! Errors of this crate. The caller converts each into one of its own.
 
 use std::any::Any;
 use std::io;
@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub enum Fault {
     /// The system's own words.
     System(io::Error),
-    /// Bytes up to this offset were to be written, which is more than the host takes.
+    /// The write would exceed the host's limit; bytes up to this offset were to be written.
     TooManyBytes(u64),
     /// A file ends at this offset, where it was longer.
     Shorter(u64),
-    /// A caller broke a rule of ours, or an error of this program.
+    /// A caller violated a precondition, or this program has an error.
     Program(String),
 }
 
@@ -24,13 +24,13 @@ impl From<io::Error> for Fault {
 
 /// Do it; a panic is a fault like others, and never ends the process.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    // What it may have left half done is behind locks, which it has poisoned.
+    // Half-done changes are behind locks, which the panic has poisoned.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::Program(words_of(panic.as_ref()))))
 }
 
 fn words_of(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    said.unwrap_or("a panic without words").to_owned()
+    let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    message.unwrap_or("a panic without words").to_owned()
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
             (guarded::<()>(|| panic!("{} {}", "put", "together")), "put together"),
             (guarded::<()>(|| std::panic::panic_any(7)), "a panic without words"),
         ] {
-            assert!(matches!(fault, Err(Fault::Program(said)) if said == words));
+            assert!(matches!(fault, Err(Fault::Program(message)) if message == words));
         }
     }
 }

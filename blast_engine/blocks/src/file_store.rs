@@ -1,8 +1,8 @@
-//! One session's data at one receiver, in a file: `blast_transport/store/store.py`, for targets that are files.
+//! Data of one session at one receiver, in a file: `blast_transport/store/store.py` for targets that are files.
 //!
-//! Every method may be called from any thread. Digests are taken before any lock; one lock keeps writers apart, for as
-//! long as the file makes them wait, and another, which nobody holds while he waits, keeps the books. While blocks are
-//! written only digests may come, and what is held then is judged once more: claims and the end of a stream wait.
+//! Every method may be called from any thread. Digests are computed before any lock; one lock separates writers, while
+//! the file makes them wait, and another, which is never held during a wait, guards the books. While blocks are written
+//! only digests may arrive, and the written blocks are then checked again: claims and the end of a stream wait.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use crate::records::Records;
 /// The system's word for a descriptor that is closed.
 const EBADF: i32 = 9;
 
-/// What happens before so many bytes are written at an offset: for tests of slow, stuck and broken disks.
+/// Hook before bytes are written at an offset: for tests of slow, stuck and broken disks.
 pub type Before = Box<dyn Fn(u64, usize) -> Result<(), Fault> + Send + Sync>;
 
 /// `max_bytes` is what the host takes of a file.
@@ -36,7 +36,7 @@ struct Files {
 }
 
 impl FileStore {
-    /// Both files are its own from now on, until it is closed.
+    /// The store owns both files until it is closed.
     pub fn new(data: File, records: File, shape: Shape, max_bytes: Option<u64>) -> Self {
         FileStore {
             books: Mutex::new(Books::new(shape)),
@@ -56,12 +56,12 @@ impl FileStore {
         self.block_size
     }
 
-    /// The books, which nobody may hold while he waits for anything.
+    /// Lock the books; the caller must not wait for anything while it holds them.
     pub fn books(&self) -> Result<MutexGuard<'_, Books>, Fault> {
         self.books.lock().map_err(|_| broken())
     }
 
-    /// Take whole blocks from `first` on; how many were taken. Others were held, are too early or are wrong.
+    /// Store blocks from `first` on; return the number stored. The others were held, are too early or are wrong.
     pub fn put_all(&self, first: u64, row: &[&[u8]]) -> Result<u64, Fault> {
         if row.iter().any(|block| block.len() as u64 > self.block_size) {
             return Err(Fault::Program(format!("a block of more than {} bytes", self.block_size)));
@@ -85,10 +85,10 @@ impl FileStore {
         Ok(taken)
     }
 
-    /// Take whole blocks from `first` on, one after the other in `data`, as a chain brings them.
+    /// Store blocks from `first` on, one after the other in `data`, from a chain.
     ///
-    /// A wrong one is written as well, where nothing is held: whoever comes after us in the chain is served from the
-    /// file, and judges for himself.
+    /// Wrong blocks are written as well, where none is held: successors in the chain are served from the file, and
+    /// verify the data themselves.
     pub fn put_row(&self, first: u64, data: &[u8]) -> Result<(), Fault> {
         let digests: Vec<Digest> = data.chunks(self.block_size as usize).map(digest).collect();
         let mut files = self.files()?;
@@ -109,7 +109,7 @@ impl FileStore {
 
     /// The blocks from `first` to before `stop` that the caller may now write by himself.
     pub fn claim(&self, first: u64, stop: u64) -> Result<Vec<Run>, Fault> {
-        // Not between the two looks of somebody who writes.
+        // Not between the two checks of a writer.
         let _files = self.files()?;
         let mut books = self.books()?;
         let size = books.shape().size.unwrap_or(u64::MAX);
@@ -119,7 +119,7 @@ impl FileStore {
         Ok(books.claim(first, stop))
     }
 
-    /// Blocks that were claimed lie where they belong, with these digests of what was written.
+    /// Record that claimed blocks are written, with these digests of the written data.
     pub fn written(&self, first: u64, digests: &[u8]) -> Result<(), Fault> {
         let digests = cut(digests);
         let mut files = self.files()?;
@@ -132,7 +132,7 @@ impl FileStore {
         Ok(())
     }
 
-    /// A stream turned out to have so many bytes.
+    /// Set the size of a stream.
     pub fn end_at(&self, size: u64) -> Result<(), Fault> {
         let _files = self.files()?;
         self.books()?.end_at(size);
@@ -161,9 +161,9 @@ impl FileStore {
         Ok(files.data.write_all_at(data, offset)?)
     }
 
-    /// These blocks lie in the file, with these digests: hold those that are good, and note them; how many.
+    /// Hold and record those of these written blocks that match the sender's digests; return their number.
     ///
-    /// They are judged only now, or once more: the sender's digests may have come while they were written.
+    /// They are checked again after writing, because the sender's digests may have arrived meanwhile.
     fn hold(&self, files: &mut Files, first: u64, digests: &[Digest]) -> Result<u64, Fault> {
         let row = |begin: u64, end: u64| &digests[(begin - first) as usize..(end - first) as usize];
         let good = {
@@ -184,7 +184,7 @@ impl FileStore {
 
     fn check_end(&self, end: u64) -> Result<(), Fault> {
         // A stream announces no size, and a sender may lie about one.
-        if self.max_bytes.is_some_and(|most| end > most) { Err(Fault::TooManyBytes(end)) } else { Ok(()) }
+        if self.max_bytes.is_some_and(|max| end > max) { Err(Fault::TooManyBytes(end)) } else { Ok(()) }
     }
 }
 

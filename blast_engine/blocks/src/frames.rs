@@ -1,4 +1,5 @@
-//! The one frame of a chain's link that is followed here, DATA: `blast_transport/transports/pipeline/protocol/messages.py`.
+//! DATA, the one frame of a chain's link that is parsed here:
+//! `blast_transport/transports/pipeline/protocol/messages.py`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,7 +15,7 @@ const DATA: u16 = 36;
 const VERSION: u16 = 8;
 const LARGEST_CHUNK: u64 = 16 << 20;
 
-/// How much data this frame announces; `None` if it is another, or one that nobody may send.
+/// Return the bytes that this data frame announces; `None` for other and invalid frames.
 pub fn announced(head: [u8; HEAD_BYTES]) -> Option<u64> {
     let [l0, l1, l2, l3, t0, t1, v0, v1] = head;
     let length = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
@@ -22,7 +23,7 @@ pub fn announced(head: [u8; HEAD_BYTES]) -> Option<u64> {
     (is_data && (1..=LARGEST_CHUNK).contains(&length)).then_some(length)
 }
 
-/// The frame that announces so much data, which is no more than a chunk.
+/// Return the frame that announces `length` bytes, at most a chunk.
 pub fn announcing(length: u64) -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(&(length as u32).to_le_bytes());
@@ -31,7 +32,7 @@ pub fn announcing(length: u64) -> [u8; HEAD_BYTES] {
     head
 }
 
-/// Take the next frame off the link if it is DATA and all there; whatever else comes next is left where it is.
+/// Consume the next frame head if it is a complete DATA head; leave anything else in the link.
 pub fn next_data(link: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     let mut head = [0; HEAD_BYTES];
     if peek(link, &mut head)? < HEAD_BYTES {
@@ -58,7 +59,7 @@ mod tests {
     #[test]
     fn nothing_else_is_data() {
         let good = announcing(5);
-        for (place, value) in [(4, 37), (5, 1), (6, 8), (7, 1), (0, 0), (3, 1)] {
+        for (place, value) in [(4, 37), (5, 1), (6, 9), (7, 1), (0, 0), (3, 1)] {
             let mut head = good;
             head[place] = value;
             assert_eq!(announced(head), None, "byte {place} of {value}");

@@ -1,4 +1,4 @@
-//! Receive, digest, write: data of a chain's link into a store, for as long as nothing but data comes.
+//! Receive, digest and write data of a chain's link into a store, until another message arrives.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,14 +10,14 @@ use crate::fault::Fault;
 use crate::file_store::FileStore;
 use crate::frames::next_data;
 
-/// As `blast_transport/store/eager_writer.py` has it, where it says why.
+/// Thresholds of `blast_transport/store/eager_writer.py`, which has the reasons.
 const SLOW: Duration = Duration::from_millis(20);
 const IDLE_SHARE: u32 = 10;
-/// Blocks that are stored together: what was received, and is digested and written, is still in the processor's cache.
+/// Blocks that are stored together: received data is still in the processor's cache when it is digested and written.
 const HOT_BLOCKS: usize = 4;
 
-/// Where a row stands. All before the byte `position` has come; so many bytes of the row are `filled`, of those the
-/// first are `stored`, and `block` is the first one that is not.
+/// State of a row. All bytes before `position` have arrived; `filled` bytes are in the row, of which the first `stored`
+/// are stored, and `block` is the first one that is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub position: u64,
@@ -26,31 +26,31 @@ pub struct Place {
     pub stored: usize,
 }
 
-/// What one call has brought.
+/// Result of one call.
 #[derive(Debug)]
 pub struct Taken {
     pub place: Place,
     pub bytes: u64,
-    /// Of the last DATA so many bytes are still to come.
+    /// Bytes of the last DATA frame that are still to come.
     pub payload: u64,
-    /// The store has made us wait: somebody else should write.
+    /// The store delayed the call: another thread should write.
     pub slow: bool,
-    /// What is wrong with the link, after all this had come.
+    /// Error of the link after this data.
     pub lost: Option<io::Error>,
 }
 
 impl FileStore {
-    /// Take up to `most` bytes of data, of which `payload` come before the next frame, into `row`, and from there into
-    /// the file: until the link has no more, or something else than data comes, or the store is slow.
+    /// Read up to `max_bytes` bytes of data, of which `payload` precede the next frame, into `row`, and from there into
+    /// the file: until the link has no more data, another message arrives, or the store is slow.
     ///
-    /// The row holds a whole number of blocks. What was not stored of it at the end is the beginning of a block.
+    /// The row holds a whole number of blocks. Its unstored rest at the end is the beginning of a block.
     pub fn take_from(
         &self,
         link: BorrowedFd<'_>,
         row: &mut [u8],
         place: Place,
         payload: u64,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Taken, Fault> {
         let size = self.books()?.shape().size;
         let block_size = self.block_size();
@@ -62,7 +62,7 @@ impl FileStore {
         let left = size.map_or(u64::MAX, |size| size.saturating_sub(place.position));
         let taken = Taken { place, bytes: 0, payload, slow: false, lost: None };
         let mut intake = Intake { store: self, row, left, taken };
-        if let Err(error) = intake.follow(link, most)? {
+        if let Err(error) = intake.follow(link, max_bytes)? {
             intake.taken.lost = lost(error);
         }
         intake.settle()?;
@@ -80,8 +80,8 @@ struct Intake<'a> {
 
 impl Intake<'_> {
     /// Inside: the link's errors; outside: those of the store.
-    fn follow(&mut self, link: BorrowedFd<'_>, most: u64) -> Result<io::Result<()>, Fault> {
-        while self.taken.bytes < most && !self.taken.slow {
+    fn follow(&mut self, link: BorrowedFd<'_>, max_bytes: u64) -> Result<io::Result<()>, Fault> {
+        while self.taken.bytes < max_bytes && !self.taken.slow {
             if self.taken.payload == 0 {
                 match next_data(link) {
                     Ok(Some(length)) => self.taken.payload = length,
@@ -89,22 +89,22 @@ impl Intake<'_> {
                     Err(error) => return Ok(Err(error)),
                 }
             }
-            let limit = self.taken.payload.min(most - self.taken.bytes).min(self.left);
+            let limit = self.taken.payload.min(max_bytes - self.taken.bytes).min(self.left);
             let filled = self.taken.place.filled;
             if limit == 0 {
-                break; // Data after the end, which somebody else refuses.
+                break; // Data after the end, which the caller rejects.
             }
             let room = (self.end() - filled).min(usize::try_from(limit).unwrap_or(usize::MAX));
             match receive(link, &mut self.row[filled..filled + room]) {
                 Ok(0) => return Ok(Err(io::ErrorKind::UnexpectedEof.into())),
-                Ok(count) => self.came(count)?,
+                Ok(count) => self.received(count)?,
                 Err(error) => return Ok(Err(error)),
             }
         }
         Ok(Ok(()))
     }
 
-    fn came(&mut self, count: usize) -> Result<(), Fault> {
+    fn received(&mut self, count: usize) -> Result<(), Fault> {
         self.taken.bytes += count as u64;
         self.taken.payload -= count as u64;
         self.left -= count as u64;
@@ -113,13 +113,13 @@ impl Intake<'_> {
         if self.taken.place.filled == self.end() { self.settle() } else { Ok(()) }
     }
 
-    /// The row is filled up to there: who came before us may have filled more of it than is hot.
+    /// The end to which the row is filled: an earlier call may have filled more than the cache holds.
     fn end(&self) -> usize {
         let hot = HOT_BLOCKS * self.store.block_size() as usize;
         if self.taken.place.filled < hot { hot.min(self.row.len()) } else { self.row.len() }
     }
 
-    /// Store the blocks that are whole.
+    /// Store the complete blocks.
     fn settle(&mut self) -> Result<(), Fault> {
         let block_size = self.store.block_size() as usize;
         let place = &mut self.taken.place;
@@ -138,12 +138,12 @@ impl Intake<'_> {
     }
 }
 
-/// What is wrong, if anything is: nothing where the link has, or takes, no more for now.
+/// Return the error, unless the link merely has, or accepts, no data now.
 pub fn lost(error: io::Error) -> Option<io::Error> {
     (!matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)).then_some(error)
 }
 
-/// Whether the store has made us wait in between: who is only kept from the processor has no slow store.
+/// Return whether the store delayed the thread in between: a preempted thread has no slow store.
 fn is_slow(before: &Usage, after: &Usage) -> bool {
     let computed = after.processor.saturating_sub(before.processor);
     after.clock - before.clock > SLOW.max(computed * IDLE_SHARE) && after.waits > before.waits

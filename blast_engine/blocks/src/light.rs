@@ -1,4 +1,4 @@
-//! Receive, check, assemble, digest, write: what has come by light, into a store.
+//! Receive, check, assemble, digest and write the datagrams of an optical phase.
 //!
 //! `light_socket.py` and `light_intake.py` of `blast_transport/transports/optical` are the reference.
 
@@ -18,44 +18,43 @@ use crate::masks::MAX_SEGMENTS;
 
 /// Blocks that are read before any is looked at: as much as stays in a processor's cache.
 const ROWS: usize = 8;
-/// As many datagrams as these blocks have are read in one call: the sender is to hear of it before its window is over.
+/// Blocks whose datagrams one call reads at most: the sender must get a credit before its window is exhausted.
 const BLOCKS_PER_READ: usize = 64;
-/// The value of `Stay::reads_for` in a receiver: its sender must hear of a slow store before it gives the receiver up.
+/// Value of `Stay::reads_for` in a receiver: the sender must learn of a slow store before it gives the receiver up.
 pub const READS_FOR: Duration = Duration::from_millis(50);
 
 /// `_MIN_SECONDS` of `base/moderation.py`.
 const SHORTEST_PAUSE: f64 = 0.0002;
 
-/// For how long one call may read on, by the clock that `monotonic` reads.
+/// Time for which one call may continue reading, by the clock of `monotonic`.
 ///
-/// It starts no further reading after `reads_for`.
-/// After the first reading it ends at `until`, when so many `segments` have passed or some were left out, and when there
-/// is something to read at one of `woken`. Before every other reading light gathers, until `gathers` seconds after the one
-/// before, but for `most` seconds at the most, as of `base/moderation.py`.
+/// It starts no further read after `reads_for`. After the first read it ends at `until`, when `segments` have passed or
+/// some were skipped, and when one of `woken` is readable. Before every other read data collects, until `gathers`
+/// seconds after the previous one, but for at most `max_wait` seconds, as in `base/moderation.py`.
 #[derive(Clone, Copy, Debug)]
 pub struct Stay<'a> {
     pub reads_for: Duration,
     pub until: f64,
     pub segments: u64,
     pub gathers: f64,
-    pub most: f64,
+    pub max_wait: f64,
     pub woken: [BorrowedFd<'a>; 2],
 }
 
-/// What one call has brought.
+/// Result of one call.
 #[derive(Debug, Default)]
-pub struct Came {
+pub struct ReadResult {
     /// Segments (first, behind the last) that have passed, in their order.
     pub runs: Vec<Run>,
-    /// How many were new.
+    /// The number of new segments.
     pub new: u64,
     /// Bytes of all payloads.
     pub bytes: u64,
-    /// Nothing more had come.
+    /// No more data was available.
     pub emptied: bool,
-    /// When it was read last, or tried to.
+    /// Time of the last read or attempt.
     pub read_at: f64,
-    /// What is wrong with the socket, after all this had come.
+    /// Error of the socket after this data.
     pub lost: Option<io::Error>,
 }
 
@@ -68,7 +67,7 @@ struct Span {
     end: usize,
 }
 
-/// Memory for what comes by one light, and whose it has to be.
+/// Buffers for the datagrams of one optical phase, and their expected origin.
 #[derive(Debug)]
 pub struct Light {
     expected: Expected,
@@ -79,8 +78,9 @@ pub struct Light {
 }
 
 impl Light {
-    /// Of blocks of so many segments. `joined`: the kernel hands over several datagrams as one message, of which each
-    /// gets room for a block; else it has room for one datagram, and a longer one is none of ours.
+    /// Reader of blocks of `block_segments` segments. `joined`: the kernel combines several datagrams in one message,
+    /// each of which gets room for a block; otherwise a message has room for one datagram, and longer ones are
+    /// rejected.
     pub fn new(expected: Expected, block_segments: usize, joined: bool) -> Result<Self, Fault> {
         let body = expected.segment_size;
         if !(1..=MAX_SEGMENTS as usize).contains(&block_segments) || !(1..=LARGEST_SEGMENT).contains(&body) {
@@ -91,7 +91,8 @@ impl Light {
         Ok(Light { expected, scatter, block_segments, headers, payloads })
     }
 
-    /// Take what has come into `assembly`, and comes as long as the call may `stay`, but no segment from `stop` on.
+    /// Read available data into `assembly`, and later data as long as the call may `stay`; reject segments from `stop`
+    /// on.
     pub fn read(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -99,61 +100,61 @@ impl Light {
         store: &FileStore,
         stop: u64,
         stay: Stay<'_>,
-    ) -> Result<Came, Fault> {
+    ) -> Result<ReadResult, Fault> {
         if (assembly.count(), assembly.size()) != (self.block_segments as u64, self.expected.segment_size) {
             return Err(Fault::Program("light of other blocks than those of the assembly".to_owned()));
         }
-        let mut came = Came::default();
+        let mut result = ReadResult::default();
         let mut left = BLOCKS_PER_READ * self.block_segments;
         let began = Instant::now();
         loop {
-            (came.read_at, came.emptied) = (monotonic(), false);
+            (result.read_at, result.emptied) = (monotonic(), false);
             while left > 0 && began.elapsed() < stay.reads_for {
-                self.read_once(socket, assembly, store, stop, (&mut came, &mut left))?;
-                if came.emptied {
+                self.read_once(socket, assembly, store, stop, (&mut result, &mut left))?;
+                if result.emptied {
                     break;
                 }
             }
-            if !came.emptied || came.lost.is_some() || !stay.goes_on(&came, socket) {
-                return Ok(came);
+            if !result.emptied || result.lost.is_some() || !stay.goes_on(&result, socket) {
+                return Ok(result);
             }
         }
     }
 
-    /// Take as many as are looked at together, of the datagrams that are `left` for this call.
+    /// Read and process one group of the datagrams that are `left` for this call.
     fn read_once(
         &mut self,
         socket: BorrowedFd<'_>,
         assembly: &mut Assembly,
         store: &FileStore,
         stop: u64,
-        (came, left): (&mut Came, &mut usize),
+        (result, left): (&mut ReadResult, &mut usize),
     ) -> Result<(), Fault> {
         let (heads, bodies) = (&mut self.headers, &mut self.payloads);
         match receive_scattered(socket, heads, bodies, self.scatter) {
             Ok(messages) => {
                 let spans = self.spans(&messages, assembly);
-                self.take(&spans, assembly, store, stop, came)?;
+                self.take(&spans, assembly, store, stop, result)?;
                 // There was room for more.
-                came.emptied = messages.len() * self.scatter.parts < ROWS * self.block_segments;
+                result.emptied = messages.len() * self.scatter.parts < ROWS * self.block_segments;
                 *left = left.saturating_sub(self.datagrams(&messages));
             }
             Err(error) if is_passing(&error) => *left -= 1,
             Err(error) => {
-                came.lost = lost(error);
-                came.emptied = true;
+                result.lost = lost(error);
+                result.emptied = true;
             }
         }
         Ok(())
     }
 
-    /// At least one for each message.
+    /// Return the number of datagrams, at least one for each message.
     fn datagrams(&self, messages: &[Message]) -> usize {
         let datagram = HEADER_BYTES + self.scatter.body;
         messages.iter().map(|message| message.length.div_ceil(datagram).max(1)).sum()
     }
 
-    /// What of it is ours, in runs; the rest is refused.
+    /// Return the runs of accepted segments; the others are refused.
     fn spans(&self, messages: &[Message], assembly: &mut Assembly) -> Vec<Span> {
         let Scatter { head, body, parts } = self.scatter;
         let mut spans = Vec::new();
@@ -170,21 +171,21 @@ impl Light {
         spans
     }
 
-    /// Take what can be the sender's, and note that it has passed.
+    /// Add segments that can be the sender's, and record that they have passed.
     fn take(
         &self,
         spans: &[Span],
         assembly: &mut Assembly,
         store: &FileStore,
         stop: u64,
-        came: &mut Came,
+        result: &mut ReadResult,
     ) -> Result<(), Fault> {
         let mut possible = Vec::with_capacity(spans.len());
         for span in spans {
-            came.bytes += (span.end - span.begin) as u64;
+            result.bytes += (span.end - span.begin) as u64;
             match span.first.checked_add(span.count).filter(|end| *end <= stop) {
                 Some(end) => {
-                    append(&mut came.runs, span.first, end);
+                    append(&mut result.runs, span.first, end);
                     self.cut_at_blocks(*span, &mut possible);
                 }
                 None => assembly.refuse(span.count),
@@ -198,13 +199,13 @@ impl Light {
             };
             let piece =
                 Piece { first: taken.first, count: taken.count, payload: &self.payloads[taken.begin..taken.end] };
-            came.new += assembly.add(store, &mut row, piece)?;
+            result.new += assembly.add(store, &mut row, piece)?;
             rest = behind;
         }
         close(store, &mut row)
     }
 
-    /// The same, of one block each.
+    /// Split at the borders of blocks.
     fn cut_at_blocks(&self, mut span: Span, cut: &mut Vec<Span>) {
         let whole = self.block_segments as u64;
         loop {
@@ -219,8 +220,8 @@ impl Light {
         }
     }
 
-    /// A whole block that several of these make up in one piece of memory, and those behind them. Where the kernel does
-    /// not join datagrams, or joins them across the borders of blocks, it need not be copied for that.
+    /// Return a complete block that several of these form in one piece of memory, and the remaining ones. Where the
+    /// kernel does not combine datagrams, or combines them across the borders of blocks, this avoids a copy.
     fn whole<'a>(&self, spans: &'a [Span]) -> Option<(Span, &'a [Span])> {
         let [first, others @ ..] = spans else { return None };
         if first.first % self.block_segments as u64 != 0 {
@@ -240,10 +241,10 @@ impl Light {
 }
 
 impl Stay<'_> {
-    /// Wait for more to come, and let it gather; whether it is to be read in this call.
-    fn goes_on(&self, came: &Came, socket: BorrowedFd<'_>) -> bool {
-        let passed: u64 = came.runs.iter().map(|run| run.1 - run.0).sum();
-        if passed >= self.segments || came.runs.len() > 1 {
+    /// Wait for more data, and let it collect; return whether this call continues to read.
+    fn goes_on(&self, result: &ReadResult, socket: BorrowedFd<'_>) -> bool {
+        let passed: u64 = result.runs.iter().map(|run| run.1 - run.0).sum();
+        if passed >= self.segments || result.runs.len() > 1 {
             return false;
         }
         let left = self.until - monotonic();
@@ -252,7 +253,7 @@ impl Stay<'_> {
             return false;
         }
         let now = monotonic();
-        let pause = (came.read_at + self.gathers - now).min(self.most).min(self.until - now);
+        let pause = (result.read_at + self.gathers - now).min(self.max_wait).min(self.until - now);
         pause < SHORTEST_PAUSE || readable_within(self.woken, Duration::from_secs_f64(pause)) == Some([false, false])
     }
 
@@ -261,7 +262,7 @@ impl Stay<'_> {
     }
 }
 
-/// The segments of a message, whose payloads lie from `all.begin` to `all.end`, as runs of those that follow one another.
+/// Return the segments of a message, whose payloads lie from `all.begin` to `all.end`, as runs of consecutive ones.
 fn in_runs(segments: &[u64], all: Span, size: usize) -> impl Iterator<Item = Span> {
     let follows = |one: &u64, other: &u64| one.checked_add(1) == Some(*other);
     let mut begin = all.begin;
@@ -273,7 +274,7 @@ fn in_runs(segments: &[u64], all: Span, size: usize) -> impl Iterator<Item = Spa
     })
 }
 
-/// Somebody has told the socket that nobody listens to it, which it does not talk to; or a signal came.
+/// Return whether the error is temporary: an ICMP error of an earlier datagram, or a signal.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -296,7 +297,7 @@ mod tests {
     const SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
     const CALLS: usize = 500;
 
-    /// xorshift64*, by Vigna (2016), and near which segment most of what comes is.
+    /// Random numbers by xorshift64* (Vigna, 2016), and the segment near which most test segments lie.
     struct Chance(u64, u64);
 
     impl Chance {
@@ -311,7 +312,7 @@ mod tests {
             (self.any() % limit as u64) as usize
         }
 
-        /// Once in so many times.
+        /// True once in `times` calls.
         fn rarely(&mut self, times: usize) -> bool {
             self.below(times) == 0
         }
@@ -337,7 +338,7 @@ mod tests {
         FileStore::new(file("data"), file("records"), shape, None)
     }
 
-    /// As the kernel would have left it as the `number`-th message: ours, mostly, and mostly whole.
+    /// The `number`-th message as the kernel would leave it: usually valid and complete.
     fn message(light: &mut Light, number: usize, chance: &mut Chance) -> Message {
         let Scatter { head, body, parts } = light.scatter;
         let (count, first) = (1 + chance.below(parts), chance.segment());
@@ -361,7 +362,7 @@ mod tests {
         Message { length, truncated: chance.rarely(60), source }
     }
 
-    /// What else happens meanwhile: repairs of what is missing and of anything, digests of something else, questions.
+    /// Concurrent events: repairs of missing and other segments, wrong digests, requests.
     fn meanwhile(assembly: &mut Assembly, store: &FileStore, chance: &mut Chance) {
         let (first, stop) = (chance.segment(), chance.segment());
         assembly.missing(store, first.min(stop), first.max(stop)).unwrap();
@@ -388,15 +389,15 @@ mod tests {
             let mut assembly = Assembly::new(&store, SEGMENTS as u64, SIZE, 40).unwrap();
             let expected = Expected { source: SOURCE, session: SESSION, segment_size: SIZE };
             let mut light = Light::new(expected, SEGMENTS, number % 2 == 0).unwrap();
-            let mut came = Came::default();
+            let mut result = ReadResult::default();
             for call in 0..CALLS {
                 chance.1 = BLOCKS * SEGMENTS as u64 * call as u64 / CALLS as u64;
                 let messages: Vec<Message> = (0..ROWS).map(|row| message(&mut light, row, &mut chance)).collect();
                 let spans = light.spans(&messages, &mut assembly);
                 let stop = if chance.rarely(10) { chance.segment() } else { SEGMENTS as u64 * BLOCKS };
-                came.runs.clear();
-                light.take(&spans, &mut assembly, &store, stop, &mut came).unwrap();
-                assert!(came.runs.iter().all(|run| run.0 < run.1 && run.1 <= stop));
+                result.runs.clear();
+                light.take(&spans, &mut assembly, &store, stop, &mut result).unwrap();
+                assert!(result.runs.iter().all(|run| run.0 < run.1 && run.1 <= stop));
                 if chance.rarely(20) {
                     meanwhile(&mut assembly, &store, &mut chance);
                 }

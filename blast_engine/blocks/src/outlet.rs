@@ -9,15 +9,15 @@ use crate::fault::Fault;
 use crate::frames::{CHUNK_BYTES, announcing};
 use crate::intake::lost;
 
-/// What one call has sent.
+/// Result of one call.
 #[derive(Debug, Default)]
 pub struct Given {
     pub bytes: u64,
-    /// So many bytes are announced and still to go.
+    /// Announced bytes that are still to be sent.
     pub promised: u64,
-    /// What is left of the frame that announces them; it goes first.
+    /// Rest of the frame head that announces them, which precedes them.
     pub head: Vec<u8>,
-    /// What is wrong with the link, after all this had gone.
+    /// Error of the link after these bytes.
     pub lost: Option<io::Error>,
 }
 
@@ -29,10 +29,10 @@ pub struct Span {
     pub stop: u64,
 }
 
-/// Send up to `most` bytes of what is to go: until the link takes no more. `Fault::Shorter` if the file ends before.
-pub fn give_to(link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, most: u64) -> Result<Given, Fault> {
+/// Send up to `max_bytes` bytes of `span`, until the link accepts no more. `Fault::Shorter` if the file ends before.
+pub fn give_to(link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, max_bytes: u64) -> Result<Given, Fault> {
     let mut given = Given { promised: span.promised, ..Given::default() };
-    match given.go_on(link, file, span, most) {
+    match given.go_on(link, file, span, max_bytes) {
         Ok(()) => Ok(given),
         Err(Fault::System(error)) => Ok(Given { lost: lost(error), ..given }),
         Err(fault) => Err(fault),
@@ -40,8 +40,8 @@ pub fn give_to(link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, most: u64
 }
 
 impl Given {
-    fn go_on(&mut self, link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, most: u64) -> Result<(), Fault> {
-        while self.bytes < most {
+    fn go_on(&mut self, link: BorrowedFd<'_>, file: BorrowedFd<'_>, span: Span, max_bytes: u64) -> Result<(), Fault> {
+        while self.bytes < max_bytes {
             let from = span.offset + self.bytes;
             if self.promised == 0 && !self.announce(link, span.stop.saturating_sub(from).min(CHUNK_BYTES))? {
                 break;

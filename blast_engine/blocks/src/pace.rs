@@ -1,6 +1,6 @@
-//! When the next burst may leave: two schedules that must agree.
+//! Time of the next burst, by two schedules that must both permit it.
 //!
-//! `blast_transport/transports/optical/pacing.py` is the reference, and says why there are two.
+//! `blast_transport/transports/optical/pacing.py` is the reference, and has the reason for two.
 
 /// A virtual clock that advances with every bit and never falls more than `tolerance` seconds behind.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ impl Pace {
         self.0.iter().map(|schedule| schedule.next - now).fold(0.0, f64::max)
     }
 
-    /// So many bytes have left, all together.
+    /// Record `wire_bytes` that left.
     pub fn sent(&mut self, wire_bytes: u64, now: f64) {
         for schedule in &mut self.0 {
             schedule.next = schedule.next.max(now - schedule.tolerance) + wire_bytes as f64 * 8.0 / schedule.rate;
@@ -76,8 +76,8 @@ mod tests {
                 prop_assert!(pace.delay(now) <= 1e-12 * now.max(1.0));
                 pace.sent(size, now);
             }
-            let told = f64::from(count) * size as f64 * 16.0 / rate;
-            prop_assert!((pace.delay(0.0) - told).abs() <= told * 1e-6);
+            let expected = f64::from(count) * size as f64 * 16.0 / rate;
+            prop_assert!((pace.delay(0.0) - expected).abs() <= expected * 1e-6);
         }
     }
 }

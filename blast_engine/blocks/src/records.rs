@@ -19,7 +19,7 @@ impl Records {
         Records { file, pending: Vec::with_capacity(2 * RECORDS_PER_WRITE * RECORD_BYTES) }
     }
 
-    /// These blocks are written.
+    /// Queue the records of these written blocks.
     pub fn note(&mut self, first: u64, digests: &[Digest]) -> io::Result<()> {
         for (block, digest) in (first..).zip(digests) {
             self.pending.extend(block.to_le_bytes());
@@ -28,7 +28,7 @@ impl Records {
         if self.pending.len() >= RECORDS_PER_WRITE * RECORD_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Write what waits; what cannot be written is forgotten, and its blocks come again.
+    /// Write the pending records; drop records that cannot be written: their blocks are received again.
     pub fn flush(&mut self) -> io::Result<()> {
         let written = self.file.seek(SeekFrom::End(0)).and_then(|_| self.file.write_all(&self.pending));
         self.pending.clear();

@@ -1,11 +1,11 @@
-//! A map of blocks is a set of numbers: whatever is done to it, it says what a set would.
+//! A map of blocks behaves like a set of numbers under any sequence of operations.
 
 use std::collections::BTreeSet;
 
 use blast_blocks::{BlockMap, Run};
 use proptest::prelude::*;
 
-const MOST: u64 = 300;
+const MAX_BLOCK: u64 = 300;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -16,7 +16,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let number = 0..MOST;
+    let number = 0..MAX_BLOCK;
     let step = prop_oneof![
         number.clone().prop_map(Step::Insert),
         (number.clone(), 0..100u64).prop_map(|(first, count)| Step::InsertRun(first, first + count)),
@@ -39,7 +39,7 @@ fn runs_of(numbers: impl Iterator<Item = u64>) -> Vec<Run> {
 
 proptest! {
     #[test]
-    fn it_is_a_set(steps in steps(), start in 0..MOST, length in 0..MOST) {
+    fn it_is_a_set(steps in steps(), start in 0..MAX_BLOCK, length in 0..MAX_BLOCK) {
         let (mut map, mut set) = (BlockMap::default(), BTreeSet::new());
         for step in steps {
             match step {
@@ -61,8 +61,8 @@ proptest! {
         let missing: Vec<Run> = map.runs(false, start, stop).collect();
         prop_assert_eq!(there, runs_of((start..stop).filter(|block| set.contains(block))));
         prop_assert_eq!(missing, runs_of((start..stop).filter(|block| !set.contains(block))));
-        prop_assert_eq!(map.first_missing(start), (start..3 * MOST).find(|block| !set.contains(block)).unwrap());
-        prop_assert!((0..2 * MOST).all(|block| map.contains(block) == set.contains(&block)));
+        prop_assert_eq!(map.first_missing(start), (start..3 * MAX_BLOCK).find(|block| !set.contains(block)).unwrap());
+        prop_assert!((0..2 * MAX_BLOCK).all(|block| map.contains(block) == set.contains(&block)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Blocks of a file through real sockets: what arrives is the file, segment by segment, however it was let go.
+//! Blocks of a file through real sockets: the received data is the file, in any pattern of calls.
 
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, process};
 
-use blast_blocks::{Bursts, Cut, Ends, Fault, Pace, Schedule, Sent, Spot, Turn, digest};
+use blast_blocks::{Bursts, Cut, Ends, Fault, Pace, Schedule, Sent, Spot, Step, digest};
 use blast_boundary::cut_into;
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn content(size: usize) -> Vec<u8> {
     (0..size).map(|place| (place * 31 + place / 251) as u8).collect()
 }
 
-/// Whoever sends, cut by the kernel if it can, and whoever hears it.
+/// A sending socket, with segmentation by the kernel if possible, and a receiving one.
 fn pair(cut: Cut) -> (UdpSocket, UdpSocket, bool) {
     let [mouth, ear] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
     mouth.connect(ear.local_addr().unwrap()).unwrap();
@@ -45,8 +45,8 @@ fn pair(cut: Cut) -> (UdpSocket, UdpSocket, bool) {
     (mouth, ear, offload)
 }
 
-/// (segment, payload) of so many datagrams.
-fn heard(ear: &UdpSocket, count: u64) -> Vec<(u64, Vec<u8>)> {
+/// (segment, payload) of `count` datagrams.
+fn received(ear: &UdpSocket, count: u64) -> Vec<(u64, Vec<u8>)> {
     let mut room = vec![0; 1 << 16];
     let mut one = |_| {
         let length = ear.recv(&mut room).unwrap();
@@ -64,14 +64,14 @@ fn segments(cut: Cut, content: &[u8], first: u64, stop: u64) -> Vec<(u64, Vec<u8
     (from..).zip(rest.chunks(cut.segment_size).map(<[u8]>::to_vec)).take(count).collect()
 }
 
-/// A burst may begin when no more than so many bytes have left before it.
+/// A pace that permits a burst while at most `bytes` have left before it.
 fn allowing(bytes: usize) -> Pace {
     Pace([Schedule { rate: 8.0, tolerance: f64::INFINITY, next: -(bytes as f64) }; 2])
 }
 
-/// Nobody waits.
-fn at_once(bursts: usize) -> Turn {
-    Turn { bursts, now: 0.0, until: 0.0 }
+/// A step without waiting.
+fn at_once(bursts: usize) -> Step {
+    Step { bursts, now: 0.0, until: 0.0 }
 }
 
 fn wire_bytes(segments: &[(u64, Vec<u8>)]) -> u64 {
@@ -95,27 +95,27 @@ proptest! {
         let mut bursts = Bursts::new(SESSION, cut, offload);
         let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: ear.as_fd() };
         let (mut spot, mut digests, mut found) = (Spot::default(), Vec::new(), Vec::new());
-        let mut go_on = |run, most: usize, allowed: usize, spot: &mut Spot| {
+        let mut go_on = |run, max_bursts: usize, allowed: usize, spot: &mut Spot| {
             let (digested, mut pace) = ((digests.len() / 16) as u64, allowing(allowed));
-            let sent = bursts.go_on(ends, spot, run, &mut pace, at_once(most), digested).unwrap();
-            let came = heard(&ear, sent.datagrams);
-            assert_eq!(sent.wire_bytes, wire_bytes(&came));
-            assert!(sent.bursts <= most && sent.refused.is_none());
-            // What has left before the last burst was allowed.
+            let sent = bursts.go_on(ends, spot, run, &mut pace, at_once(max_bursts), digested).unwrap();
+            let datagrams = received(&ear, sent.datagrams);
+            assert_eq!(sent.wire_bytes, wire_bytes(&datagrams));
+            assert!(sent.bursts <= max_bursts && sent.refused.is_none());
+            // Bytes that left before the last burst was permitted.
             let largest = run.1.min(block_segments) * (58 + segment_size);
             assert!(sent.bursts == 0 || sent.wire_bytes <= (allowed + largest) as u64);
             if allowed < ALL {
                 assert!((pace.0[0].next + allowed as f64 - sent.wire_bytes as f64).abs() < 1e-6);
             }
-            found.extend(came);
+            found.extend(datagrams);
             digests.extend(sent.digests);
         };
-        for (piece, most, bytes) in pieces {
-            go_on((blocks, piece), most, bytes, &mut spot);
+        for (piece, max_bursts, bytes) in pieces {
+            go_on((blocks, piece), max_bursts, bytes, &mut spot);
         }
         while spot.block < blocks {
             let before = spot;
-            // What a socket holds is bounded.
+            // A socket's capacity is bounded.
             go_on((blocks, 100), 20, ALL, &mut spot);
             prop_assert!(spot != before);
         }
@@ -128,24 +128,24 @@ proptest! {
     fn what_leaves_again_is_what_was_asked_for_in_as_few_as_hold_it(
         size in 1..20_000_usize,
         segment_size in prop::sample::select(vec![7, 100, 1456]),
-        owed in prop::collection::vec((0..40_u64, any::<u64>()), 0..6),
+        retransmissions in prop::collection::vec((0..40_u64, any::<u64>()), 0..6),
     ) {
         let (content, cut) = (content(size), Cut { size: size as u64, segment_size, block_segments: 8 });
         let source = Source::new("again", &content);
         let (mouth, ear, offload) = pair(cut);
         let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
-        let sent = Bursts::new(SESSION, cut, offload).again(ends, &owed).unwrap();
-        let wanted: Vec<_> = owed
+        let sent = Bursts::new(SESSION, cut, offload).again(ends, &retransmissions).unwrap();
+        let expected: Vec<_> = retransmissions
             .iter()
             .flat_map(|(block, mask)| {
                 let all = segments(cut, &content, *block, block + 1).into_iter().enumerate();
                 all.filter(move |(index, _)| mask >> index & 1 == 1).map(|(_, segment)| segment)
             })
             .collect();
-        prop_assert_eq!(heard(&ear, sent.datagrams), wanted.clone());
-        prop_assert_eq!(sent.wire_bytes, wire_bytes(&wanted));
-        let short = wanted.iter().filter(|(_, payload)| payload.len() < segment_size).count();
-        prop_assert!(sent.bursts <= wanted.len().div_ceil(cut.block_segments) + short);
+        prop_assert_eq!(received(&ear, sent.datagrams), expected.clone());
+        prop_assert_eq!(sent.wire_bytes, wire_bytes(&expected));
+        let short = expected.iter().filter(|(_, payload)| payload.len() < segment_size).count();
+        prop_assert!(sent.bursts <= expected.len().div_ceil(cut.block_segments) + short);
     }
 }
 
@@ -162,7 +162,7 @@ fn what_went_before_the_path_failed_is_told_with_it() {
     assert_eq!(sent.digests, digest(&content[..40]));
     assert!(matches!(sent.refused, Some((error, 26)) if error.kind() == std::io::ErrorKind::ConnectionRefused));
     let again: Sent = bursts.go_on(ends, &mut spot, (1, 3), &mut allowing(ALL), at_once(ALL), 1).unwrap();
-    assert_eq!((again.bursts, spot), (1, Spot { block: 1, segment: 0 }), "what it said was said once");
+    assert_eq!((again.bursts, spot), (1, Spot { block: 1, segment: 0 }), "the refusal is reported once");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_file_that_became_shorter_is_told_when_nothing_has_gone_before() {
         ));
     }
     assert!(matches!(bursts.again(ends, &[(3, 1)]), Err(Fault::Shorter(120))));
-    assert_eq!(heard(&ear, 8), segments(cut, &content(90), 0, 2));
+    assert_eq!(received(&ear, 8), segments(cut, &content(90), 0, 2));
 }
 
 #[test]

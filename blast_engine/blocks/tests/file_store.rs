@@ -1,4 +1,4 @@
-//! Several threads fill one store of a file; and a panic of one of them is told to the others.
+//! Several threads fill one store of a file; and a panic of one of them is reported to the others.
 
 use std::fs::{self, File};
 use std::io;
@@ -55,9 +55,9 @@ fn threads_with_right_and_wrong_blocks_leave_what_was_sent() {
         for number in 0..3 {
             let (store, right, wrong) = (&store, &right, &wrong);
             scope.spawn(move || {
-                for turn in 0..BLOCKS {
-                    let first = (turn * 7 + number * 50) % BLOCKS;
-                    let data = if (turn + number) % 5 == 0 { wrong } else { right };
+                for round in 0..BLOCKS {
+                    let first = (round * 7 + number * 50) % BLOCKS;
+                    let data = if (round + number) % 5 == 0 { wrong } else { right };
                     let (begin, end) = (first * BLOCK, ((first + 3) * BLOCK).min(SIZE));
                     let row = &data[begin as usize..end as usize];
                     if number == 1 {
@@ -65,7 +65,7 @@ fn threads_with_right_and_wrong_blocks_leave_what_was_sent() {
                     } else {
                         store.put_all(first, &row.chunks(BLOCK as usize).collect::<Vec<_>>()).unwrap();
                     }
-                    if number == 2 && turn == 100 {
+                    if number == 2 && round == 100 {
                         assert!(store.books().unwrap().expect(50, &digests(right)[50..]));
                     }
                 }
@@ -90,7 +90,7 @@ fn what_is_closed_takes_nothing_and_is_closed_as_often_as_one_likes() {
     assert_eq!(store.put_all(3, &[&[1; 40]]).unwrap(), 1);
     store.close().unwrap();
     store.close().unwrap();
-    // What comes twice is nothing new, as late as it may be.
+    // A block that arrives again is not new, at any time.
     assert_eq!(store.put_all(3, &[&[1; 40]]).unwrap(), 0);
     store.put_row(3, &[1; 40]).unwrap();
     assert!(matches!(store.put_all(0, &[&[0; 40]]), Err(Fault::System(_))));
@@ -104,7 +104,7 @@ fn after_a_panic_under_its_lock_a_store_refuses_and_can_be_closed() {
     let panicked = guarded(|| {
         let _books = store.books()?;
         panic!("in the middle");
-        #[expect(unreachable_code, reason = "says what it would give")]
+        #[expect(unreachable_code, reason = "gives the closure its type")]
         Ok(())
     });
     assert!(matches!(panicked, Err(Fault::Program(words)) if words == "in the middle"));

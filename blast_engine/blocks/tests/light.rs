@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, process, thread};
 
 use blast_blocks::{
-    Assembly, Came, Expected, Fault, FileStore, HEADER_BYTES, Light, Piece, READS_FOR, Shape, Stay, cut, digest,
+    Assembly, Expected, Fault, FileStore, HEADER_BYTES, Light, Piece, READS_FOR, ReadResult, Shape, Stay, cut, digest,
 };
 use blast_boundary::{Message, monotonic};
 use proptest::prelude::*;
@@ -84,30 +84,30 @@ impl Way {
         Way { mouth, ear, light: Light::new(expected, COUNT, joined).unwrap() }
     }
 
-    /// Read until so many bytes have come: what is sent is there some time later.
-    fn read(&mut self, assembly: &mut Assembly, store: &FileStore, stop: u64, bytes: u64) -> Vec<Came> {
+    /// Read until `bytes` have arrived: sent data is available with a delay.
+    fn read(&mut self, assembly: &mut Assembly, store: &FileStore, stop: u64, bytes: u64) -> Vec<ReadResult> {
         let mut all = Vec::new();
-        while all.iter().map(|came: &Came| came.bytes).sum::<u64>() < bytes {
+        while all.iter().map(|result: &ReadResult| result.bytes).sum::<u64>() < bytes {
             all.push(self.next(assembly, store, stop).unwrap());
         }
         all
     }
 
-    fn next(&mut self, assembly: &mut Assembly, store: &FileStore, stop: u64) -> Result<Came, Fault> {
+    fn next(&mut self, assembly: &mut Assembly, store: &FileStore, stop: u64) -> Result<ReadResult, Fault> {
         self.ear.peek(&mut [0]).unwrap();
-        let came = self.light.read(self.ear.as_fd(), assembly, store, stop, at_once(&self.ear))?;
-        assert!(came.lost.is_none());
-        Ok(came)
+        let result = self.light.read(self.ear.as_fd(), assembly, store, stop, at_once(&self.ear))?;
+        assert!(result.lost.is_none());
+        Ok(result)
     }
 }
 
-/// One reading, and whatever `woken` says.
+/// A single read, regardless of `woken`.
 fn at_once(woken: &UdpSocket) -> Stay<'_> {
-    Stay { reads_for: READS_FOR, until: 0.0, segments: 0, gathers: 0.0, most: 0.0, woken: [woken.as_fd(); 2] }
+    Stay { reads_for: READS_FOR, until: 0.0, segments: 0, gathers: 0.0, max_wait: 0.0, woken: [woken.as_fd(); 2] }
 }
 
-fn new_of(came: &[Came]) -> u64 {
-    came.iter().map(|came| came.new).sum()
+fn new_of(result: &[ReadResult]) -> u64 {
+    result.iter().map(|result| result.new).sum()
 }
 
 proptest! {
@@ -128,10 +128,10 @@ proptest! {
         // Each is lost, or comes once or twice.
         let sent = datagrams(&content);
         let each = || sent.iter().zip(kept.iter().cycle());
-        let came: Vec<Vec<u8>> = each().flat_map(|(one, times)| vec![one.clone(); *times]).collect();
+        let result: Vec<Vec<u8>> = each().flat_map(|(one, times)| vec![one.clone(); *times]).collect();
         let new = each().filter(|(_, times)| **times > 0).count() as u64;
         let mut seen = 0;
-        for row in came.chunk_by(|one, _| one.len() == HEADER_BYTES + SEGMENT).flat_map(|row| row.chunks(together)) {
+        for row in result.chunk_by(|one, _| one.len() == HEADER_BYTES + SEGMENT).flat_map(|row| row.chunks(together)) {
             let messages = if joined { vec![row.concat()] } else { row.to_vec() };
             for message in messages {
                 way.mouth.send(&message).unwrap();
@@ -140,7 +140,7 @@ proptest! {
             seen += new_of(&way.read(&mut assembly, &store, u64::MAX, bytes));
         }
         prop_assert_eq!((seen, assembly.refused()), (new, 0));
-        prop_assert_eq!(assembly.duplicates(), came.len() as u64 - new);
+        prop_assert_eq!(assembly.duplicates(), result.len() as u64 - new);
         if !known {
             store.end_at(size as u64).unwrap();
         }
@@ -196,7 +196,7 @@ proptest! {
             let first = if near { first % 300 } else { first };
             let before = assembly.duplicates() + assembly.refused();
             let new = assembly.add_all(&store, [Piece { first, count, payload: &payload[..length] }]).unwrap();
-            // What makes room is counted as well.
+            // Segments that are dropped for space are counted as well.
             prop_assert!(new + assembly.duplicates() + assembly.refused() - before >= count);
             let missing = assembly.missing(&store, first, u64::MAX).unwrap();
             prop_assert!(missing.iter().all(|(begin, end)| begin < end));
@@ -215,9 +215,11 @@ fn what_comes_is_not_the_whole_day_s_work() {
     for block in datagrams(&content).chunks(COUNT) {
         way.mouth.send(&block.concat()).unwrap();
     }
-    let came = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
-    assert!(came.len() >= 2 && came.iter().all(|came| came.bytes <= 64 * BLOCK as u64 && came.runs.len() == 1));
-    assert_eq!(new_of(&came), 100 * COUNT as u64);
+    let result = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
+    assert!(
+        result.len() >= 2 && result.iter().all(|result| result.bytes <= 64 * BLOCK as u64 && result.runs.len() == 1)
+    );
+    assert_eq!(new_of(&result), 100 * COUNT as u64);
     assert_eq!(folder.data(), content);
 }
 
@@ -234,13 +236,16 @@ fn who_writes_to_a_slow_store_reads_less_at_a_time() {
     for block in datagrams(&content).chunks(COUNT) {
         way.mouth.send(&block.concat()).unwrap();
     }
-    let came = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
-    assert!(came.len() >= 2);
-    assert_eq!((new_of(&came), folder.data()), (64 * COUNT as u64, content));
+    let result = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
+    assert!(result.len() >= 2);
+    assert_eq!((new_of(&result), folder.data()), (64 * COUNT as u64, content));
 }
 
-/// What one call reads that may stay as long as this, while somebody else sends.
-fn stayed(stay: impl for<'a> Fn(&'a UdpSocket) -> Stay<'a>, send: impl Fn(&UdpSocket, &UdpSocket) + Sync) -> Came {
+/// Result of one call that may last as long as `stay`, while another socket sends.
+fn stayed(
+    stay: impl for<'a> Fn(&'a UdpSocket) -> Stay<'a>,
+    send: impl Fn(&UdpSocket, &UdpSocket) + Sync,
+) -> ReadResult {
     let folder = Folder::new();
     let store = folder.store(Some(1000));
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
@@ -268,43 +273,43 @@ fn send_slowly(mouth: &UdpSocket, blocks: &[usize]) {
 fn for_long(woken: &UdpSocket) -> Stay<'_> {
     let reads_for = Duration::from_secs(300);
     let until = monotonic() + 300.0;
-    Stay { reads_for, until, segments: u64::MAX, gathers: 0.001, most: 0.002, woken: [woken.as_fd(); 2] }
+    Stay { reads_for, until, segments: u64::MAX, gathers: 0.001, max_wait: 0.002, woken: [woken.as_fd(); 2] }
 }
 
 #[test]
 fn a_call_stays_until_enough_has_passed() {
-    let came =
+    let result =
         stayed(|woken| Stay { segments: 20, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0, 1, 2, 3, 4]));
-    assert_eq!((came.runs, came.new, came.emptied), (vec![(0, 20)], 20, true));
+    assert_eq!((result.runs, result.new, result.emptied), (vec![(0, 20)], 20, true));
 }
 
 #[test]
 fn a_call_ends_when_something_was_left_out() {
-    let came = stayed(for_long, |mouth, _| send_slowly(mouth, &[0, 1, 3]));
-    assert_eq!((came.runs, came.new), (vec![(0, 8), (12, 16)], 12));
+    let result = stayed(for_long, |mouth, _| send_slowly(mouth, &[0, 1, 3]));
+    assert_eq!((result.runs, result.new), (vec![(0, 8), (12, 16)], 12));
 }
 
 #[test]
 fn a_call_ends_when_somebody_is_woken() {
-    let came = stayed(for_long, |mouth, caller| {
+    let result = stayed(for_long, |mouth, caller| {
         send_slowly(mouth, &[0]);
         caller.send(&[0]).unwrap();
     });
-    assert_eq!((came.runs, came.new), (vec![(0, 4)], 4));
+    assert_eq!((result.runs, result.new), (vec![(0, 4)], 4));
 }
 
 #[test]
 fn a_call_ends_in_time() {
     let until = monotonic() + 0.05;
-    let came = stayed(|woken| Stay { until, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
-    assert_eq!((came.runs, came.new), (vec![(0, 4)], 4));
+    let result = stayed(|woken| Stay { until, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
+    assert_eq!((result.runs, result.new), (vec![(0, 4)], 4));
     assert!(monotonic() >= until);
 }
 
 #[test]
 fn a_call_that_may_not_stay_waits_for_nobody() {
-    let came = stayed(|woken| Stay { until: monotonic(), ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
-    assert_eq!((came.runs, came.new), (vec![(0, 4)], 4));
+    let result = stayed(|woken| Stay { until: monotonic(), ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
+    assert_eq!((result.runs, result.new), (vec![(0, 4)], 4));
 }
 
 #[test]
@@ -316,8 +321,11 @@ fn no_segment_behind_the_stop_is_taken() {
     for row in datagrams(&content(3 * BLOCK)).chunks(3) {
         way.mouth.send(&row.concat()).unwrap();
     }
-    let came = way.read(&mut assembly, &store, 8, 120);
-    assert_eq!((came.iter().flat_map(|came| came.runs.iter().map(|run| run.1)).max(), new_of(&came)), (Some(6), 6));
+    let result = way.read(&mut assembly, &store, 8, 120);
+    assert_eq!(
+        (result.iter().flat_map(|result| result.runs.iter().map(|run| run.1)).max(), new_of(&result)),
+        (Some(6), 6)
+    );
     assert_eq!(assembly.refused(), 6);
 }
 

@@ -30,7 +30,7 @@ impl Folder {
         File::options().read(true).write(true).create(true).truncate(true).open(self.0.join(name)).unwrap()
     }
 
-    fn holding(&self, content: &[u8]) -> File {
+    fn with_content(&self, content: &[u8]) -> File {
         let file = self.file("source");
         file.write_all_at(content, 0).unwrap();
         file
@@ -82,20 +82,20 @@ proptest! {
     #[test]
     fn whatever_is_torn_where_the_file_gets_what_was_sent(
         size in 1usize..2000, lengths in prop::collection::vec(1usize..400, 1..4),
-        pieces in prop::collection::vec(1usize..300, 1..5), most in 1u64..500, known: bool,
+        pieces in prop::collection::vec(1usize..300, 1..5), cap in 1u64..500, known: bool,
     ) {
         let folder = Folder::new("torn");
         let (sent, store) = (content(size), folder.store(known.then_some(size as u64)));
         let (ours, mut theirs) = pair();
         let stream = framed(&sent, &lengths);
-        let (mut row, mut place, mut payload, mut gone) = ([0; ROW], FRESH, 0, 0);
+        let (mut row, mut place, mut payload, mut written) = ([0; ROW], FRESH, 0, 0);
         for piece in pieces.iter().cycle() {
-            let end = stream.len().min(gone + piece);
-            theirs.write_all(&stream[gone..end]).unwrap();
-            gone = end;
+            let end = stream.len().min(written + piece);
+            theirs.write_all(&stream[written..end]).unwrap();
+            written = end;
             loop {
-                let taken = store.take_from(ours.as_fd(), &mut row, place, payload, most).unwrap();
-                prop_assert!(taken.lost.is_none() && taken.bytes <= most);
+                let taken = store.take_from(ours.as_fd(), &mut row, place, payload, cap).unwrap();
+                prop_assert!(taken.lost.is_none() && taken.bytes <= cap);
                 prop_assert_eq!(taken.place.position, place.position + taken.bytes);
                 (place, payload) = (taken.place, taken.payload);
                 let ends = known && place.position == size as u64;
@@ -106,7 +106,7 @@ proptest! {
                     break;
                 }
             }
-            if gone == stream.len() {
+            if written == stream.len() {
                 break;
             }
         }
@@ -115,16 +115,17 @@ proptest! {
 
     #[test]
     fn what_is_given_is_what_the_file_has(
-        size in 1usize..3000, begin in 0usize..2000, most in 1u64..900, reads in prop::collection::vec(1usize..700, 1..4),
+        size in 1usize..3000, begin in 0usize..2000, cap in 1u64..900,
+        reads in prop::collection::vec(1usize..700, 1..4),
     ) {
         let folder = Folder::new("given");
         let sent = content(size);
-        let file = folder.holding(&sent);
+        let file = folder.with_content(&sent);
         let begin = begin.min(size - 1);
         let (ours, mut theirs) = pair();
         let (mut offset, mut promised, mut stream) = (begin as u64, 0, Vec::new());
         for read in reads.iter().cycle() {
-            let given = give_to(ours.as_fd(), file.as_fd(), Span { offset, promised, stop: size as u64 }, most).unwrap();
+            let given = give_to(ours.as_fd(), file.as_fd(), Span { offset, promised, stop: size as u64 }, cap).unwrap();
             prop_assert!(given.lost.is_none() && given.head.is_empty());
             offset += given.bytes;
             promised = given.promised;
@@ -147,7 +148,7 @@ proptest! {
 fn a_full_link_takes_no_more_and_goes_on_where_it_was() {
     let folder = Folder::new("full");
     let sent = content(3 << 20);
-    let file = folder.holding(&sent);
+    let file = folder.with_content(&sent);
     let (ours, mut theirs) = pair();
     let (mut given, mut offset, mut stream) = (Given::default(), 0, Vec::<u8>::new());
     let mut room = vec![0; 70_001];
@@ -211,7 +212,7 @@ fn a_link_that_ends_in_the_middle_says_so_after_what_came() {
 #[test]
 fn a_file_that_became_shorter_and_a_row_that_cannot_be_are_faults() {
     let folder = Folder::new("faults");
-    let file = folder.holding(&content(30));
+    let file = folder.with_content(&content(30));
     let (ours, _theirs) = pair();
     assert!(matches!(
         give_to(ours.as_fd(), file.as_fd(), Span { offset: 10, promised: 0, stop: 50 }, 100),
@@ -227,8 +228,8 @@ fn a_file_that_became_shorter_and_a_row_that_cannot_be_are_faults() {
 
 #[test]
 fn a_link_that_nobody_reads_any_more_is_lost() {
-    let folder = Folder::new("nobody");
-    let file = folder.holding(&content(30));
+    let folder = Folder::new("no_reader");
+    let file = folder.with_content(&content(30));
     let (ours, theirs) = pair();
     drop(theirs);
     let given = give_to(ours.as_fd(), file.as_fd(), Span { offset: 0, promised: 0, stop: 30 }, 100).unwrap();

@@ -9,7 +9,7 @@ use std::ptr;
 #[expect(clippy::cast_possible_truncation, reason = "it is 16 bytes")]
 const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_in>() as libc::socklen_t;
 
-/// What has come as one message: a datagram, or several that the kernel has joined.
+/// Received message: a datagram, or several that the kernel has combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Bytes that were scattered.
@@ -20,7 +20,7 @@ pub struct Message {
     pub source: Option<SocketAddrV4>,
 }
 
-/// How a message is scattered: `head` bytes and `body` bytes in turns, so many `parts` of both.
+/// Scattering of a message: `parts` pairs of `head` bytes and `body` bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter {
     pub head: usize,
@@ -49,7 +49,7 @@ pub fn receive_scattered(
         .chunks_exact_mut(2 * scatter.parts)
         .zip(&mut sources)
         .map(|(parts, source)| {
-            // SAFETY: all bytes zero are a value of this, that of a message without any room.
+            // SAFETY: an all-zero value is valid: a message without any buffer.
             let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
             message.msg_hdr.msg_name = ptr::from_mut(source).cast();
             message.msg_hdr.msg_namelen = ADDRESS_BYTES;
@@ -58,16 +58,18 @@ pub fn receive_scattered(
             message
         })
         .collect();
-    let most = libc::c_uint::try_from(messages.len()).unwrap_or(libc::c_uint::MAX);
-    // SAFETY: so many messages are there to be written to, and all that they point to is ours to write to, each piece
-    // once, and stays where it is: the parts lie within the two rows, which we have for ourselves until we return.
-    let count =
-        unsafe { libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), most, libc::MSG_DONTWAIT, ptr::null_mut()) };
+    let max_messages = libc::c_uint::try_from(messages.len()).unwrap_or(libc::c_uint::MAX);
+    // SAFETY: `messages` has `max_messages` writable entries, and all memory that they refer to is exclusive and
+    // writable, each piece once, and stays in place: the parts lie within the two rows, which are borrowed mutably
+    // until the return.
+    let count = unsafe {
+        libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), max_messages, libc::MSG_DONTWAIT, ptr::null_mut())
+    };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    Ok(messages[..count].iter().zip(&sources).map(|(message, source)| said(message, source)).collect())
+    Ok(messages[..count].iter().zip(&sources).map(|(message, source)| parsed(message, source)).collect())
 }
 
-fn said(message: &libc::mmsghdr, source: &libc::sockaddr_in) -> Message {
+fn parsed(message: &libc::mmsghdr, source: &libc::sockaddr_in) -> Message {
     let is_ours = i32::from(source.sin_family) == libc::AF_INET && message.msg_hdr.msg_namelen >= ADDRESS_BYTES;
     let address =
         SocketAddrV4::new(Ipv4Addr::from_bits(u32::from_be(source.sin_addr.s_addr)), u16::from_be(source.sin_port));

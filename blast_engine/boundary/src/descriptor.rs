@@ -1,9 +1,9 @@
-//! Descriptors that belong to somebody else.
+//! Descriptors that the caller owns.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-/// A descriptor of our own on what this one has open; the caller keeps his. `EBADF` if nothing is open there.
+/// Duplicate the descriptor; the caller keeps its own. `EBADF` if it is not open.
 pub fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -26,7 +26,7 @@ pub fn with_all_lent<T, const N: usize>(
     if descriptors.iter().any(|descriptor| *descriptor < 0) {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: they are used for no longer than the call lasts; that they stay open for so long is what their owner
-    // promises, and who breaks that gets an error of the system, or reads and writes something else of his.
+    // SAFETY: they are used only during the call; their owner keeps them open for that time. A violation causes an
+    // error of the system, or an access to another file of the owner.
     Ok(work(descriptors.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })))
 }

@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 
 /// The bytes of `bytes`, `bytearray`, or a contiguous `memoryview` of bytes.
 ///
-/// Python keeps them where they are until this is dropped. Whoever lends does not write to them meanwhile, as with
-/// `hashlib` and `socket.send`, which read memory in the same way; what he does write may or may not be seen, and is
-/// then not what was digested.
+/// Python keeps them in place until this is dropped. The owner must not write to them meanwhile, as with `hashlib` and
+/// `socket.send`, which read memory in the same way; concurrent writes may or may not be visible, and their digest is
+/// then undefined.
 pub struct Lent(PyBuffer<u8>);
 
 impl Lent {
@@ -18,8 +18,8 @@ impl Lent {
         if self.0.len_bytes() == 0 {
             return &[];
         }
-        // SAFETY: the buffer is one contiguous piece (looked at when it was lent) of so many initialized bytes, and the
-        // object exports it, unmoved, for as long as we have it. That nobody writes to it is what its owner promises.
+        // SAFETY: the buffer is one contiguous piece (checked in `extract`) of initialized bytes, and the object
+        // exports it, unmoved, while it is borrowed. Its owner does not write to it.
         unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
     }
 }
@@ -32,9 +32,9 @@ impl<'py> FromPyObject<'_, 'py> for Lent {
     }
 }
 
-/// Memory to be written to, of a `bytearray` or a contiguous `memoryview` of one.
+/// Writable memory of a `bytearray` or a contiguous `memoryview` of one.
 ///
-/// As with `socket.recv_into`, whoever lends it leaves it alone meanwhile, and lends it once.
+/// As with `socket.recv_into`, the owner must not access it meanwhile, and must pass it only once.
 pub struct Room(PyBuffer<u8>);
 
 impl Room {
@@ -42,8 +42,7 @@ impl Room {
         if self.0.len_bytes() == 0 {
             return &mut [];
         }
-        // SAFETY: as of `Lent`; it may be written to (looked at when it was lent), and that nobody else reads or writes
-        // it is what its owner promises.
+        // SAFETY: as in `Lent`; it is writable (checked in `extract`), and its owner does not access it.
         unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes()) }
     }
 }
@@ -53,7 +52,11 @@ impl<'py> FromPyObject<'_, 'py> for Room {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let buffer = contiguous(object)?;
-        if buffer.readonly() { Err(PyValueError::new_err("bytes that nobody may change")) } else { Ok(Room(buffer)) }
+        if buffer.readonly() {
+            Err(PyValueError::new_err("the buffer is read-only; a writable buffer is needed"))
+        } else {
+            Ok(Room(buffer))
+        }
     }
 }
 

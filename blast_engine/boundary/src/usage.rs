@@ -1,4 +1,4 @@
-//! What the calling thread has used of the machine.
+//! Resource usage of the calling thread.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ impl Usage {
         if unsafe { libc::getrusage(libc::RUSAGE_THREAD, found.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it has succeeded, and has then written all of it.
+        // SAFETY: the call has succeeded, and has initialized the value.
         let found = unsafe { found.assume_init() };
         let processor = spent(found.ru_utime) + spent(found.ru_stime);
         Ok(Usage { clock: Instant::now(), processor, waits: found.ru_nvcsw })

@@ -1,4 +1,4 @@
-//! Waiting for a moment, unless somebody wakes us.
+//! Waiting for a time, unless a descriptor becomes readable.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,18 +16,18 @@ pub fn monotonic() -> f64 {
     (Duration::from_secs(seconds) + Duration::from_nanos(nanos)).as_secs_f64()
 }
 
-/// Wait so long, or until there is something to read, or a signal; whether it was not the time that ended it.
+/// Wait for `time`, or until the descriptor is readable or a signal arrives; return whether the wait ended early.
 pub fn woken_within(woken: BorrowedFd<'_>, time: Duration) -> bool {
     readable_within([woken], time) != Some([false])
 }
 
-/// At which of these there is something to read, or none if there is not for so long. `None`: a signal came.
+/// Wait for `time`, and return which descriptors are readable. `None`: a signal arrived.
 pub fn readable_within<const N: usize>(watched: [BorrowedFd<'_>; N], time: Duration) -> Option<[bool; N]> {
     let mut entries = watched.map(|one| libc::pollfd { fd: one.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
     let limit = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() };
     let count = entries.len() as libc::nfds_t;
-    // SAFETY: the entries are ours to write to, the limit is there to be read, and the mask of signals stays as it is.
+    // SAFETY: the entries are writable, the limit is readable, and the null mask leaves signals unchanged.
     let found = unsafe { libc::ppoll(entries.as_mut_ptr(), count, &raw const limit, std::ptr::null()) };
     (found >= 0).then(|| entries.map(|entry| entry.revents != 0))
 }

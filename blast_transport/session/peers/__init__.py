@@ -1,1 +1,1 @@
-"""The receivers of a session as its sender sees them: who keeps up, who is waited for, and what each still misses."""
+"""The receivers of a session as their sender sees them: state, window, and missing blocks of each."""

@@ -14,7 +14,7 @@ from blast_transport.wire.messages import Fin, Ready
 
 
 class PeerState(Enum):
-    """Where one receiver stands."""
+    """State of a receiver."""
 
     ABSENT = auto()
     INVITED = auto()
@@ -26,10 +26,10 @@ class PeerState(Enum):
 
 
 class PeerEvent(Enum):
-    """What changes where it stands."""
+    """Event that changes the state of a receiver."""
 
     CONNECTED = auto()
-    GONE = auto()
+    DISCONNECTED = auto()
     ANSWERED = auto()
     PHASE = auto()
     LISTENS = auto()
@@ -45,13 +45,13 @@ _TRANSITIONS: dict[tuple[PeerState, PeerEvent], PeerState] = {
     (PeerState.READY, PeerEvent.PHASE): PeerState.CHANGING_PHASE,
     (PeerState.CHANGING_PHASE, PeerEvent.LISTENS): PeerState.READY,
     (PeerState.READY, PeerEvent.END_OF_DATA): PeerState.ENDING,
-    # Who has come again may have been through when it was lost.
+    # A receiver that reconnects may have completed before its connection was lost.
     (PeerState.READY, PeerEvent.STORED): PeerState.COMPLETE,
     (PeerState.CHANGING_PHASE, PeerEvent.STORED): PeerState.COMPLETE,
     (PeerState.ENDING, PeerEvent.STORED): PeerState.COMPLETE,
 }
 for _state in (PeerState.INVITED, PeerState.CHANGING_PHASE, PeerState.READY, PeerState.ENDING):
-    _TRANSITIONS[_state, PeerEvent.GONE] = PeerState.ABSENT
+    _TRANSITIONS[_state, PeerEvent.DISCONNECTED] = PeerState.ABSENT
     _TRANSITIONS[_state, PeerEvent.FAILURE] = PeerState.FAILED
 
 UNANSWERED = (PeerState.INVITED, PeerState.CHANGING_PHASE)
@@ -61,13 +61,14 @@ LISTENING = (PeerState.CHANGING_PHASE, PeerState.READY, PeerState.ENDING)
 
 @dataclass(slots=True)
 class Peer:
-    """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
+    """Receiver of a session.
 
-    `resumed`: blocks that it had when it was first there. `awaited`: until when it may come back where the way to it
-    was lost. `demoted`: why it is served apart from the others, empty if it is not. `readmission`: whether it keeps up
-    again. `held_up`: seconds for which it alone kept the others waiting lately. `repair_at`: before which it gets no
-    repair, for it takes no more than its rate. `unanswered`: invitations one after the other at which it closed the
-    connection. `census`: how many receivers of the session stand where, so that nobody need count them.
+    `handled`, `position` and `written` are as in Credit; `progressed` is the time of their last change. `resumed`:
+    blocks that it held at its first answer. `awaited`: deadline to reconnect after the path to it was lost. `demoted`:
+    reason for being repaired after the others, empty if it is not. `readmission`: its progress since. `held_up`:
+    seconds for which it alone blocked the window lately. `repair_at`: earliest time of its next repair, which its rate
+    limit sets. `unanswered`: consecutive invitations that it answered by closing the connection. `census`: number of
+    receivers of the session by state.
     """
 
     progressed: float
@@ -96,21 +97,21 @@ class Peer:
 
     @property
     def over(self) -> bool:
-        """This receiver has ended, well or badly."""
+        """Return whether this receiver has ended, successfully or not."""
         return self.state in OVER
 
     @property
     def overserved(self) -> bool:
-        """It was sent more repairs than it had use for, and ended without reading them, maybe."""
+        """Return whether unread repairs may be left in the connection of this ended receiver."""
         return self.fin is not None and self.repaired_bytes != self.fin.repaired
 
     @property
     def active(self) -> bool:
-        """It keeps up with the others."""
+        """Return whether it keeps up with the others."""
         return self.state is PeerState.READY and not self.demoted
 
     def move(self, event: PeerEvent) -> None:
-        """Change the state. Raises LocalProtocolError where the table has nothing."""
+        """Change the state. Raise LocalProtocolError for a transition that is not in the table."""
         try:
             after = _TRANSITIONS[self.state, event]
         except KeyError:

@@ -1,7 +1,8 @@
-"""Whether a receiver that was demoted keeps up again, for good.
+"""Decision whether a demoted receiver keeps up again.
 
-It has to stay within the window for a second, and while many windows of light pass: in the dark everybody keeps up.
-Twice as long after every further demotion, so that one that comes and goes costs the others less and less.
+It has to stay within the window for a second and while several windows of data pass: without optical data every
+receiver keeps up. The time doubles with every further demotion, so that an unstable receiver costs the others less and
+less.
 """
 
 from __future__ import annotations
@@ -11,29 +12,29 @@ from dataclasses import dataclass
 SECONDS = 1.0
 WINDOWS = 8
 MAX_DEMOTIONS = 3
-"""After so many nobody is taken back between two phases, where no time shows that it keeps up."""
+"""Maximum demotions after which a receiver is readmitted between two phases, where no time shows that it keeps up."""
 
 
 @dataclass(slots=True)
 class Readmission:
-    """How one receiver does since it was demoted, for the `demotions`-th time."""
+    """Progress of one receiver since its `demotions`-th demotion."""
 
     demotions: int = 0
     _since: float | None = None
     _sent: int = 0
 
     def begin(self) -> None:
-        """It has been demoted."""
+        """Record a demotion."""
         self.demotions += 1
         self._since = None
 
     @property
     def spared(self) -> bool:
-        """It may be taken back without having kept up for a time."""
+        """Return whether it may be readmitted without having kept up for a time."""
         return self.demotions <= MAX_DEMOTIONS
 
     def made(self, reached: int, sent: int, window: int, now: float) -> bool:
-        """It has `reached` this block when those before `sent` have left; whether it keeps up for good."""
+        """Record that it has `reached` this block when those before `sent` have left; return whether it keeps up."""
         if reached < sent - window:
             self._since = None
             return False

@@ -1,7 +1,7 @@
-"""What receivers ask for once more, and which way it goes: by light if several miss it, to one alone otherwise.
+"""Repairs that receivers request: by retransmission if several miss the same, to one receiver otherwise.
 
-Who misses the same says so at about the same time. So what somebody asks for waits for about the time of a window;
-what only one has asked for by then is owed to that one.
+Receivers with the same losses report them at about the same time. A requested segment therefore waits for about the
+time of a window; if only one receiver has requested it by then, that receiver gets a repair.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.session.peers.peer import Peer
 
 MAX_GATHER = 0.1
-"""Seconds after which a repair that might be shared goes to one receiver after all: the light may be gone."""
+"""Seconds after which a repair that several receivers might share goes to one receiver: the light tree may be dark."""
 
 
 class Repairs:
-    """Looks after what `peers` are owed. `shared` segments were repaired for several at once."""
+    """Repairs outstanding at `peers`. `shared` counts segments that were retransmitted for several receivers."""
 
     def __init__(self, peers: Collection[Peer]) -> None:
         self.shared = 0
         self._peers = peers
-        # Blocks of which somebody has asked for segments that others may miss as well: since when, and who if only one.
+        # Blocks of which a receiver requested segments that others may miss: time of the first request, and the
+        # receiver if only one requested them.
         self._asked: dict[int, tuple[float, Peer | None]] = {}
 
     def ask(self, peer: Peer, first: int, stop: int, block_segments: int) -> None:
-        """The receiver misses the segments from `first` to before `stop`."""
+        """Record that the receiver misses the segments from `first` to before `stop`."""
         block, index = divmod(first, block_segments)
         last, rest = divmod(stop, block_segments)
         if block == last:
@@ -42,15 +43,15 @@ class Repairs:
             peer.retransmits.add(last, mask_of(0, rest))
 
     def await_others(self, peer: Peer, blocks: range, now: float) -> None:
-        """`peer` misses something of these; others may, and will say so soon."""
+        """Expect requests of other receivers for these blocks soon, of which `peer` misses segments."""
         for block in blocks:
             asked, alone = self._asked.get(block, (now, peer))
             self._asked[block] = (asked, peer if alone is peer else None)
 
     def take_shared(self, layout: Layout, now: float, gather: float) -> tuple[int, int] | None:
-        """(block, mask of segments) that several receivers miss, `gather` seconds after the first asked for it.
+        """Return (block, mask of segments) that several receivers miss, `gather` seconds after the first request.
 
-        They are not owed any more. None: there is nothing such yet.
+        They are no longer outstanding. Return None if there is none yet.
         """
         while self._asked:
             block, (asked, alone) = next(iter(self._asked.items()))
@@ -65,7 +66,7 @@ class Repairs:
         return None
 
     def take(self, peer: Peer, layout: Layout, now: float) -> list[Range]:
-        """Segments that are due to this receiver alone, in runs that end with a block: about as much as one block."""
+        """Return segments to repair at this receiver alone, in runs that end with a block: about one block."""
         found, size = list[Range](), 0
         while (
             size < layout.block_size and (block := peer.retransmits.first()) is not None and not self._waits(block, now)
@@ -80,11 +81,11 @@ class Repairs:
         return found
 
     def clear(self) -> None:
-        """There is no light any more."""
+        """Stop waiting for shared repairs, because the optical phase has ended."""
         self._asked.clear()
 
     def _waits(self, block: int, now: float) -> bool:
-        """What is missing of this block may still turn out to be missing elsewhere."""
+        """Return whether other receivers may still report losses of this block."""
         return block in self._asked and now < self._asked[block][0] + MAX_GATHER
 
     def _several(self, block: int) -> int:

@@ -1,4 +1,4 @@
-"""What one receiver is to get once more."""
+"""Segments that one receiver is to get again."""
 
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ class RetransmitQueue:
         return bool(self._masks or self._whole.held)
 
     def __len__(self) -> int:
-        """Number of blocks of which something is owed; one that was asked for in both ways may count twice."""
+        """Return the number of blocks with outstanding segments; a block that was requested in both ways may count
+        twice.
+        """
         return len(self._masks) + self._whole.held
 
     def add(self, block: int, mask: int) -> None:
-        """These segments of the block too."""
+        """Add these segments of the block."""
         self._masks[block] = self._masks.get(block, 0) | mask
 
     def add_whole(self, ranges: Iterable[Range]) -> None:
-        """These blocks too."""
+        """Add these whole blocks."""
         for first, count in ranges:
             self._whole.add_range(first, count)
 
     def mask(self, block: int) -> int:
-        """What is owed of the block."""
+        """Return the outstanding segments of the block."""
         return WHOLE if block in self._whole else self._masks.get(block, 0)
 
     def take(self, block: int, mask: int) -> int:
-        """Which of these were owed; they are not any more."""
+        """Remove these segments and return the ones that were outstanding."""
         held = self.mask(block)
         self._whole.discard(block)
         if held & ~mask:
@@ -54,7 +56,7 @@ class RetransmitQueue:
         return held & mask
 
     def take_all(self, block: int) -> int:
-        """What was owed of the block; it is not any more."""
+        """Remove the block and return its outstanding segments."""
         mask = self._masks.pop(block, 0)
         if block not in self._whole:
             return mask
@@ -62,23 +64,23 @@ class RetransmitQueue:
         return WHOLE
 
     def cut(self, stop: int) -> None:
-        """Nothing is owed from this block on."""
+        """Remove everything from this block on."""
         self._masks = {block: mask for block, mask in self._masks.items() if block < stop}
         self._whole.cut(stop)
 
     def drop(self, stop: int) -> None:
-        """Owe nothing before this block."""
+        """Remove everything before this block."""
         self._masks = {block: mask for block, mask in self._masks.items() if block >= stop}
         for first, count in list(self._whole.ranges()) if self._whole.held else ():
             for block in range(first, min(first + count, stop)):
                 self._whole.discard(block)
 
     def clear(self) -> None:
-        """Nothing is owed."""
+        """Remove everything."""
         self.cut(0)
 
     def first(self) -> int | None:
-        """The block that comes next."""
+        """Return the next block."""
         if self._masks:
             return next(iter(self._masks))
         return self._whole.first()

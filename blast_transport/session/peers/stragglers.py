@@ -1,4 +1,6 @@
-"""Who alone keeps the others waiting: found out over time, from how long the light waits and who is behind then."""
+"""Detection of single receivers that block the window, from the time that the sender waits and the receivers behind
+then.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ _LONGEST_LOOK = 0.03
 
 
 class Stragglers:
-    """Judges the receivers that keep up. `blocked`: the light waits for them now."""
+    """Judge of the receivers that keep up. `blocked`: the optical transport waits for them now."""
 
     def __init__(self, now: float) -> None:
         self.blocked = False
         self._judged = now
-        # Those that have kept others waiting lately: few, whoever is there.
+        # Receivers that blocked the window lately: few, independent of their total number.
         self._suspects: dict[str, Peer] = {}
 
     def judge(self, peers: Mapping[str, Peer], window: int, now: float) -> Iterator[tuple[str, Peer]]:
-        """Since the last time the light waited for receivers, or did not: note who alone was the cause; those."""
-        # Who was kept from looking by his own machine has not heard yet how far the others are.
+        """Account for the time since the last call; yield each receiver that alone blocked the window."""
+        # A sender that was kept from running does not know yet how far the receivers are.
         seconds, self._judged = min(now - self._judged, _LONGEST_LOOK), now
         if not self.blocked:
             for name, peer in list(self._suspects.items()):

@@ -1,7 +1,7 @@
-"""A block as it leaves by light: its datagrams side by side in memory that never moves, so that sending copies nothing.
+"""Block as it is sent: its datagrams side by side in memory that never moves, so that sending copies nothing.
 
-Headers lie in one row and payloads in another; what is handed to the kernel is the list of both, in turns. The whole
-block is read, digested and sealed in one piece.
+Headers lie in one row and payloads in another; the kernel gets the alternating list of both. The whole block is read,
+digested and sealed in one piece.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Burst:
         self.segments = 0
 
     def load(self, block: int, wire_length: int) -> None:
-        """`payload` holds `wire_length` bytes of this block now."""
+        """Prepare the headers of the block whose `wire_length` bytes `payload` holds."""
         count, size = self.layout.block_segments, self.layout.segment_size
         first = block * count
         self._numbers[:] = array("Q", range(first, first + count))
@@ -45,10 +45,10 @@ class Burst:
             self._parts[-1] = self.payload[last * size : wire_length]
 
     def parts(self, first: int, count: int) -> list[memoryview]:
-        """Header and payload in turns, of `count` segments from the `first` of the block on."""
+        """Return header and payload alternating, of `count` segments from the `first` of the block on."""
         return self._parts[2 * first : 2 * (first + count)]
 
     def wire_bytes(self, first: int, count: int) -> int:
-        """Bytes on the wire of these segments."""
+        """Return the bytes on the wire of these segments."""
         last = wire_bytes(len(self._parts[2 * (first + count) - 1]))
         return (count - 1) * wire_bytes(self.layout.segment_size) + last

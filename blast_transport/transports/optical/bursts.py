@@ -1,7 +1,7 @@
-"""How the sender's blocks get onto the light: in bursts, each a block or a piece of one, when the pacer lets them.
+"""Sending of the blocks in bursts, each a block or a piece of one, when the pacer permits.
 
-What may leave is decided elsewhere (`sender.py`) and told as numbers. The one here is in Python: it takes any reader,
-and is the reference for the one that is compiled.
+`sender.py` decides which blocks may leave. This implementation in Python works with any reader, and is the reference
+for the compiled one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from blast_transport.transports.optical.pacing import Pacer
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Phase
 
-Owed = tuple[int, int]
+Retransmission = tuple[int, int]
 """(block, mask of its segments)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """At most so many bursts from `now` on. Who can waits for the pacer, but for no burst until `until` or longer."""
+class Step:
+    """Limit of one step: at most `bursts` bursts from `now` on. An implementation may wait for the pacer, but not until
+    `until`.
+    """
 
     bursts: int
     now: float
@@ -34,9 +36,9 @@ class Turn:
 
 
 class Bursts(Protocol):
-    """What leaves next is `segment` of `block`; so many `datagrams` have left, which were `wire_bytes` on the wire.
+    """Sender of bursts; `segment` of `block` leaves next, and `datagrams` have left, with `wire_bytes` on the wire.
 
-    `offload`: they go as super-packets.
+    `offload`: sent as super-packets.
     """
 
     block: int
@@ -46,21 +48,22 @@ class Bursts(Protocol):
 
     @property
     def offload(self) -> bool:
-        """As above."""
+        """Return whether datagrams are sent as super-packets."""
 
-    def go_on(self, stop: int, piece: int, pacer: Pacer, turn: Turn) -> int:
-        """Send bursts of `piece` segments, none over the end of a block, of the blocks before `stop`; how many.
+    def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
+        """Send bursts of `piece` segments, none across the end of a block, of the blocks before `stop`; return their
+        number.
 
-        Each when `pacer` lets it, which is told of it. A block that is under way is sent to its end. Raises
+        Each leaves when `pacer` permits, and is reported to it. A block that has begun is sent to its end. Raise
         LightPathError, SourceChangedError, ForgottenError.
         """
 
-    def again(self, owed: Sequence[Owed]) -> None:
-        """Send these segments once more, as far as they are there. Raises LightPathError, SourceChangedError."""
+    def again(self, retransmissions: Sequence[Retransmission]) -> None:
+        """Retransmit these segments, as far as they are held. Raise LightPathError, SourceChangedError."""
 
 
 class ReadBursts:
-    """As `Bursts`, of what a reader gives, which can be anything, and sealed."""
+    """`Bursts` of any reader, including sealed blocks."""
 
     def __init__(self, sock: socket.socket, phase: Phase, reader: BlockReader) -> None:
         layout = reader.layout
@@ -72,26 +75,26 @@ class ReadBursts:
 
     @property
     def offload(self) -> bool:
-        """As of `Bursts`."""
+        """Return whether datagrams are sent as super-packets."""
         return self._sender.offload
 
-    def go_on(self, stop: int, piece: int, pacer: Pacer, turn: Turn) -> int:
-        """As of `Bursts`; waits for nothing."""
+    def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
+        """Send bursts without waiting."""
         bursts = 0
-        while (self.segment or self.block < stop) and bursts < turn.bursts and pacer.delay(turn.now) == 0:
+        while (self.segment or self.block < stop) and bursts < step.bursts and pacer.delay(step.now) == 0:
             before = self.wire_bytes
             self._send_piece(piece)
-            pacer.sent(self.wire_bytes - before, turn.now)
+            pacer.sent(self.wire_bytes - before, step.now)
             bursts += 1
         return bursts
 
-    def again(self, owed: Sequence[Owed]) -> None:
-        """As of `Bursts`."""
-        for block, mask in owed:
+    def again(self, retransmissions: Sequence[Retransmission]) -> None:
+        """Retransmit these segments."""
+        for block, mask in retransmissions:
             try:
                 image = self._reader.image(block)
             except ForgottenError:
-                # Of a stream nothing is kept that everybody has got meanwhile.
+                # A stream does not keep blocks that all receivers have got meanwhile.
                 continue
             self._again.payload[: len(image)] = image
             self._again.load(block, len(image))

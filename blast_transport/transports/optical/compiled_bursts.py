@@ -1,6 +1,6 @@
-"""Blocks of a file onto the light, compiled: read, digest, pace, send; all without Python's lock, for one turn each.
+"""Compiled sending of a file's blocks: read, digest, pace and send in one call without Python's lock.
 
-What is lost is gathered out of many blocks into super-packets. What is sealed, and what is no file, takes the way of
+Retransmissions of many blocks are combined into super-packets. Sealed blocks, and sources other than files, use
 `bursts.py`, which is the reference.
 """
 
@@ -13,18 +13,18 @@ from collections.abc import Sequence
 
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.compiled_reader import CompiledReader
-from blast_transport.transports.optical.bursts import Bursts, Owed, ReadBursts, Turn
+from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Retransmission, Step
 from blast_transport.transports.optical.offload import cut_super_packets, refused_datagrams
 from blast_transport.transports.optical.pacing import Pacer
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Phase
 
-Gone = tuple[int, int, int]
+SentCounts = tuple[int, int, int]
 """(bursts, datagrams, bytes on the wire)."""
 
 
 def open_bursts(sock: socket.socket, phase: Phase, reader: BlockReader, woken: int) -> Bursts:
-    """Bursts by the engine of the reader, of a socket that is connected to the group.
+    """Open bursts by the engine of the reader, on a socket that is connected to the group.
 
     They wait no longer when there is something to read at the descriptor `woken`.
     """
@@ -34,7 +34,7 @@ def open_bursts(sock: socket.socket, phase: Phase, reader: BlockReader, woken: i
 
 
 class CompiledBursts:
-    """As `Bursts`, of a file that a compiled reader reads."""
+    """`Bursts` of a file that a compiled reader reads."""
 
     def __init__(self, sock: socket.socket, phase: Phase, reader: CompiledReader, woken: int) -> None:
         layout = reader.layout
@@ -47,35 +47,35 @@ class CompiledBursts:
 
     @property
     def offload(self) -> bool:
-        """As of `Bursts`."""
+        """Return whether datagrams are sent as super-packets."""
         return bool(self._native.offload)
 
-    def go_on(self, stop: int, piece: int, pacer: Pacer, turn: Turn) -> int:
-        """As of `Bursts`; waits for the pacer."""
+    def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
+        """Send bursts; wait for the pacer."""
         reader, call = self._reader, self._native.go_on
-        # A transport that was left may have gone further than what was digested.
+        # An earlier transport may have sent more than was digested.
         reader.digest(self.block - reader.digested)
-        spot, run, when = (self.block, self.segment), (stop, piece), (turn.bursts, turn.now, turn.until)
-        told = reader.by_engine(call, self._ends, spot, run, when, pacer.schedules, reader.digested)
-        (self.block, self.segment), gone, pacer.due, digests, refused = told
+        spot, run, when = (self.block, self.segment), (stop, piece), (step.bursts, step.now, step.until)
+        result = reader.by_engine(call, self._ends, spot, run, when, pacer.schedules, reader.digested)
+        (self.block, self.segment), counts, pacer.due, digests, refused = result
         reader.note(reader.digested, digests)
-        return self._count(gone, refused)
+        return self._count(counts, refused)
 
-    def again(self, owed: Sequence[Owed]) -> None:
-        """As of `Bursts`."""
-        gone, refused = self._reader.by_engine(self._native.again, self._ends, owed)
-        self._count(gone, refused)
+    def again(self, retransmissions: Sequence[Retransmission]) -> None:
+        """Retransmit these segments."""
+        counts, refused = self._reader.by_engine(self._native.again, self._ends, retransmissions)
+        self._count(counts, refused)
 
     @property
     def _ends(self) -> tuple[int, int | None, int]:
         return self._socket.fileno(), self._reader.source.descriptor, self._woken
 
-    def _count(self, gone: Gone, refused: tuple[int, int] | None) -> int:
-        """What has gone counts, whatever comes then; the number of bursts. Raises LightPathError."""
-        bursts, datagrams, wire_bytes = gone
+    def _count(self, counts: SentCounts, refused: tuple[int, int] | None) -> int:
+        """Count the datagrams that left, even before an error; return the number of bursts. Raise LightPathError."""
+        bursts, datagrams, wire_bytes = counts
         self.datagrams += datagrams
         self.wire_bytes += wire_bytes
-        # Who is interrupted is not refused: what did not go goes with the next call, or was lost as light loses.
+        # EINTR is not a failure: the next call sends the rest, or a repair replaces it.
         if refused is not None and refused[0] != errno.EINTR:
             number, size = refused
             raise refused_datagrams(size, OSError(number, os.strerror(number)))

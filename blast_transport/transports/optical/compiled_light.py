@@ -7,16 +7,16 @@ import socket
 
 from blast_transport.base.moderation import Stay
 from blast_transport.store.block_assembly import BlockAssembly
-from blast_transport.store.compiled_assembly import CompiledAssembly, TakenLight
+from blast_transport.store.compiled_assembly import CompiledAssembly, OpticalReader
 from blast_transport.transports.optical.light_intake import Light, PythonLight
 from blast_transport.transports.optical.light_socket import Address, listen_to
 from blast_transport.transports.receiving import Arrived
 
 
 def open_light(sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> Light:
-    """The light of this session of the sender at `source`, from a joined group socket, by the engine of the assembly.
+    """Open the datagrams of a session of the sender at `source`, from a joined socket, by the engine of the assembly.
 
-    A socket of a class of its own receives as that class does, which only Python can call.
+    A subclass of socket may receive differently, which only Python can call.
     """
     if isinstance(assembly, CompiledAssembly) and type(sock) is socket.socket:
         return CompiledLight(sock, source, session, assembly)
@@ -30,12 +30,12 @@ class CompiledLight:
         self.stop = 0
         self.emptied, self.read_at = True, 0.0
         self._socket = sock
-        self._taken = TakenLight(assembly, source, session, joined=listen_to(sock, source))
+        self._taken = OpticalReader(assembly, source, session, joined=listen_to(sock, source))
         self._runs: list[tuple[int, int]] = []
         self._new = 0
 
     def read(self, stay: Stay | None = None) -> int:
-        """As of a `Light`."""
+        """Read datagrams for the time of `stay`; return their bytes."""
         descriptor = self._socket.fileno()
         stay = stay or Stay(0.0, 0, 0.0, 0.0, (descriptor, descriptor))
         runs, new, amount, self.emptied, self.read_at, broken = self._taken.read(descriptor, self.stop, stay)
@@ -46,7 +46,7 @@ class CompiledLight:
         return amount
 
     def arrived(self, began: float) -> Arrived:
-        """As of a `Light`."""
+        """Return the arrivals since the last call."""
         arrived = Arrived(self._runs, self._new, began)
         self._runs, self._new = [], 0
         return arrived

@@ -21,22 +21,22 @@ _TTL = 1
 
 
 def interface_mtu(address: str) -> int:
-    """MTU in bytes of the interface that has this IPv4 address. Raises WrongInputError if none has it."""
+    """Return the MTU in bytes of the interface with this IPv4 address. Raise WrongInputError if none has it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         table = array.array("B", bytes(_IFREQ.size * _MAX_ADDRESSES))
         location, _ = table.buffer_info()
         request = struct.pack("iP", len(table), location)
         used, _ = struct.unpack("iP", fcntl.ioctl(probe.fileno(), _SIOCGIFCONF, request))
-        wanted = _packed(address)
+        packed = _packed(address)
         for name, socket_address in _IFREQ.iter_unpack(table.tobytes()[:used]):
-            if socket_address[4:8] == wanted:
+            if socket_address[4:8] == packed:
                 answer = fcntl.ioctl(probe.fileno(), _SIOCGIFMTU, struct.pack("16si20x", name, 0))
                 return int(struct.unpack("16si20x", answer)[1])
     raise WrongInputError(f"no interface has the address {address}; give one that `ip address` shows")
 
 
 def check_group(group: str, port: int) -> None:
-    """Raises WrongInputError unless datagrams may be multicast there."""
+    """Raise WrongInputError unless this is a valid multicast destination."""
     if not ipaddress.IPv4Address(_packed(group)).is_multicast:
         raise WrongInputError(f"{group} is not a multicast group; the range is 224.0.0.0/4")
     if not 0 < port < 1 << 16:
@@ -44,7 +44,7 @@ def check_group(group: str, port: int) -> None:
 
 
 def open_sender_socket(interface_address: str, group: str, port: int) -> socket.socket:
-    """A UDP socket connected to the group that sends by the interface with this address.
+    """Open a UDP socket connected to the group that sends by the interface with this address.
 
     Raises WrongInputError if the group is none, LightPathError if the interface cannot be used.
     """
@@ -65,9 +65,9 @@ def open_sender_socket(interface_address: str, group: str, port: int) -> socket.
 
 
 def open_group_socket(interface_address: str, group: str, port: int) -> socket.socket:
-    """A non-blocking UDP socket that has joined the group on this interface and hears nothing else.
+    """Open a non-blocking UDP socket that has joined only this group on this interface.
 
-    Raises OSError, and WrongInputError for what is no address.
+    Raise OSError, and WrongInputError for an invalid address.
     """
     membership = _packed(group) + _packed(interface_address)
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -85,7 +85,7 @@ def open_group_socket(interface_address: str, group: str, port: int) -> socket.s
 
 
 def receive_buffer() -> int:
-    """Bytes that the kernel lets a light socket hold, overhead included."""
+    """Return the bytes of an optical socket's receive buffer, overhead included."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         _enlarge_receive_buffer(probe)
         return probe.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)

@@ -1,4 +1,4 @@
-"""What is taken of the light into an assembly, and what is told of it."""
+"""Reading of an optical phase's datagrams into an assembly, and the events of it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from blast_transport.transports.receiving import Arrived
 
 
 class Light(Protocol):
-    """The light of one phase, on its way into an assembly. `stop`: no segment from there on is taken.
+    """Datagrams of one optical phase on their way into an assembly. `stop`: segments from there on are rejected.
 
-    `emptied`: the last reading took all that had come. `read_at`: when that was.
+    `emptied`: the last read took all available data. `read_at`: time of that read.
     """
 
     stop: int
@@ -27,14 +27,14 @@ class Light(Protocol):
         """Take what has come, and comes while the call may `stay`; how many bytes. Raises StoreError."""
 
     def arrived(self, began: float) -> Arrived:
-        """What came since the last call, of which the first was read when it `began`."""
+        """Return the arrivals since the last call; the first was read at `began`."""
 
     def close(self) -> None:
         """Leave the group."""
 
 
 class LightIntake:
-    """Takes segments into `assembly` as far as they can be the sender's, and notes which have passed."""
+    """Intake of valid segments into `assembly`, which records the ones that have passed."""
 
     def __init__(self, assembly: BlockAssembly) -> None:
         self.stop = 0
@@ -44,7 +44,7 @@ class LightIntake:
         self._new = 0
 
     def take(self, pieces: Sequence[Piece]) -> None:
-        """Segments came. Raises StoreError."""
+        """Process received segments. Raise StoreError."""
         runs, possible = self._runs, list[Piece]()
         for piece in pieces:
             first, stop = piece[0], piece[0] + piece[1]
@@ -59,7 +59,7 @@ class LightIntake:
         self._new += self._assembly.add_all(possible)
 
     def arrived(self, began: float) -> Arrived:
-        """What came since the last call, of which the first was read when it `began`."""
+        """Return the arrivals since the last call; the first was read at `began`."""
         arrived = Arrived(self._runs, self._new, began)
         self._runs, self._new = [], 0
         return arrived
@@ -74,7 +74,7 @@ class PythonLight(LightIntake):
         self.emptied, self.read_at = True, 0.0
 
     def read(self, stay: Stay | None = None) -> int:
-        """As of a `Light`, once: who is called again by the session does the same."""
+        """Read once, as the session calls again anyway."""
         self.read_at = time.monotonic()
         size, self.emptied = self._socket.read(self.take)
         self._assembly.refuse(self._socket.take_refused())

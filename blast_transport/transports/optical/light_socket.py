@@ -1,7 +1,7 @@
-"""Datagrams of one session as they arrive by light, a super-packet at a time.
+"""Reception of one session's datagrams, a super-packet at a time.
 
-The kernel scatters what it hands over: headers into one row of memory, payloads into another, so that the payload of a
-whole block lies in one piece, ready to be digested and written.
+The kernel scatters the data: headers into one row of memory, payloads into another, so that the payload of a whole
+block is contiguous, ready to be digested and written.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Address = tuple[str, int]
 """(IPv4 address, UDP port)."""
 
 _READS_PER_WAKE = 16
-"""No more, so that the sender hears of it before its window is over."""
+"""A limit, so that the sender gets a credit before its window is exhausted."""
 _ROWS = 8
-"""Super-packets that are read before any is looked at: as much as stays in a processor's cache."""
+"""Super-packets that are read before they are processed: as many as stay in a processor's cache."""
 _TRUNCATED = int(socket.MSG_TRUNC)
 
 
 class LightSocket:
-    """A joined group socket that hears one session of the sender at `source`, and nobody else."""
+    """Socket of a joined group that receives one session of the sender at `source`, and nothing else."""
 
     def __init__(self, sock: socket.socket, source: Address, session: int, layout: Layout) -> None:
         self.socket = sock
@@ -46,14 +46,14 @@ class LightSocket:
         self.socket.close()
 
     def take_refused(self) -> int:
-        """How many datagrams were none of ours since the last call."""
+        """Return the number of foreign datagrams since the last call."""
         refused, self._refused = self._refused, 0
         return refused
 
     def read(self, take: Callable[[list[Piece]], None]) -> tuple[int, bool]:
-        """Hand over what has arrived, but not for ever; how many bytes, and whether that was all.
+        """Pass received segments to `take`, up to a limit; return their bytes, and whether that was all.
 
-        What is not ours is counted and dropped.
+        Foreign datagrams are counted and dropped.
         """
         size, empty = 0, False
         for _ in range(_READS_PER_WAKE // _ROWS):
@@ -66,7 +66,7 @@ class LightSocket:
         return size, empty
 
     def _gather(self) -> tuple[list[Piece], bool]:
-        """What has arrived, a row of memory for each super-packet, and whether that was all."""
+        """Return received segments, in a row of memory for each super-packet, and whether that was all."""
         receive, pieces = self.socket.recvmsg_into, list[Piece]()
         for headers, payloads, parts in self._rows:
             try:
@@ -104,15 +104,15 @@ class LightSocket:
 
 
 def listen_to(sock: socket.socket, source: Address) -> bool:
-    """Hear nobody else, as far as the kernel can see to that; whether it hands over several datagrams at once."""
-    # It drops what others send at once. It wants a route for that, which light alone does not need.
+    """Restrict the socket to `source` as far as the kernel can; return whether it combines datagrams."""
+    # The kernel then drops datagrams of other senders. This needs a route, which multicast itself does not.
     with suppress(OSError):
         sock.connect(source)
     return take_super_packets(sock)
 
 
 def _row(count: int, size: int) -> tuple[memoryview, memoryview, list[memoryview]]:
-    """Memory for the headers and for the payloads of so many segments, and both in turns, as the kernel fills them."""
+    """Return memory for headers and payloads of `count` segments, and both alternating, as the kernel fills them."""
     headers, payloads, parts = memoryview(bytearray(count * HEADER.size)), memoryview(bytearray(count * size)), []
     for index in range(count):
         parts.append(headers[index * HEADER.size : (index + 1) * HEADER.size])

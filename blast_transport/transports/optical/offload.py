@@ -37,12 +37,12 @@ def cut_super_packets(sock: socket.socket, size: int) -> bool:
 
 
 def refused_datagrams(size: int, error: OSError) -> LightPathError:
-    """What to tell of datagrams of `size` bytes that could not be sent."""
-    return LightPathError(f"the light path takes no datagrams of {size} bytes: {sentence(error)}")
+    """Return the error for datagrams of `size` bytes that could not be sent."""
+    return LightPathError(f"the optical interface rejects datagrams of {size} bytes: {sentence(error)}")
 
 
 class DatagramSender:
-    """Sends rows of equally long datagrams of `size` bytes, of which the last may be shorter.
+    """Sender of rows of datagrams of `size` bytes, of which the last may be shorter.
 
     `offload`: they go as super-packets.
     """

@@ -16,13 +16,13 @@ SHARE = 0.995
 
 _BURST_SECONDS, _LONGEST_BURST_SECONDS = 0.001, 0.01
 _QUEUE_SHARE = 1 / 2
-"""Of the smallest queue on the path, which a burst may fill: a receiver that kept us waiting has let it drain."""
+"""Share of the smallest queue on the path that a burst may fill: it has drained while a receiver blocked the window."""
 
 _MEMORY_SECONDS = 0.05
 
 
 def check_rate(rate: float) -> None:
-    """Raise WrongInputError unless one can send at so many bits/s."""
+    """Raise WrongInputError unless the rate in bits/s is positive and finite."""
     if not 0 < rate < float("inf"):
         raise WrongInputError(f"the rate is {rate} bits/s; give a positive one")
 
@@ -41,7 +41,7 @@ class _Schedule:
         self.next = max(self.next, now - self.tolerance) + bits / self.rate
 
     def allowance(self, now: float) -> float:
-        """Bits that may have left at `now` when the next datagram does; less than 0: it may not yet."""
+        """Return the bits that may have left at `now` before the next datagram; below 0: it has to wait."""
         return (now - max(self.next, now - self.tolerance)) * self.rate
 
 
@@ -64,21 +64,21 @@ class Pacer:
         self._peak = _Schedule(rate, burst, now)
 
     def delay(self, now: float) -> float:
-        """Seconds until the next datagram may leave; 0 if it may leave now."""
+        """Return the seconds until the next datagram may leave; 0 if it may leave now."""
         return max(0.0, self._average.next - now, self._peak.next - now)
 
     def allowance(self, now: float) -> int:
-        """Bytes on the wire after which one more datagram may leave at `now`; less than 0 if none may."""
+        """Return the bytes on the wire after which another datagram may leave at `now`; below 0: none may."""
         return math.floor(min(self._average.allowance(now), self._peak.allowance(now)) / 8)
 
     @property
     def schedules(self) -> tuple[tuple[float, float, float], ...]:
-        """Of the average one and that of the peak: bits/s, tolerance in seconds, when the next datagram may leave."""
+        """Return both schedules, average and peak: bits/s, tolerance in seconds, time of the next datagram."""
         return tuple((schedule.rate, schedule.tolerance, schedule.next) for schedule in (self._average, self._peak))
 
     @property
     def due(self) -> tuple[float, float]:
-        """When the next datagram may leave, by each of them; who paces elsewhere meanwhile tells how far that is."""
+        """Return when the next datagram may leave, by each schedule; compiled code updates these times."""
         return self._average.next, self._peak.next
 
     @due.setter
@@ -86,6 +86,6 @@ class Pacer:
         self._average.next, self._peak.next = moments
 
     def sent(self, wire_bytes: int, now: float) -> None:
-        """Datagrams of this size on the wire, all together, left at `now`."""
+        """Record that datagrams of this total size on the wire left at `now`."""
         self._average.sent(wire_bytes * 8, now)
         self._peak.sent(wire_bytes * 8, now)

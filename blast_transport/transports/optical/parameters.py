@@ -1,4 +1,4 @@
-"""What the two ends of a phase by light tell each other of it."""
+"""Parameters of an optical phase."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class OpticalParameters:
 
 
 def optical_parameters(phase: Phase) -> OpticalParameters:
-    """Those of this phase. Raises RemoteProtocolError if no sender may say them."""
+    """Return the parameters of this phase. Raise RemoteProtocolError if they are invalid."""
     found = from_parameters(OpticalParameters, phase.parameters)
     if not all(0 < port < 1 << 16 for port in (found.port, found.source_port)):
-        raise RemoteProtocolError("Phase by light has a port out of range")
+        raise RemoteProtocolError("the optical Phase has a port out of range")
     if not _is_address(found.source):
-        raise RemoteProtocolError("Phase does not say from which address the light comes")
+        raise RemoteProtocolError("the optical Phase has no valid source address")
     return found
 
 

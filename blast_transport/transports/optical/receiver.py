@@ -13,34 +13,34 @@ from blast_transport.transports.receiving import Arrived, ReceivingContext, Rece
 from blast_transport.wire.messages import Phase
 
 _GATHERING_SECONDS = 0.002
-"""Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
+"""Time for which data may collect before it is read, unless half a credit is due first: the sender must not wait."""
 
 
 _MAX_DRAINED = 32
-"""Readings, which a slow store makes short: more than a socket's buffer holds, unless somebody fills it all along."""
+"""Maximum reads, which a slow store shortens: more than a socket's buffer, except under a flood."""
 
 
 class OpticalReceiver(ReceivingTransport):
-    """Listens to the group that a phase names. Raises RemoteProtocolError, WrongInputError, OSError."""
+    """Receiver of a phase's multicast group. Raises RemoteProtocolError, WrongInputError, OSError."""
 
     def __init__(self, phase: Phase, around: ReceivingContext) -> None:
         if around.interface_address is None:
             raise WrongInputError("this host has no interface on a light path")
-        said, layout = optical_parameters(phase), around.assembly.store.layout
-        sock = around.open_group(around.interface_address, said.group, said.port)
+        parameters, layout = optical_parameters(phase), around.assembly.store.layout
+        sock = around.open_group(around.interface_address, parameters.group, parameters.port)
         self.descriptor = sock.fileno()
-        self._light = open_light(sock, (said.source, said.source_port), phase.session, around.assembly)
+        self._light = open_light(sock, (parameters.source, parameters.source_port), phase.session, around.assembly)
         self._moderation = Moderation(phase.credit * layout.block_size // 2, _GATHERING_SECONDS)
         self._woken = around.woken
         self._stay: Stay | None = None
         self._events: list[Arrived] = []
 
     def stay(self, until: float, segments: int) -> None:
-        """As of a transport."""
+        """Set the time for which the next `work` may read."""
         self._stay = self._moderation.stay(until, segments, self._woken())
 
     def work(self) -> None:
-        """Let more come before what has come is read. Raises StoreError."""
+        """Let data collect before reading. Raise StoreError."""
         if (pause := self._moderation.pause(time.monotonic())) > 0:
             time.sleep(pause)
         stay, self._stay = self._stay, None
@@ -48,7 +48,7 @@ class OpticalReceiver(ReceivingTransport):
         self._moderation.read(size, self._light.read_at, left=not self._light.emptied)
 
     def drain(self) -> None:
-        """The light is over: all that has come is read. Raises StoreError."""
+        """Read all remaining data at the end of the phase. Raise StoreError."""
         for _ in range(_MAX_DRAINED):
             self._read(time.monotonic(), None)
             if self._light.emptied:
@@ -60,12 +60,12 @@ class OpticalReceiver(ReceivingTransport):
         return size
 
     def events(self) -> Iterable[Arrived]:
-        """What came."""
+        """Return the arrivals."""
         events, self._events = self._events, []
         return events
 
     def permit(self, stop: int) -> None:
-        """The sender is not so far."""
+        """Accept only segments before `stop`."""
         self._light.stop = stop
 
     def close(self, reason: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.transports.choices import Dark, Light, TransportChoice
-from blast_transport.transports.optical.bursts import Owed, Turn
+from blast_transport.transports.optical.bursts import Retransmission, Step
 from blast_transport.transports.optical.compiled_bursts import open_bursts
 from blast_transport.transports.optical.interface import open_sender_socket
 from blast_transport.transports.optical.pacing import Pacer, check_rate
@@ -22,28 +22,31 @@ from blast_transport.wire.messages import Phase
 _DARK_SECONDS = 1.0
 _BLOCKED_SECONDS = 0.02
 _STREAM_SECONDS = 0.5
-# A machine that cannot keep up with the rate must still get to read what the receivers say.
-_BURSTS_PER_TURN = 16
+# A machine that cannot keep up with the rate must still read the receivers' messages.
+_BURSTS_PER_STEP = 16
 SHORTEST_WAIT = 0.00025
-"""Seconds: the pacer forgives more, and a turn of the session for every block would cost more than the block does."""
+"""Seconds; the pacer tolerates more, and a step of the session for every block would cost more than the block."""
 _BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
-"""A burst is a block where one takes no longer than the latter: who receives it in pieces has to put them together."""
+"""A burst is a whole block if that takes at most the latter: receivers have to reassemble pieces."""
 
 
 class OpticalSender(SendingTransport):
-    """Multicasts while the light lasts that it was given. Raises WrongInputError, LightPathError."""
+    """Multicast transport until the end of its grant. Raises WrongInputError, LightPathError."""
 
     def __init__(self, phase: Phase, choice: Light, around: SendingContext) -> None:
         if around.interface_address is None:
-            raise WrongInputError("sending by light needs the address of our interface on the light path")
+            raise WrongInputError(
+                "the optical transport needs the address of this host's interface on the optical network; "
+                "set interface_address"
+            )
         self._socket = open_sender_socket(around.interface_address, choice.group, choice.port)
         source, port = self._socket.getsockname()
-        said = OpticalParameters(choice.group, choice.port, source, port)
-        super().__init__(replace(phase, parameters=to_parameters(said)))
+        parameters = OpticalParameters(choice.group, choice.port, source, port)
+        super().__init__(replace(phase, parameters=to_parameters(parameters)))
         self._light, self._reader, self._held = choice, around.reader, around.held
         # Blocks before `_stop` may leave.
         self._bursts, self._stop = open_bursts(self._socket, phase, around.reader, around.woken), phase.first
-        self._retransmits: deque[Owed] = deque()
+        self._retransmits: deque[Retransmission] = deque()
         self._events: list[SendingEvent] = [Granted(choice.rate)]
         self._rate = choice.rate
         self._until = -math.inf
@@ -51,7 +54,7 @@ class OpticalSender(SendingTransport):
         self._datagram_bytes, self._piece = wire_bytes(around.reader.layout.segment_size), 1
 
     def follow(self, choice: TransportChoice) -> bool:
-        """The same light for longer, or at another rate, or none for now: mostly the same one comes back."""
+        """Follow an extension, another rate, or a pause of the same light tree."""
         if isinstance(choice, Dark):
             self._light = replace(self._light, until=-math.inf)
             self._retransmits.clear()
@@ -64,21 +67,21 @@ class OpticalSender(SendingTransport):
         return True
 
     def permit(self, stop: int) -> None:
-        """The window reaches so far."""
+        """Set the end of the window."""
         self._stop = stop
 
     def pace(self, rate: float) -> None:
-        """The schedule begins anew. Raises WrongInputError for a rate that is none."""
+        """Restart the schedule with this rate. Raise WrongInputError if it is invalid."""
         check_rate(rate)
         self._rate, self._pacer = rate, None
 
     def room(self, now: float) -> int:
-        """No more than this turn sends, if it sends: what waits when the light ends has to be asked for again."""
+        """Return the retransmissions that this step can send: more would wait past the end of the grant and be lost."""
         waits = self._retransmits or now >= self._light.until or self._pacer is None or self._pacer.delay(now) > 0
-        return 0 if waits else _BURSTS_PER_TURN
+        return 0 if waits else _BURSTS_PER_STEP
 
     def retransmit(self, block: int, mask: int) -> None:
-        """Before the blocks that come next."""
+        """Queue a retransmission before the next blocks."""
         self._retransmits.append((block, mask))
 
     def stay(self, until: float) -> None:
@@ -94,12 +97,12 @@ class OpticalSender(SendingTransport):
             if bursts.block != before:
                 self._events.append(Sent(bursts.block))
         if wait is None:
-            # What more is permitted is known only when the session has heard how far this is.
+            # The window moves only after the session has processed the receivers' messages.
             return _BLOCKED_SECONDS if bursts.block == before else 0.0
         return wait
 
     def events(self) -> list[SendingEvent]:
-        """How far it is."""
+        """Return the progress."""
         events, self._events = self._events, []
         return events
 
@@ -115,7 +118,7 @@ class OpticalSender(SendingTransport):
 
     def _flow(self, pacer: Pacer, now: float) -> float | None:
         """Send until that is enough for a turn; seconds to wait, None: until more is permitted."""
-        bursts, reader, left = self._bursts, self._reader, _BURSTS_PER_TURN
+        bursts, reader, left = self._bursts, self._reader, _BURSTS_PER_STEP
         while left > 0:
             if now >= self._light.until:
                 self._retransmits.clear()
@@ -143,40 +146,40 @@ class OpticalSender(SendingTransport):
                 now = max(now, time.monotonic())
         return 0
 
-    def _send_on(self, pacer: Pacer, now: float, most: int) -> int:
-        """As many bursts of the blocks that come next as may leave now; how much of the turn that is."""
+    def _send_on(self, pacer: Pacer, now: float, max_blocks: int) -> int:
+        """Send bursts of the next blocks that may leave now; return their number."""
         stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
-        turn = Turn(most, now, min(self._until, self._light.until))
+        step = Step(max_blocks, now, min(self._until, self._light.until))
         try:
-            count = self._bursts.go_on(stop, self._piece, pacer, turn)
+            count = self._bursts.go_on(stop, self._piece, pacer, step)
         finally:
             self._count()
         # A signal may have come before the first.
         return max(1, count)
 
-    def _send_again(self, pacer: Pacer, now: float, most: int) -> int:
-        """What has to leave again and may now, of so many blocks at most; of how many it was something."""
-        owed, size, allowed = list[Owed](), 0, pacer.allowance(now)
-        while self._retransmits and len(owed) < most and size <= allowed:
-            owed.append(self._retransmits.popleft())
-            size += owed[-1][1].bit_count() * self._datagram_bytes
+    def _send_again(self, pacer: Pacer, now: float, max_blocks: int) -> int:
+        """Send retransmissions that may leave now, of at most `max_blocks` blocks; return the number of blocks."""
+        retransmissions, size, allowed = list[Retransmission](), 0, pacer.allowance(now)
+        while self._retransmits and len(retransmissions) < max_blocks and size <= allowed:
+            retransmissions.append(self._retransmits.popleft())
+            size += retransmissions[-1][1].bit_count() * self._datagram_bytes
         before = self._bursts.wire_bytes
         try:
-            self._bursts.again(owed)
+            self._bursts.again(retransmissions)
         finally:
             pacer.sent(self._bursts.wire_bytes - before, now)
             self._count()
-        return len(owed)
+        return len(retransmissions)
 
     def _count(self) -> None:
-        """What has left, also if the path has failed then."""
+        """Count the datagrams that left, even if the path has failed."""
         bursts = self._bursts
         if bursts.datagrams:
             self.datagrams, self.offload = bursts.datagrams, bursts.offload
 
 
 def _segments_at_once(block_segments: int, seconds: float) -> int:
-    """Of a block's segments, of which each takes so many seconds on the path."""
+    """Return the segments of a burst, of which each takes `seconds` on the path."""
     whole = block_segments * seconds
     bursts = 1 if whole <= _WHOLE_SECONDS else math.ceil(whole / _BURST_SECONDS)
     return max(1, math.ceil(block_segments / bursts))

@@ -1,8 +1,8 @@
-"""Finds the link of a chain over which nothing passes, from what each receiver reports to the sender. No clock.
+"""Detection of a link of a chain that passes no data, from each receiver's reports to the sender. No clock.
 
-A node that takes data, passes none on and gives signs of life looks sound to both of its neighbors: one sees its data
-taken, the other waits for data as each node may. Only the sender hears from all. Which end of such a link is at fault
-nobody can tell, since each end may report what it likes: both leave the chain, and the sender serves them.
+A node that accepts data, forwards none and sends heartbeats seems healthy to both neighbors: one sees its data
+accepted, the other waits for data as any node may. Only the sender gets reports from all. It cannot know which end of
+such a link is at fault, because each end may report anything: both leave the chain, and the sender serves them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STEP_SECONDS = 0.5
 _LONGEST_PAUSE = 1.0
 """Between two calls: if the sender itself was stopped, receivers may have reported what it has not read."""
 _MAX_BACKLOG = 32 << 20
-"""Bytes that count as lying before a node: what its predecessor runs ahead."""
+"""Bytes by which a node may be behind its predecessor."""
 _MIN_SHARE = 1 / 16
 """Of what lies before a node: one that takes less takes nothing, or is given nothing."""
 
@@ -31,7 +31,7 @@ class Node(NamedTuple):
 
 
 class ChainWatch:
-    """Of one phase."""
+    """Watch of one phase."""
 
     def __init__(self) -> None:
         self._steps: deque[tuple[float, dict[str, int]]] = deque()
@@ -61,7 +61,7 @@ class ChainWatch:
         for place, (giver, taker) in reversed(list(enumerate(pairwise(chain)))):
             began = before[taker.name]
             backlog = min(giver.position - began, _MAX_BACKLOG)
-            # All of a file lies before the first node, which may have a slow link from the sender like all others.
+            # All data of a file lies before the first node, whose link from the sender may be slow like any other.
             enough = _MIN_SHARE * backlog if place else min(1, backlog)
             if taker.position - began < enough:
                 return giver.name, taker.name

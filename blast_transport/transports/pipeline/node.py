@@ -37,23 +37,23 @@ from blast_transport.transports.pipeline.protocol.events import (
     Skip,
     Stored,
 )
-from blast_transport.transports.pipeline.protocol.messages import Alive, Held, Message, Pget
+from blast_transport.transports.pipeline.protocol.messages import Heartbeat, Held, Message, Pget
 from blast_transport.transports.pipeline.protocol.phase import PipelineEvent, PipelinePhase
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.runner import Runner
 from blast_transport.transports.pipeline.successor import Successor
 
 _LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
-"""How far we may run ahead of the successor. What cannot be read again: by a quarter of what is kept, for as many
-deaths. A file: so far that a chain goes in step, for who falls behind finds data that no cache holds any more, and ends
-alone."""
+"""Bytes by which a node may be ahead of its successor. Data that cannot be read again: a quarter of the kept data, for
+as many lost nodes. A file: so that the chain proceeds together, because lagging nodes need data that no cache holds any
+more, and end up alone."""
 _DEATHS = 4
 """With all that a node and its neighbors' kernels hold."""
 _SOURCE = 0
 
 
 class PipelineNode(Runner):
-    """One node of one phase, filling `store`. Its session calls `accept` with whoever joins."""
+    """Node of one phase that fills `store`. Its session calls `accept` with connecting nodes."""
 
     def __init__(
         self,
@@ -65,23 +65,23 @@ class PipelineNode(Runner):
         position = _first_byte(phase, store)
         self._core = core = NodeCore(phase, position, Skips(store.layout.block_size))
         super().__init__(phase, core, events, connect)
-        # The session may close its own descriptor before those after us have all that they need from the file.
+        # The session may close its own descriptor before the nodes behind have all data of the file.
         self._descriptor = None if store.descriptor is None else os.dup(store.descriptor)
         self._intake, outlet = self._pumps(store, position)
-        self._successor = Successor(phase, core.down, outlet, self._tell, self._connections)
+        self._successor = Successor(phase, core.down, outlet, self._handle, self._connections)
         self._predecessor = Feed(
             self._intake,
             self._may_take,
             self._arrived,
             self._from_predecessor,
-            lambda reason: self._tell(PredecessorLost()),
+            lambda reason: self._handle(PredecessorLost()),
         )
         self._source = Feed(
             self._intake,
             self._may_fetch,
             self._arrived,
             self._from_source,
-            lambda reason: self._tell(FetchLost(reason)),
+            lambda reason: self._handle(FetchLost(reason)),
         )
         self._source_dialler = Dialler(connect, self._waker, phase.timings.answer)
         self._candidate: Link | None = None
@@ -90,7 +90,7 @@ class PipelineNode(Runner):
         self._storing = False
 
     def accept(self, sock: socket.socket, name: str) -> None:
-        """The node `name` has connected and said Join; its socket is ours now. From any thread."""
+        """Take over the socket of the node `name`, which has sent Join. May be called from any thread."""
         self._waker.post(lambda: self._joined(sock, name))
 
     def _pumps(self, store: BlockStore, position: int) -> tuple[Intake, Outlet]:
@@ -106,12 +106,12 @@ class PipelineNode(Runner):
             sock.close()
             return
         self._candidate = Link(sock)
-        self._tell(Joined(place))
+        self._handle(Joined(place))
 
     def _obey_one(self, command: Command) -> None:
         match command:
-            case Admit(farewell):
-                self._close_feed(self._predecessor, farewell)
+            case Admit(last_message):
+                self._close_feed(self._predecessor, last_message)
                 self._predecessor.link, self._candidate = self._candidate, None
             case Refuse(message):
                 self._close_candidate(message)
@@ -142,11 +142,11 @@ class PipelineNode(Runner):
     def _see_stored(self) -> None:
         if self._storing and self._intake.drained:
             self._storing = False
-            self._tell(Stored())
+            self._handle(Stored())
 
-    def _close_feed(self, feed: Feed, farewell: Message | None) -> None:
-        if farewell is not None:
-            feed.send(farewell)
+    def _close_feed(self, feed: Feed, last_message: Message | None) -> None:
+        if last_message is not None:
+            feed.send(last_message)
         link = feed.take_link()
         if link is not None:
             self._closing.add(link)
@@ -160,7 +160,7 @@ class PipelineNode(Runner):
     def _fetch(self, pget: Pget) -> None:
         self._asked = pget
         self._source_dialler.dial(
-            self.phase.chain[_SOURCE], self._fetch_connected, lambda reason, _: self._tell(FetchLost(reason))
+            self.phase.chain[_SOURCE], self._fetch_connected, lambda reason, _: self._handle(FetchLost(reason))
         )
 
     def _fetch_connected(self, link: Link) -> None:
@@ -170,13 +170,13 @@ class PipelineNode(Runner):
     def _from_predecessor(self, message: Message) -> None:
         if isinstance(message, Held):
             self._check_held(message.stop)
-        self._tell(FromPredecessor(message))
+        self._handle(FromPredecessor(message))
 
     def _check_held(self, stop: int) -> None:
-        """Raise RemoteProtocolError unless we may pass over the bytes before `stop`.
+        """Raise RemoteProtocolError unless the bytes before `stop` may be skipped.
 
-        A receiver that came late may lack them, and asks the sender for them in the end. So may a file, and nothing
-        that takes its blocks in order, or keeps none that it could give to those after us.
+        A late receiver may lack them, and requests them from the sender at the end. So may a file, but not a target
+        that accepts blocks in order, or keeps none for the nodes behind.
         """
         layout, position = self._store.layout, self._intake.position
         in_file = self._descriptor is not None and layout.size is not None and stop <= layout.size
@@ -184,19 +184,19 @@ class PipelineNode(Runner):
             raise RemoteProtocolError(f"HELD up to byte {stop}, which cannot be passed over from byte {position} on")
 
     def _from_source(self, message: Message) -> None:
-        """The source speaks first, so that nobody who passes the socket on can swallow our question."""
-        if isinstance(message, Alive):
+        """Request data after the source's first message: another host on the socket cannot consume the request then."""
+        if isinstance(message, Heartbeat):
             self._source.send(self._asked)
-        self._tell(FromSource(message))
+        self._handle(FromSource(message))
 
     def _may_take(self) -> bool:
         if not self._core.up.receiving:
-            raise RemoteError("broke the protocol: data that nobody asked for")
+            raise RemoteError("broke the protocol: data that was not requested")
         return self._has_room()
 
     def _may_fetch(self) -> bool:
         if not self._core.up.fetching:
-            raise RemoteError("broke the protocol: data that nobody asked for")
+            raise RemoteError("broke the protocol: data that was not requested")
         return self._has_room()
 
     def _has_room(self) -> bool:
@@ -206,14 +206,14 @@ class PipelineNode(Runner):
         file = self._descriptor is not None
         lag = _FILE_LAG_BYTES if file else self.phase.buffer // _DEATHS or _LAG_BYTES
         ahead = down.ahead(self._intake.position)
-        # What comes first says that the source has begun: without it our successor gets nothing of what lies before.
+        # The first message shows that the source has begun: without it the successor gets no earlier data.
         if down.alone or not self._core.node.begun or ahead < lag or (file and down.lagging):
             return True
         self._core.hold_up()
         return False
 
     def _arrived(self) -> None:
-        self._tell(Arrived(self._intake.position))
+        self._handle(Arrived(self._intake.position))
 
     def _watch(self, poll: select.poll) -> bool:
         self._successor.watch(poll, self._intake.servable)
@@ -252,11 +252,11 @@ class PipelineNode(Runner):
         self._intake.close()
         if self._descriptor is not None:
             os.close(self._descriptor)
-        # They call us, and hold our memory.
+        # They refer to this object, and hold its memory.
         del self._predecessor, self._source, self._successor, self._intake
 
 
 def _first_byte(phase: PipelinePhase, store: BlockStore) -> int:
-    """Where this node begins: at the phase's first block, or behind what it holds already."""
+    """Return the first byte that this node needs: of the phase's first block, or behind its held blocks."""
     position = store.layout.offset(max(phase.first_block, store.position))
     return position if store.layout.size is None else min(position, store.layout.size)

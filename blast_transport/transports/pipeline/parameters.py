@@ -1,4 +1,4 @@
-"""What the nodes of a phase along a pipeline are told of it."""
+"""Parameters of a pipeline phase for its nodes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from blast_transport.wire.pipeline_bounds import (
 
 @dataclass(frozen=True, slots=True)
 class PipelineParameters:
-    """The data goes along `chain`, the (name, host, port) of every node in order, the sender first; we are at
-    `position`. A node that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is. A neighbor is dead after
-    `node_timeout` seconds of silence. Of what cannot be read again a node keeps `buffer` bytes; 0: as many as it likes.
+    """Parameters of a pipeline phase.
+
+    The data goes along `chain`, the (name, host, port) of every node in order, the sender first; the receiving node is
+    at `position`. A node that accepts fewer than `slowest_rate` bytes/s is excluded; 0: none is. A neighbor counts as
+    dead after `node_timeout` seconds of silence. A node keeps `buffer` bytes of data that cannot be read again; 0: its
+    default.
     """
 
     chain: tuple[tuple[str, str, int], ...]
@@ -32,12 +35,12 @@ class PipelineParameters:
 
 
 def pipeline_phase(phase: Phase) -> PipelinePhase:
-    """The phase as its nodes want it. Raises RemoteProtocolError if no sender may say this, WrongInputError."""
+    """Return the phase for its nodes. Raise RemoteProtocolError or WrongInputError if its parameters are invalid."""
     found = from_parameters(PipelineParameters, phase.parameters)
     if any(not 0 <= port < 1 << 16 for _, _, port in found.chain):
         raise RemoteProtocolError("Phase has a port out of range")
     if not 0 <= found.position < len(found.chain):
-        raise RemoteProtocolError("Phase names a chain without a place for us")
+        raise RemoteProtocolError("Phase has a position outside of its chain")
     if not SHORTEST_TIMEOUT <= found.node_timeout <= LONGEST_TIMEOUT:
         raise RemoteProtocolError("Phase has a time-out of nodes out of range")
     if found.buffer and not SMALLEST_BUFFER <= found.buffer <= LARGEST_BUFFER:

@@ -1,4 +1,4 @@
-"""The transport `pipeline` at a receiver: a node, in a thread of its own, and what it tells the session."""
+"""Transport `pipeline` at a receiver: a node, in a thread of its own, and its events for the session."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from blast_transport.transports.pipeline.protocol.phase import Lost, PipelineEve
 from blast_transport.transports.receiving import (
     ReceivingContext,
     ReceivingTransport,
+    StatusReport,
     Stored,
     StoreLost,
     TransportEvent,
-    Word,
 )
 from blast_transport.wire.codec import WORD_BYTES
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
 
 _REASON_LETTERS = 50
-_MAX_TOLD = WORD_BYTES // (4 * _REASON_LETTERS + 3)
+_MAX_REPORTED = WORD_BYTES // (4 * _REASON_LETTERS + 3)
 """A letter has four bytes at most, and each name three more."""
 
 
 class PipelineReceiver(ReceivingTransport):
-    """The place in a chain that a phase gives us. Raises RemoteProtocolError, WrongInputError, NoThreadError."""
+    """Node of a chain at the position of its phase. Raises RemoteProtocolError, WrongInputError, NoThreadError."""
 
     def __init__(self, phase: Phase, around: ReceivingContext) -> None:
         place = pipeline_phase(phase)
         if place.index == 0:
-            raise RemoteProtocolError("Phase names a chain of which we are the source")
+            raise RemoteProtocolError("Phase makes this host the source of the chain")
         self._wake = around.wake
         self._lost: dict[int, str] = {}
         self._happened: queue.SimpleQueue[TransportEvent] = queue.SimpleQueue()
@@ -50,25 +50,25 @@ class PipelineReceiver(ReceivingTransport):
                 self._happened.put(StoreLost(reason))
             case Lost(name, reason):
                 # Of a stream what it misses would be kept until the chain's report, which cannot come before its end.
-                self._happened.put(Word(phase.number, self._word(phase.place(name) or 0, reason)))
+                self._happened.put(StatusReport(phase.number, self._word(phase.place(name) or 0, reason)))
             case _:
                 self._happened.put(Stored())
         self._wake()
 
     def _word(self, place: int, reason: str) -> bytes:
-        """All that were lost, for only the latest word counts; whom it has no room for, the report names."""
-        if len(self._lost) < _MAX_TOLD:
+        """Encode all lost nodes, because only the latest report counts; the chain's report names those without room."""
+        if len(self._lost) < _MAX_REPORTED:
             self._lost[place] = reason[:_REASON_LETTERS]
         return encode_failed(self._lost)
 
     def events(self) -> Iterator[TransportEvent]:
-        """What the node has told."""
+        """Return the events of the node."""
         with suppress(queue.Empty):
             while True:
                 yield self._happened.get_nowait()
 
     def join(self, sock: socket.socket, join: Join) -> None:
-        """The node before us, or one that asks for what it misses."""
+        """Take over the connection of the predecessor, or of a node that fetches missing data."""
         if not hmac.compare_digest(join.token, self._node.phase.token):
             raise RemoteProtocolError(f"{join.name!r} does not know the token of phase {join.phase}")
         self._node.accept(sock, join.name)

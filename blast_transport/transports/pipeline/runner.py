@@ -1,4 +1,4 @@
-"""The thread of a node or source: polls, lets its parts work, ends them all, and says so last."""
+"""Thread of a node or source: polls, runs its parts, ends them, and reports its end last."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from blast_transport.base.waker import Waker
 from blast_transport.links.dialling import Dialer
 from blast_transport.transports.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.transports.pipeline.connections.dialling import Dialler, LivenessProbes
-from blast_transport.transports.pipeline.protocol.events import Command, Event, Started, Tell
+from blast_transport.transports.pipeline.protocol.events import Command, Event, Notify, Started
 from blast_transport.transports.pipeline.protocol.phase import Ended, Outcome, PipelineEvent, PipelinePhase, StoreFailed
 from blast_transport.transports.pipeline.successor import Connections
 
 
 class Core(Protocol):
-    """What decides. Each method answers with commands."""
+    """Decisions of a node; each method returns commands."""
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """Something happened."""
+        """Handle an event."""
 
     def leave(self, outcome: Outcome, reason: str) -> list[Command]:
-        """Our own side ends it."""
+        """Leave because of a local event."""
 
     def tick(self, now: float) -> list[Command]:
-        """What is due at `now`."""
+        """Return the commands that are due at `now`."""
 
     def deadline(self) -> float:
-        """When `tick` has something to do at the latest."""
+        """Return the latest time for the next `tick`."""
 
 
-def _to_nobody(_event: PipelineEvent) -> None:
-    """Nobody listens any more."""
+def _ignore_event(_event: PipelineEvent) -> None:
+    """Ignore the event."""
 
 
 class Runner(ABC):
-    """A thread that ends by itself, or soon after `stop`. `events` is called in it, with `Ended` as the last."""
+    """Thread that ends by itself, or soon after `stop`. It calls `events`, with `Ended` as the last."""
 
     def __init__(
         self, phase: PipelinePhase, core: Core, events: Callable[[PipelineEvent], None], connect: Dialer
@@ -50,7 +50,7 @@ class Runner(ABC):
         self._decide = core
         self._events = events
         self._waker = Waker()
-        self._closing = ClosingConnections(phase.timings.farewell)
+        self._closing = ClosingConnections(phase.timings.last_message)
         self._dialler = Dialler(connect, self._waker, phase.timings.answer)
         self._probes = LivenessProbes(connect, self._waker, phase.timings.probe)
         self._connections = Connections(self._dialler, self._probes, self._closing)
@@ -78,33 +78,33 @@ class Runner(ABC):
 
     @abstractmethod
     def _obey_one(self, command: Command) -> None:
-        """Carry out a command other than an event for the session."""
+        """Execute a command other than an event for the session."""
 
     @abstractmethod
     def _watch(self, poll: select.poll) -> bool:
-        """Register everything; True: something can go on at once."""
+        """Register all descriptors; return whether something can be done at once."""
 
     @abstractmethod
     def _waited(self, seconds: float) -> None:
-        """For so long nothing happened."""
+        """Count seconds without any event."""
 
     @abstractmethod
     def _work(self, ready: dict[int, int], now: float) -> None:
-        """Read and write what can be; `ready` are the events by descriptor.
+        """Read and write as far as possible; `ready` has the events by descriptor.
 
-        Raises LocalError when our own side can go on no more.
+        Raise LocalError if this node cannot continue.
         """
 
     @abstractmethod
     def _close(self) -> None:
         """Give everything back."""
 
-    def _tell(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         self._obey(self._decide.handle(event, time.monotonic()))
 
     def _obey(self, commands: Iterable[Command]) -> None:
         for command in commands:
-            if not isinstance(command, Tell):
+            if not isinstance(command, Notify):
                 self._obey_one(command)
             elif isinstance(command.event, Ended):
                 self._ended = command.event
@@ -117,9 +117,9 @@ class Runner(ABC):
 
     def _run(self) -> None:
         try:
-            self._tell(Started())
+            self._handle(Started())
             while self._ended is None:
-                self._turn()
+                self._step()
         except (TransportError, OSError) as error:
             if isinstance(error, StoreError):
                 self._events(StoreFailed(str(error)))
@@ -130,11 +130,12 @@ class Runner(ABC):
             self._close()
             self._dialler.cancel()
             self._waker.close()
-            # Who hears of us mostly holds us: together we would stay until garbage is collected, with all our memory.
-            events, self._events = self._events, _to_nobody
+            # The receiver of events usually refers to this object: the cycle would keep all memory until garbage
+            # collection.
+            events, self._events = self._events, _ignore_event
             events(self._ended or Ended(Outcome.FAILED, "an error of the program; see its log"))
 
-    def _turn(self) -> None:
+    def _step(self) -> None:
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
         self._closing.watch(poll)
@@ -146,12 +147,12 @@ class Runner(ABC):
         now = time.monotonic()
         self._waited(now - began)
         self._work(ready, now)
-        # After what was heard: whoever was stopped himself must not take others for dead.
+        # After the messages: a process that was stopped must not consider others dead.
         self._obey(self._decide.tick(now))
         self._closing.serve(now)
 
     def _pause(self, seconds: float) -> None:
-        """Only say goodbye, and hear who calls."""
+        """Only close connections, and execute posted calls."""
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
         self._closing.watch(poll)

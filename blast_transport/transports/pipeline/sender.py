@@ -1,4 +1,4 @@
-"""The transport `pipeline` at the sender: the source of a chain, in a thread of its own, and what it tells."""
+"""Transport `pipeline` at the sender: the source of a chain, in a thread of its own, and its events."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from blast_transport.transports.pipeline.protocol.phase import Drained, Ended, L
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.source import PipelineSource
 from blast_transport.transports.sending import (
-    Anew,
     PeerLost,
+    PhaseRequested,
     Reached,
     SendingContext,
     SendingEvent,
@@ -35,7 +35,7 @@ from blast_transport.wire.messages import Phase
 
 _BACKLOG = 128
 """Nodes that fetch at once; a chain dials one after the other."""
-_BLOCKS_PER_TURN = 32
+_BLOCKS_PER_STEP = 32
 _IDLE_SECONDS = 0.5
 _UNDER_WAY_BYTES = 8 << 20
 """More than a socket's buffer and a chunk hold between the source and its successor."""
@@ -61,7 +61,7 @@ class PipelineSender(SendingTransport):
         self._source: PipelineSource | None = None
         self._reception: Reception | None = None
         self._sent = phase.first
-        # Where it ends for us once it is left, wherever it does: the next transport begins there.
+        # End of this phase after `leave`; the next transport begins there.
         self._stop: int | None = None
         self._watch = ChainWatch()
         self._lost: set[str] = set()
@@ -70,30 +70,30 @@ class PipelineSender(SendingTransport):
         self._confirmation = Confirmation()
 
     def phase(self, name: str) -> Phase | None:
-        """Each node hears its own place; who is not in the chain gets nothing."""
+        """Return the Phase with this node's position; None for a receiver outside of the chain."""
         place = self._places.get(name)
         return None if place is None else self._at(place)
 
     def follow(self, choice: TransportChoice) -> bool:
-        """Another order is another chain."""
+        """Return whether the chain is the same: another order is another chain."""
         return choice == self._choice
 
     def work(self, now: float) -> float:
         """Digest what the chain carries. Raises SourceChangedError, ForgottenError."""
         source = self._source or self._begin()
-        busy = self._reader.digest(_BLOCKS_PER_TURN)
+        busy = self._reader.digest(_BLOCKS_PER_STEP)
         if busy and self._reader.source.descriptor is None:
             source.wake()
         return 0 if busy else _IDLE_SECONDS
 
     def events(self) -> Iterator[SendingEvent]:
-        """What the chain has told, and what the sender has seen of it."""
+        """Return the events of the chain, and the sender's own observations."""
         while not self._happened.empty():
-            yield from self._told(self._happened.get())
+            yield from self._translate(self._happened.get())
         if self._stuck and not self._renewed:
             self._renewed = True
             yield from (PeerLost(name, "at one end of a link over which nothing passes") for name in self._stuck)
-            yield Anew(replace(self._choice, without=self._choice.without | self._stuck))
+            yield PhaseRequested(replace(self._choice, without=self._choice.without | self._stuck))
 
     def look(self, reached: Mapping[str, Reached], now: float) -> None:
         """Find out whether data passes along the whole chain, and whether all is there though no report comes."""
@@ -107,20 +107,20 @@ class PipelineSender(SendingTransport):
         complete = data.size is not None and all(node.position >= data.size for node in nodes)
         self.over = self._confirmation.is_overdue(complete, now)
 
-    def gone(self, name: str, reason: str) -> None:
-        """Its neighbors find out for themselves."""
+    def receiver_lost(self, name: str, reason: str) -> None:
+        """Record the loss; its neighbors detect it themselves."""
         self._lost.add(name)
 
-    def heard(self, name: str, body: bytes, now: float) -> None:
-        """This node goes on without some that come after it."""
+    def receive_report(self, name: str, body: bytes, now: float) -> None:
+        """Handle a report of a node that continues without some nodes behind it."""
         chain, own = self._nodes.chain, self._places.get(name, 0)
         for place, reason in decode_failed(body).items():
             if own == 0 or not own < place < len(chain):
-                raise RemoteProtocolError(f"goes on without the node at place {place}, which does not come after it")
+                raise RemoteProtocolError(f"excluded the node at position {place}, which is not behind it")
             self._happened.put(Lost(chain[place][0], reason))
 
     def leave(self) -> int | None:
-        """What may be under way still goes through the chain; the next transport begins behind it."""
+        """Complete the blocks that may be in flight; the next transport begins after them."""
         if self._source is None or self.over or self._renewed:
             return None
         self._stop = -(-self._under_way(self._source) // self._reader.layout.block_size)
@@ -128,7 +128,7 @@ class PipelineSender(SendingTransport):
         return self._stop
 
     def quit(self, reason: str) -> None:
-        """Everybody quits, and the report still comes."""
+        """End the chain at all nodes; the report still arrives."""
         if self._source is not None:
             self._source.quit(reason)
 
@@ -171,7 +171,7 @@ class PipelineSender(SendingTransport):
         self._happened.put(event)
         self._around.wake()
 
-    def _told(self, event: PipelineEvent) -> Iterator[SendingEvent]:
+    def _translate(self, event: PipelineEvent) -> Iterator[SendingEvent]:
         match event:
             case Progress(position) | Drained(position):
                 whole = position == self._reader.source.size
@@ -183,21 +183,21 @@ class PipelineSender(SendingTransport):
             case Reported(failed):
                 yield from self._lose(failed)
             case Ended():
-                # What it did not bring is asked for in the end.
+                # Receivers request its missing blocks at the end.
                 self.over = True
 
     def _blocks(self, position: int) -> int:
         return max(self._sent, position // self._reader.layout.block_size)
 
     def _lose(self, failed: dict[str, str]) -> Iterator[SendingEvent]:
-        # A chain that another transport follows may be cut off; what is then missing is asked for in the end.
+        # Another transport may cut off the end of a chain; receivers then request the missing blocks.
         if self._stop is None:
             lost = {name: reason for name, reason in failed.items() if name in self._places}
             self._lost.update(lost)
             yield from (PeerLost(name, reason) for name, reason in lost.items())
 
     def _under_way(self, source: PipelineSource) -> int:
-        """Bytes before this one may have begun to go along the chain before it hears that it is left."""
+        """Return the offset before which bytes may already be on their way along the chain."""
         data = self._reader.source
         if data.descriptor is None:
             return data.available
@@ -210,6 +210,6 @@ def _order(choice: Chain, around: SendingContext) -> list[Address]:
         names = by_name(addresses)
     else:
         names = as_given(addresses, [name for name in choice.order if name in addresses])
-    # Who lags far behind would make the others wait: it goes last.
+    # A lagging node would make the others wait: it goes last.
     lagging = {member.address[0] for member in around.members if member.lags}
     return [addresses[name] for name in sorted(names, key=lagging.__contains__)]

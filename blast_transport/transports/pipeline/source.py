@@ -1,4 +1,4 @@
-"""The first node of a pipeline: reads the data, serves its successor, and whoever needs what others have forgotten."""
+"""First node of a pipeline: reads the data, serves its successor, and nodes that fetch dropped data."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Outlet
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import Command
-from blast_transport.transports.pipeline.protocol.messages import Alive, Forget, Pget
+from blast_transport.transports.pipeline.protocol.messages import Forget, Heartbeat, Pget
 from blast_transport.transports.pipeline.protocol.phase import PipelineEvent, PipelinePhase
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.runner import Runner
 from blast_transport.transports.pipeline.successor import Successor
 
-_PIECES_PER_TURN = 4
+_PIECES_PER_STEP = 4
 
 
 class PipelineSource(Runner):
-    """The source of one phase. A block has `block_size` bytes: the phase begins, and may be ended, where one does.
+    """Source of one phase. A block has `block_size` bytes: the phase begins, and may end, at a block.
 
-    What a stream gave is released when the successor has it and some more has come, so that it may be sent again; a
-    session that needs it for longer passes a source whose `release` waits for that. Call `wake` when more of a stream
-    has come. `engine` is what sends a file; a stream is Python's. What `skips` names is left out.
+    Data of a stream is released when the successor holds it and some more data has arrived, for retransmissions; a
+    session that needs it for longer passes a source whose `release` waits for that. Call `wake` when a stream has more
+    data. `engine` sends a file; Python sends a stream. The ranges in `skips` are omitted.
     """
 
-    def __init__(  # noqa: PLR0913 - what, how it is cut and sent, and whom to tell
+    def __init__(  # noqa: PLR0913 - data, layout, transport and events
         self,
         phase: PipelinePhase,
         source: Source,
@@ -53,32 +53,33 @@ class PipelineSource(Runner):
         self._descriptor = None if source.descriptor is None else os.dup(source.descriptor)
         outlet: Outlet = StreamOutlet(source) if self._descriptor is None else open_outlet(engine, self._descriptor)
         self._outlet = outlet
-        self._successor = Successor(phase, core.down, outlet, self._tell, self._connections)
+        self._successor = Successor(phase, core.down, outlet, self._handle, self._connections)
         self._fetchers: list[_Fetcher] = []
         self._begun = self._core.node.position
 
     @property
     def begun(self) -> int:
-        """Bytes before this one have begun to go, as of a moment ago."""
+        """Return the offset before which bytes have begun to leave, as of the last step."""
         return self._begun
 
     def accept(self, sock: socket.socket, name: str) -> None:
-        """The node `name` has connected and said Join, to fetch something; its socket is ours now. From any thread."""
+        """Take over the socket of the node `name`, which has sent Join to fetch data. May be called from any thread."""
         self._waker.post(lambda: self._joined(sock, name))
 
     def wake(self) -> None:
-        """More of the stream has come, or it has ended; from any thread."""
+        """Notify it of more data or the end of the stream; from any thread."""
         self._waker.wake()
 
     def stop_at(self, block: int) -> None:
-        """Drain: the phase ends before `block`, or before the first one that has not begun to go. From any thread.
+        """Drain: end the phase before `block`, or before the first one that has not begun. May be called from any
+        thread.
 
-        `Drained` says where it ended.
+        `Drained` has the end.
         """
         self._waker.post(lambda: self._stop_at(block))
 
     def quit(self, reason: str) -> None:
-        """The user ends it: everybody quits, and the report still comes. From any thread."""
+        """End for the user: all nodes quit, and the report still arrives. May be called from any thread."""
         self._waker.post(lambda: self._quit(reason))
 
     def _quit(self, reason: str) -> None:
@@ -93,7 +94,7 @@ class PipelineSource(Runner):
         self._fetchers.append(_Fetcher(Link(sock), self._outlet, self._source, self.phase.timings.orphan))
 
     def _stop_at(self, block: int) -> None:
-        if self._core.down.end_told or self._ended is not None:
+        if self._core.down.end_sent or self._ended is not None:
             return
         begun = -(-self._successor.promised // self._block_size)
         stop, size = max(block, begun) * self._block_size, self._source.size
@@ -114,7 +115,7 @@ class PipelineSource(Runner):
         return any(pending) or self._successor.pending
 
     def _waited(self, seconds: float) -> None:
-        """Nobody holds that against us."""
+        """Ignore the time: a source never starves."""
 
     def _work(self, ready: dict[int, int], now: float) -> None:
         self._see_source(now)
@@ -139,36 +140,36 @@ class PipelineSource(Runner):
         self._successor.close()
         if self._descriptor is not None:
             os.close(self._descriptor)
-        # It calls us, and holds our memory.
+        # It refers to this object, and holds its memory.
         del self._successor, self._outlet
 
 
 class _Fetcher:
     """A node that fetches from the source."""
 
-    def __init__(self, link: Link, outlet: Outlet, source: Source, patience: float) -> None:
+    def __init__(self, link: Link, outlet: Outlet, source: Source, timeout: float) -> None:
         self._source = source
         self._link = link
         self._outlet = outlet
-        self._timeout = patience
+        self._timeout = timeout
         self._moved = time.monotonic()
         self._offset = self._stop = 0
-        link.send(Alive(0, held_up=False))
+        link.send(Heartbeat(0, held_up=False))
 
     def watch(self, poll: select.poll) -> bool:
         """Register for `poll`; True: something can be read that poll does not see."""
-        pours = self._link.wants_write or self._offset < self._stop
+        pours = self._link.has_output or self._offset < self._stop
         poll.register(self._link.socket, select.POLLIN | (select.POLLOUT if pours else 0))
         return self._link.pending
 
     def work(self, now: float) -> bool:
-        """Hear what is asked for and send it; False: it is over."""
+        """Receive a request and send its data; return False when it is over."""
         try:
             message = self._link.receive()
             if isinstance(message, Pget) and message.stop <= self._source.available:
                 self._offset, self._stop = message.offset, message.stop
             elif message is not None:
-                raise RemoteError(f"{message} where a PGET for what is there was due")
+                raise RemoteError(f"{message} instead of a PGET for available data")
             self._pour(now)
         except (RemoteError, LocalError):
             self.close()
@@ -183,13 +184,13 @@ class _Fetcher:
         self._link.close()
 
     def _pour(self, now: float) -> None:
-        for _ in range(_PIECES_PER_TURN):
+        for _ in range(_PIECES_PER_STEP):
             try:
                 sent = self._link.give(self._outlet, self._offset, self._stop)
             except ForgottenError as error:
                 if self._link.promised:
                     raise
-                self._link.send(Forget(error.lowest))
+                self._link.send(Forget(error.first_held))
                 self._stop = self._offset
                 continue
             if sent == 0:

@@ -31,14 +31,14 @@ from blast_transport.transports.pipeline.protocol.messages import Held
 from blast_transport.transports.pipeline.protocol.phase import PipelinePhase
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
-_PIECES_PER_TURN = 8
+_PIECES_PER_STEP = 8
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What makes new connections, and what ends old ones."""
+    """Creation of new connections, and closing of old ones."""
 
     dialler: Dialler
     probes: LivenessProbes
@@ -46,20 +46,20 @@ class Connections:
 
 
 class Successor:
-    """The connection to whoever comes next. `tell` takes events to the core; not thread-safe."""
+    """Connection to the next node. `notify` passes events to the core; not thread-safe."""
 
     def __init__(
         self,
         phase: PipelinePhase,
         down: Downstream,
         outlet: Outlet,
-        tell: Callable[[Event], None],
+        notify: Callable[[Event], None],
         connections: Connections,
     ) -> None:
         self._outlet = outlet
         self._phase = phase
         self._down = down
-        self._tell = tell
+        self._handle = notify
         self._dialler = connections.dialler
         self._probes = connections.probes
         self._closing = connections.closing
@@ -67,7 +67,7 @@ class Successor:
         self._offset = 0
 
     def obey(self, command: Command) -> None:
-        """Carry out a command that concerns the successor."""
+        """Execute a command that concerns the successor."""
         match command:
             case Connect(place):
                 self._drop()
@@ -86,34 +86,34 @@ class Successor:
     def watch(self, poll: select.poll, limit: int) -> None:
         """Register for `poll`; data before `limit` could be sent."""
         if self._link is not None:
-            pours = self._link.wants_write or (self._down.serving and self._offset < limit)
+            pours = self._link.has_output or (self._down.serving and self._offset < limit)
             poll.register(self._link.socket, _IN | (_OUT if pours else 0))
 
     @property
     def pending(self) -> bool:
-        """Something can be read that poll does not see."""
+        """Return whether data is buffered that poll does not report."""
         return self._link is not None and self._link.pending
 
     @property
     def promised(self) -> int:
-        """Data before this offset has gone, or was announced."""
+        """Return the offset before which data has left, or was announced."""
         return self._offset + (0 if self._link is None else self._link.promised)
 
     def listen(self) -> None:
-        """Hand what the successor says to the core."""
+        """Pass the successor's messages to the core."""
         while (link := self._link) is not None:
             message = self._guard(lambda link: link.receive())
             if link is not self._link or message is None:
                 if self._link is link and link.payload:
-                    self._lost("broke the protocol: data from a successor")
+                    self._lost("broke the protocol: a successor sent data")
                 return
-            self._tell(FromSuccessor(message))
+            self._handle(FromSuccessor(message))
 
     def pour(self, limit: int) -> None:
         """Send what can be sent now, data up to `limit`. Raises what the outlet raises about its own side."""
-        for _ in range(_PIECES_PER_TURN):
+        for _ in range(_PIECES_PER_STEP):
             link = self._link
-            if link is None or not (link.wants_write or self._down.serving):
+            if link is None or not (link.has_output or self._down.serving):
                 return
             if self._pour_once(limit) == 0:
                 return
@@ -127,34 +127,36 @@ class Successor:
         try:
             sent = self._guard(lambda link: link.give(self._outlet, self._offset, stop))
         except ForgottenError as error:
-            self._forgot(error.lowest)
+            self._forgot(error.first_held)
             return 0
         if not sent:
             return 0
         self._offset += sent
         if self._down.serving:
-            self._tell(Sent(self._offset))
+            self._handle(Sent(self._offset))
         return sent
 
     def _pass_over(self, limit: int) -> int:
-        """Leave out what everybody holds, before `limit`, and say so to the successor; how many bytes that is."""
+        """Omit data before `limit` that every receiver holds, and notify the successor; return the omitted bytes."""
         offset, stop = self._offset, self._down.skips.pass_over(self._offset, limit)
-        # What was announced has to go before anything else can be said.
+        # Announced data has to be sent before any other message.
         if stop == offset or self.promised > offset:
             return 0
         self._guard(lambda link: link.send(Held(stop)))
         self._offset = stop
         if self._down.serving:
-            self._tell(Sent(stop))
+            self._handle(Sent(stop))
         return stop - offset
 
-    def _forgot(self, lowest: int) -> None:
-        """Who was promised data cannot be told anything else before it has come: where it begins anew it can."""
+    def _forgot(self, first_held: int) -> None:
+        """Close the connection if data was announced, which must precede other messages: a new one can name another
+        offset.
+        """
         if self.promised > self._offset:
             self._drop_now()
-            self._tell(Torn())
+            self._handle(Torn())
         else:
-            self._tell(Unheld(lowest))
+            self._handle(Unheld(first_held))
 
     def close(self) -> None:
         """Close the connection now."""
@@ -164,9 +166,7 @@ class Successor:
 
     def _connect(self, place: int) -> None:
         self._dialler.dial(self._phase.chain[place], self._connected, self._lost)
-        self._probes.await_silence(
-            place, lambda: self._lost(f"no sign of life for {self._phase.timings.probe:g} s", True)
-        )
+        self._probes.await_silence(place, lambda: self._lost(f"no heartbeat for {self._phase.timings.probe:g} s", True))
 
     def _connected(self, link: Link) -> None:
         self._link = link
@@ -185,7 +185,7 @@ class Successor:
         self._dialler.cancel()
         self._probes.cancel()
         self._drop_now()
-        self._tell(SuccessorLost(reason, unanswered))
+        self._handle(SuccessorLost(reason, unanswered))
 
     def _drop(self) -> None:
         self._dialler.cancel()

@@ -1,9 +1,8 @@
-"""Which tree gets the next block: shares in proportion to the rates, and none that has to wait holds up the others.
+"""Distribution of blocks to the trees in proportion to their rates; a tree that waits does not delay the others.
 
-Blocks are dealt one after the other, in a time of their own in which every tree that takes blocks keeps its rate. A
-tree is due for a block when it has had its share of that time; of those that are due the one whose block would be
-through first gets it. So the share of each differs from its rate's by less than a block (Tijdeman, The chairman
-assignment problem, 1980).
+Blocks are distributed in a virtual time in which every tree that accepts blocks keeps its rate. A tree is due for a
+block when it has had its share of that time; the due tree that would complete the block first gets it. So each share
+differs from that of the rate by less than a block (Tijdeman, The chairman assignment problem, 1980).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 _SLACK_SECONDS = 0.1
-"""What was not dealt for so long, because the processor had other things to do, is made up for."""
+"""Time for which the distribution may catch up after the process did not run."""
 
 
 class Dealer:
@@ -26,7 +25,7 @@ class Dealer:
         self._open: frozenset[int] = frozenset()
 
     def deal(self, size: int, open_: Collection[int], now: float) -> int | None:
-        """The tree that gets the next block, of `size` bytes, of those that take one; None: it is too early."""
+        """Return the tree that gets the next block, of `size` bytes, of those in `open_`; None: it is too early."""
         self._admit(frozenset(open_))
         if not open_:
             return None
@@ -43,12 +42,12 @@ class Dealer:
         return chosen
 
     def wait(self, open_: Collection[int], now: float) -> float:
-        """Seconds until the next block can be dealt to one of these; there is one."""
+        """Return the seconds until one of these trees can get the next block."""
         due = max(self._dealt, min(self._due[tree] for tree in open_))
         return max(0.0, due - (now - self._origin))
 
     def _admit(self, open_: frozenset[int]) -> None:
-        """Who takes blocks again has its share from now on, and nothing to make up for."""
+        """Let trees that accept blocks again get their share from now on, without catching up."""
         for tree in open_ - self._open:
             self._due[tree] = max(self._due[tree], self._dealt)
         self._open = open_

@@ -1,4 +1,4 @@
-"""From a host to one of its children in one tree: what goes there, in its turn, at the tree's rate."""
+"""Edge from a host to one of its children in one tree: blocks in order, at the tree's rate."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from blast_transport.transports.trees.pacing import Pace
 from blast_transport.transports.trees.parcel import Parcel
 from blast_transport.transports.trees.plan import Timings
 from blast_transport.transports.trees.protocol.messages import (
-    Alive,
-    End,
-    Holds,
+    Abort,
+    BlockHeld,
+    EdgeCredit,
+    EdgeEnd,
+    Have,
+    Heartbeat,
     Message,
-    Named,
     Open,
-    Quit,
     Reader,
-    Taken,
 )
 from blast_transport.transports.trees.stream import Stream
 from blast_transport.transports.trees.widening import Widening
@@ -33,15 +33,15 @@ from blast_transport.transports.trees.widening import Widening
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _UNSENT_SECONDS, _MIN_UNSENT, _MAX_UNSENT = 0.05, 128 << 10, 4 << 20
 _LISTENED = 64
-"""Messages of a child that are heard in one turn."""
+"""Messages of a child that are processed in one step."""
 
 Load = Callable[[int], Parcel | None]
-"""A block that a host holds, out of its store; None if it is there no more."""
+"""Returns a held block from the store, None if it is no longer held."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """To the child at this place in one tree, at the tree's bits/s."""
+    """Way to the child at this place in one tree, at the tree's bits/s."""
 
     tree: int
     child: int
@@ -49,7 +49,7 @@ class Way:
 
 
 class State(Enum):
-    """Where an edge stands."""
+    """State of an edge."""
 
     CONNECTING = auto()
     OPENING = auto()
@@ -75,51 +75,51 @@ class Edge:
         self._meter = Meter(now)
         self._widening = Widening()
         self._measured = 0
-        self._wanted = 1
+        self._target_streams = 1
         self.again_at = now
         self._rate = way.rate
         self._timings = timings
         self._load_block = load
         self._pace = Pace(way.rate, now)
-        self._began = self._said = now
-        # For so many seconds nothing was heard of the child.
+        self._began = self._sent_at = now
+        # Seconds without a message from the child.
         self._silent = 0.0
         self._streams: list[Stream] = []
         self._queue: deque[Parcel | int] = deque()
         self._queued = 0
         self._holds = BlockMap()
         # Entries that were given to streams, that came through, and that are not for the child.
-        self._sent = self._came = self._left_out = 0
-        self._ending = self._end_said = False
+        self._sent = self._acknowledged = self._left_out = 0
+        self._ending = self._end_sent = False
 
-    # ------------------------------------------------------------------------------------------ what is to go
+    # ------------------------------------------------------------------------------------------ queueing
 
     @property
     def live(self) -> bool:
-        """It is not lost."""
+        """Return whether the edge is not lost."""
         return self.state is not State.LOST
 
     @property
     def settled(self) -> bool:
-        """It is known what the child holds, or that it cannot be reached."""
+        """Return whether the child has reported its blocks, or cannot be reached."""
         return self.state in (State.OPEN, State.LOST)
 
     def holds(self, number: int) -> bool:
-        """The child said that it holds this block."""
+        """Return whether the child has reported that it holds this block."""
         return number in self._holds
 
     @property
     def taken(self) -> int:
-        """Entries that nobody has to do anything about any more."""
-        return self._came + self._left_out
+        """Return the number of entries that are done."""
+        return self._acknowledged + self._left_out
 
     @property
     def backlog(self) -> int:
-        """Bytes that wait here."""
+        """Return the bytes that wait here."""
         return self._queued + sum(stream.waiting for stream in self._streams)
 
     def push(self, parcel: Parcel) -> None:
-        """A block goes to the child, or its number, if the child holds it."""
+        """Queue a block for the child, or its number, if the child holds it."""
         if self.live and not self.holds(parcel.number):
             self._queue.append(parcel)
             self._queued += len(parcel.data)
@@ -128,49 +128,49 @@ class Edge:
             parcel.used()
 
     def name(self, number: int) -> None:
-        """A block that we hold goes to the child: its number, or its bytes out of the store when its turn comes."""
+        """Queue a stored block: its number, or later its bytes from the store."""
         if self.live:
             self._queue.append(number)
 
     def leave_out(self) -> None:
-        """One entry is not for the child."""
+        """Count an entry that the child does not need."""
         self._left_out += 1
 
     def end(self) -> None:
-        """Nothing more is pushed."""
+        """End the queue."""
         self._ending = True
 
     @property
     def through(self) -> bool:
-        """All that was pushed has come through, and the child knows that this is all."""
-        return not self.live or (self._end_said and self._came == self._sent)
+        """Return whether all entries are acknowledged, and the child has got EdgeEnd."""
+        return not self.live or (self._end_sent and self._acknowledged == self._sent)
 
     # ------------------------------------------------------------------------------------------- connections
 
     def connected(self, sock: socket.socket, number: int, first: bytes, now: float) -> None:
-        """A connection to the child is there; `first` brings it to the session."""
+        """Take over a connection to the child; `first` is the Join for its session."""
         if not self.live or number != len(self._streams):
             sock.close()
             return
         stream = Stream(sock, Reader(_no_blocks))
         stream.keep_short(int(min(max(self._rate / 8 * _UNSENT_SECONDS, _MIN_UNSENT), _MAX_UNSENT)))
         stream.give(first)
-        stream.say(Open(self.tree, number))
+        stream.queue(Open(self.tree, number))
         self._streams.append(stream)
         if number == 0:
             self.state = State.OPENING
-        self._silent, self._said = 0.0, now
+        self._silent, self._sent_at = 0.0, now
 
     def failed(self, reason: str, now: float) -> None:
-        """There is no connection, or no further one."""
+        """Handle the failure of a connection."""
         if self._streams:
-            self._wanted = len(self._streams)
+            self._target_streams = len(self._streams)
             self._widening.resign()
         elif self.live:
             self._retry_or_lose(reason, self._timings.reach, now)
 
     def lose(self, reason: str) -> None:
-        """It is of no more use."""
+        """Give the edge up."""
         if self.live:
             self.state, self.reason = State.LOST, reason
             self._close_streams()
@@ -181,29 +181,29 @@ class Edge:
             self._queued = 0
 
     def close(self) -> None:
-        """It is over."""
+        """Close the edge."""
         if self.live and self._streams:
-            self._streams[0].say(Quit("the phase is over"))
+            self._streams[0].queue(Abort("the phase is over"))
             with suppress(RemoteError):
                 self._streams[0].send(_MIN_UNSENT)
         self.lose("the phase is over")
 
-    def wanted(self, now: float) -> int | None:
-        """The number of the stream that is to be connected, if one is."""
+    def stream_to_connect(self, now: float) -> int | None:
+        """Return the number of the stream to connect, if any."""
         if self.state is State.CONNECTING:
             return 0 if now >= self.again_at else None
-        return len(self._streams) if self.state is State.OPEN and len(self._streams) < self._wanted else None
+        return len(self._streams) if self.state is State.OPEN and len(self._streams) < self._target_streams else None
 
     def measure(self, now: float) -> tuple[float, bool]:
-        """Bits/s over the last second or so, and whether the network holds them back; call it some times a second."""
+        """Return the bits/s over about a second, and whether the network limits them; call it repeatedly."""
         rate, held_back = self._meter.take(now)
         self._measured += 1
         if self._measured % INTERVALS == 0 and self._widening.judge(len(self._streams), rate, held_back):
-            self._wanted = len(self._streams) + 1
+            self._target_streams = len(self._streams) + 1
         return rate, held_back
 
-    def _retry_or_lose(self, reason: str, patience: float, now: float) -> None:
-        if now >= self._began + patience:
+    def _retry_or_lose(self, reason: str, timeout: float, now: float) -> None:
+        if now >= self._began + timeout:
             self.lose(reason)
         else:
             self._close_streams()
@@ -218,7 +218,7 @@ class Edge:
 
     @property
     def carried(self) -> int:
-        """Bytes both ways, over the streams that there are."""
+        """Return the bytes in both directions, over the present streams."""
         return sum(stream.carried for stream in self._streams)
 
     def watch(self, poll: select.poll) -> bool:
@@ -228,16 +228,16 @@ class Edge:
         return any(stream.pending for stream in self._streams)
 
     def wait(self, now: float) -> float:
-        """Seconds until it has something to do by itself."""
+        """Return the seconds until it has something to do by itself."""
         if not self._streams:
             return self._timings.heartbeat
-        due = min(self._said + self._timings.heartbeat - now, self._timeout - self._silent)
+        due = min(self._sent_at + self._timings.heartbeat - now, self._timeout - self._silent)
         if self._has_more and any(not stream.blocked for stream in self._streams):
             due = min(due, self._pace.wait(now))
         return max(0.0, due)
 
     def work(self, ready: dict[int, int], now: float) -> None:
-        """Hear the child, and send what may be sent."""
+        """Read the child's messages, and send blocks that may leave."""
         try:
             for number, stream in enumerate(list(self._streams)):
                 events = ready.get(stream.socket.fileno(), 0)
@@ -254,14 +254,14 @@ class Edge:
                 self.lose(str(error))
 
     def tick(self, now: float, passed: float) -> None:
-        """What is due, now that so many seconds have passed."""
+        """Do the due work after `passed` seconds."""
         self._silent += passed
         if self.state in (State.OPENING, State.OPEN) and self._silent >= self._timeout:
-            self.lose(f"nothing heard of it for {self._timeout:g} s")
-        if self.state is State.OPEN and now >= self._said + self._timings.heartbeat:
-            self._said = now
+            self.lose(f"no message for {self._timeout:g} s")
+        if self.state is State.OPEN and now >= self._sent_at + self._timings.heartbeat:
+            self._sent_at = now
             if not self._streams[0].waiting:
-                self._streams[0].say(Alive())
+                self._streams[0].queue(Heartbeat())
 
     @property
     def _timeout(self) -> float:
@@ -270,7 +270,7 @@ class Edge:
     @property
     def _has_more(self) -> bool:
         waits = any(stream.waiting for stream in self._streams)
-        return waits or (self.state is State.OPEN and (bool(self._queue) or (self._ending and not self._end_said)))
+        return waits or (self.state is State.OPEN and (bool(self._queue) or (self._ending and not self._end_sent)))
 
     def _listen(self, number: int, stream: Stream) -> None:
         for _ in range(_LISTENED):
@@ -280,20 +280,20 @@ class Edge:
             self._silent = 0.0
             for message in messages:
                 if number:
-                    raise RemoteProtocolError("a word on a stream that carries blocks only")
-                self._hear(message)
+                    raise RemoteProtocolError("a message on a stream for blocks only")
+                self._receive(message)
 
-    def _hear(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         match message:
-            case Holds(ranges) if self.state is State.OPENING:
+            case Have(ranges) if self.state is State.OPENING:
                 for first, count in ranges:
                     self._holds.add_range(first, count)
                 self.state = State.OPEN
-            case Taken(entries, full) if self.state is State.OPEN and self._came <= entries <= self._sent:
-                self._came, self.full = entries, full
-            case Alive():
+            case EdgeCredit(entries, full) if self.state is State.OPEN and self._acknowledged <= entries <= self._sent:
+                self._acknowledged, self.full = entries, full
+            case Heartbeat():
                 pass
-            case Quit(reason):
+            case Abort(reason):
                 raise RemoteError(reason or "left the tree")
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} in state {self.state.name}")
@@ -307,7 +307,7 @@ class Edge:
                     break
                 sent = stream.send(self._pace.piece)
                 if sent:
-                    self._said = now
+                    self._sent_at = now
                     self._pace.sent(sent)
                     self._meter.sent(sent)
         blocked = bool(self._streams) and all(stream.blocked for stream in self._streams)
@@ -321,14 +321,14 @@ class Edge:
                 self._queued -= len(item.data)
                 stream.give_block(item)
             elif self.holds(item):
-                stream.say(Named(item))
+                stream.queue(BlockHeld(item))
             elif (parcel := self._load_block(item)) is not None:
                 stream.give_block(parcel)
             else:
                 self._left_out += 1
                 continue
             self._sent += 1
-        if self._ending and not self._queue and not self._end_said and self.state is State.OPEN:
+        if self._ending and not self._queue and not self._end_sent and self.state is State.OPEN:
             # Behind what this stream has; another one's blocks may come later, and are counted.
-            self._end_said = True
-            self._streams[0].say(End(self._sent))
+            self._end_sent = True
+            self._streams[0].queue(EdgeEnd(self._sent))

@@ -1,48 +1,48 @@
-"""What a host's thread tells its transport."""
+"""Events of a host's thread for its transport."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blast_transport.transports.trees.protocol.words import Word
+from blast_transport.transports.trees.protocol.words import HostReport
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Blocks were put into the store."""
+    """Blocks are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """The store takes nothing more, and why."""
+    """The store accepts no more data."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """At the sender: all blocks before `stop` are dealt, or need not be."""
+    """At the sender: all blocks before `stop` are distributed, or need not be."""
 
     stop: int
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What is to be told of this host to whoever watches over the phase."""
+class ReportReady:
+    """A report of this host for the sender is due."""
 
-    word: Word
+    word: HostReport
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """At the sender: every tree is through at all that it reaches."""
+    """At the sender: every tree has delivered all blocks to all hosts that it reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The last event of all; `reason` is empty if that was meant to be."""
+    """The last event; `reason` is empty after a regular end."""
 
     reason: str
 
 
-Event = Settled | StoreFailed | Dealt | Said | Drained | Ended
+Event = Settled | StoreFailed | Dealt | ReportReady | Drained | Ended

@@ -1,4 +1,4 @@
-"""The thread of one host of a phase along trees: polls, and lets its edges work; what it is besides, others add."""
+"""Thread of one host of a trees phase: polls, and runs its edges; subclasses add their parts."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from blast_transport.base.threads import start
 from blast_transport.base.waker import Waker
 from blast_transport.links.dialling import Dialer, Dialling
 from blast_transport.transports.trees.edge import Edge, State, Way
-from blast_transport.transports.trees.events import Ended, Event, Said, StoreFailed
+from blast_transport.transports.trees.events import Ended, Event, ReportReady, StoreFailed
 from blast_transport.transports.trees.parcel import Parcel
 from blast_transport.transports.trees.plan import TreesPhase
-from blast_transport.transports.trees.protocol.words import Word
+from blast_transport.transports.trees.protocol.words import HostReport
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, Join, encode_join
 
-_LONGEST_TURN = 0.25
-"""Seconds that count of one turn: those that we ask of it, and a little."""
+_MAX_STEP_SECONDS = 0.25
+"""Maximum seconds that one step counts: its time limit, and a margin."""
 
 _GATHERED_BYTES = 1 << 17
 _GATHERING_SECONDS = 0.004
-"""A turn looks at every edge: what comes and goes in so short a time is left to one turn."""
+"""A step visits every edge: events within this time are processed in one step."""
 
 _Key = tuple[int, int, int]
 """(tree, child, stream)."""
 
 
-def _to_nobody(_event: Event) -> None:
-    """Nobody listens any more."""
+def _ignore(_event: Event) -> None:
+    """Ignore the event."""
 
 
 class Host(ABC):
-    """A thread that ends by itself, or soon after `stop`. `events` is called in it, with `Ended` as the last."""
+    """Thread that ends by itself, or soon after `stop`. It calls `events`, with `Ended` as the last."""
 
     def __init__(self, phase: TreesPhase, events: Callable[[Event], None], connect: Dialer) -> None:
         self.phase = phase
@@ -56,7 +56,7 @@ class Host(ABC):
         # (parent, child, why) of edges that are lost here.
         self._lost: list[tuple[int, int, str]] = []
         self._word_at = now + phase.timings.word
-        self._turned_at = now
+        self._stepped_at = now
         self._passed = 0.0
         self._moderation = Moderation(_GATHERED_BYTES, _GATHERING_SECONDS)
         self._carried_before = 0
@@ -85,7 +85,7 @@ class Host(ABC):
 
     @abstractmethod
     def _load(self, number: int) -> Parcel | None:
-        """A block that we hold, for one child; None if it is there no more."""
+        """Load a held block for one child; return None if it is no longer held."""
 
     @abstractmethod
     def _watch(self, poll: select.poll, now: float) -> float:
@@ -99,18 +99,18 @@ class Host(ABC):
     def _give_back(self) -> None:
         """Give everything back but the edges."""
 
-    def _word(self, now: float) -> Word:
-        """What is to be told of this host."""
+    def _word(self, now: float) -> HostReport:
+        """Return the report of this host."""
         rates: dict[int, tuple[float, bool]] = {}
         for edge in self._edges.values():
             rate, held_back = edge.measure(now)
             before, was_held = rates.get(edge.child, (0.0, False))
             rates[edge.child] = before + rate, was_held or held_back
         flows = tuple((child, rate, held) for child, (rate, held) in rates.items())
-        return Word(flows, tuple(self._lost))
+        return HostReport(flows, tuple(self._lost))
 
     def _note_lost(self, parent: int, child: int, reason: str) -> None:
-        """An edge is lost: who watches over the phase hears so at once."""
+        """Record a lost edge and report it at once."""
         if not any((parent, child) == (one, other) for one, other, _ in self._lost):
             self._lost.append((parent, child, reason))
             self._word_at = 0.0
@@ -122,19 +122,20 @@ class Host(ABC):
     def _run(self) -> None:
         try:
             while self._ended is None:
-                self._turn()
+                self._step()
         except (TransportError, OSError) as error:
             if isinstance(error, StoreError):
                 self._events(StoreFailed(str(error)))
             self._ended = Ended(sentence(error))
         finally:
             self._close()
-            # Who hears of us mostly holds us: together we would stay until garbage is collected, with all our memory.
-            events, self._events = self._events, _to_nobody
+            # The receiver of events usually refers to this object: the cycle would keep all memory until garbage
+            # collection.
+            events, self._events = self._events, _ignore
             events(self._ended or Ended("an error of the program; see its log"))
 
     def _carried(self) -> int:
-        """Bytes both ways, over all that is connected."""
+        """Return the bytes in both directions, over all connections."""
         return sum(edge.carried for edge in self._edges.values())
 
     def _gather(self) -> None:
@@ -145,7 +146,7 @@ class Host(ABC):
         if (pause := self._moderation.pause(now)) > 0:
             time.sleep(pause)
 
-    def _turn(self) -> None:
+    def _step(self) -> None:
         self._gather()
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
@@ -160,8 +161,8 @@ class Host(ABC):
         if self._ended is not None:
             return
         now = time.monotonic()
-        # Whoever was stopped himself, or kept from the processor, must not take others for dead.
-        self._passed, self._turned_at = min(now - self._turned_at, _LONGEST_TURN), now
+        # A process that was stopped must not consider others dead.
+        self._passed, self._stepped_at = min(now - self._stepped_at, _MAX_STEP_SECONDS), now
         self._connect(now)
         self._work(ready, now)
         for edge in self._edges.values():
@@ -169,7 +170,7 @@ class Host(ABC):
                 self._serve(edge, ready, now)
         if now >= self._word_at:
             self._word_at = now + self.phase.timings.word
-            self._events(Said(self._word(now)))
+            self._events(ReportReady(self._word(now)))
 
     def _serve(self, edge: Edge, ready: dict[int, int], now: float) -> None:
         edge.work(ready, now)
@@ -182,7 +183,7 @@ class Host(ABC):
         return max(0.0, edge.again_at - now) if edge.state is State.CONNECTING else 1.0
 
     def _connect(self, now: float) -> None:
-        """Open the connections that are wanted, and take those that have come about."""
+        """Open the connections that are needed, and take over the ones that are established."""
         for (tree, child, stream), outcome in self._dialling.take():
             edge = self._edges[tree, child]
             if isinstance(outcome, str):
@@ -192,9 +193,11 @@ class Host(ABC):
             else:
                 edge.connected(outcome, stream, self._join(), now)
         for (tree, child), edge in self._edges.items():
-            wanted = edge.wanted(now)
-            if wanted is not None and (tree, child, wanted) not in self._dialling:
-                self._dialling.begin((tree, child, wanted), self.phase.members[child], self.phase.timings.answer)
+            stream_to_connect = edge.stream_to_connect(now)
+            if stream_to_connect is not None and (tree, child, stream_to_connect) not in self._dialling:
+                self._dialling.begin(
+                    (tree, child, stream_to_connect), self.phase.members[child], self.phase.timings.answer
+                )
 
     def _join(self) -> bytes:
         phase = self.phase
@@ -207,6 +210,6 @@ class Host(ABC):
             edge.close()
         self._give_back()
         self._waker.close()
-        # They call us, and hold our memory.
+        # They refer to this object, and hold its memory.
         self._edges.clear()
         self._of_tree.clear()

@@ -1,4 +1,4 @@
-"""What comes to a host in one tree: the streams from its parent, and what it says back."""
+"""Inlet of a host in one tree: the streams from its parent, and the replies."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.transports.trees.plan import Timings
 from blast_transport.transports.trees.protocol.messages import (
-    Alive,
+    Abort,
     Block,
-    End,
-    Holds,
+    BlockHeld,
+    EdgeCredit,
+    EdgeEnd,
+    Have,
+    Heartbeat,
     Message,
-    Named,
-    Quit,
-    Taken,
 )
 from blast_transport.transports.trees.stream import Stream
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _TAKEN_SECONDS = 0.01
-"""Between two words of how far we are, unless it is all that came: each costs both sides a wake-up."""
+"""Interval of EdgeCredits, unless all is acknowledged: each costs both ends a wake-up."""
 _WORDS_BYTES = 1 << 16
 
 
@@ -34,49 +34,51 @@ class Inlet:
     `take` is given each. `reason`: why the way to the parent is lost.
     """
 
-    def __init__(self, take: Callable[[Block | Named], None], timings: Timings) -> None:
+    def __init__(self, take: Callable[[Block | BlockHeld], None], timings: Timings) -> None:
         self.entries = 0
         self.total: int | None = None
         self.reason = ""
         self._take = take
         self._timings = timings
         self._streams: list[Stream] = []
-        self._told = -1
+        self._acknowledged = -1
         self._full = False
-        self._said = self._told_at = 0.0
-        # For so many seconds nothing was heard of the parent.
+        self._sent_at = self._acknowledged_at = 0.0
+        # Seconds without a message from the parent.
         self._silent = 0.0
 
     @property
     def complete(self) -> bool:
-        """All has come."""
+        """Return whether all blocks have arrived."""
         return self.total is not None and self.entries >= self.total
 
     @property
     def carried(self) -> int:
-        """Bytes both ways, over the streams that there are."""
+        """Return the bytes in both directions, over the present streams."""
         return sum(stream.carried for stream in self._streams)
 
     def accept(self, stream: Stream, number: int, held: tuple[Range, ...], now: float) -> None:
-        """The parent has opened a stream; of what we hold it hears on the first. Raises RemoteProtocolError."""
+        """Accept a stream from the parent; answer the first one with the held blocks. Raise RemoteProtocolError."""
         if number != len(self._streams) or self.reason:
-            raise RemoteProtocolError(f"stream {number} of a tree, where {len(self._streams)} are open")
+            raise RemoteProtocolError(f"stream {number} of a tree is opened as number {len(self._streams)}")
         self._streams.append(stream)
-        self._silent, self._said = 0.0, now
+        self._silent, self._sent_at = 0.0, now
         if number == 0:
-            self._say(Holds(held), now)
+            self._send(Have(held), now)
 
     def watch(self, poll: select.poll, reads: bool) -> bool:
-        """Register for `poll`, for what comes only if we read now; True: something can be read that it does not see."""
+        """Register for `poll`, for input only if this host reads now; return whether buffered input exists that it
+        misses.
+        """
         for stream in self._streams:
             poll.register(stream.socket, (_IN if reads else 0) | (_OUT if stream.waiting else 0))
         return reads and any(stream.pending for stream in self._streams)
 
     def wait(self, now: float) -> float:
-        """Seconds until it has something to do by itself."""
+        """Return the seconds until it has something to do by itself."""
         if not self._streams:
             return self._timings.heartbeat
-        return max(0.0, min(self._said + self._timings.heartbeat - now, self._timings.silence - self._silent))
+        return max(0.0, min(self._sent_at + self._timings.heartbeat - now, self._timings.silence - self._silent))
 
     def work(self, ready: dict[int, int], may_read: Callable[[], bool], until: float) -> None:
         """Read what is there, until then at the latest: a part of it in any case."""
@@ -87,40 +89,40 @@ class Inlet:
         except RemoteError as error:
             self.lose(str(error))
 
-    def tell(self, taken: int, full: bool, now: float) -> float:
-        """So many of our entries are through here and behind us; seconds until we are to be asked again."""
+    def acknowledge(self, taken: int, full: bool, now: float) -> float:
+        """Acknowledge entries that are stored here and behind; return the seconds until the next call."""
         if not self._streams:
             return self._timings.heartbeat
-        if taken != self._told or full != self._full:
-            left = self._told_at + _TAKEN_SECONDS - now
+        if taken != self._acknowledged or full != self._full:
+            left = self._acknowledged_at + _TAKEN_SECONDS - now
             if left > 0 and taken < self.entries and full == self._full:
                 return left
-            self._told, self._full, self._told_at = taken, full, now
-            self._say(Taken(taken, full), now)
-        elif now >= self._said + self._timings.heartbeat:
-            self._say(Alive(), now)
+            self._acknowledged, self._full, self._acknowledged_at = taken, full, now
+            self._send(EdgeCredit(taken, full), now)
+        elif now >= self._sent_at + self._timings.heartbeat:
+            self._send(Heartbeat(), now)
         return self._timings.heartbeat
 
     def tick(self, passed: float) -> None:
-        """So many seconds have passed."""
+        """Count `passed` seconds."""
         self._silent += passed
-        # Who does not read by its own doing cannot hear either.
+        # A host that has stopped reading cannot receive heartbeats.
         if self._full or self.complete:
             self._silent = 0.0
         elif self._streams and self._silent >= self._timings.silence:
-            self.lose(f"nothing heard of it for {self._timings.silence:g} s")
+            self.lose(f"no message for {self._timings.silence:g} s")
 
     def lose(self, reason: str) -> None:
-        """The way to the parent is of no more use."""
+        """Give the connection to the parent up."""
         self._close_streams()
         if not self.complete and not self.reason:
             self.reason = reason
 
     def close(self, reason: str) -> None:
-        """It is over."""
+        """Close the connection to the parent."""
         if self._streams:
             with suppress(RemoteError):
-                self._streams[0].say(Quit(reason))
+                self._streams[0].queue(Abort(reason))
                 self._streams[0].send(_WORDS_BYTES)
         self._close_streams()
 
@@ -129,13 +131,13 @@ class Inlet:
             stream.close()
         self._streams.clear()
 
-    def _say(self, message: Message, now: float) -> None:
-        self._said = now
+    def _send(self, message: Message, now: float) -> None:
+        self._sent_at = now
         try:
-            self._streams[0].say(message)
+            self._streams[0].queue(message)
             self._streams[0].send(_WORDS_BYTES)
             if self._streams[0].waiting > _WORDS_BYTES:
-                raise RemoteError("takes no messages")
+                raise RemoteError("does not accept messages")
         except RemoteError as error:
             self.lose(str(error))
 
@@ -143,34 +145,34 @@ class Inlet:
         while may_read():
             before = stream.progress
             for message in stream.receive():
-                self.hear(message)
+                self.receive(message)
             if stream.progress == before:
                 return
             self._silent = 0.0
             if time.monotonic() >= until:
                 return
 
-    def hear_all(self, messages: Iterable[Message]) -> None:
-        """The parent has said this, and is lost where it may not, or has left."""
+    def receive_all(self, messages: Iterable[Message]) -> None:
+        """Handle messages of the parent; it is lost if one is invalid, or if it leaves."""
         try:
             for message in messages:
-                self.hear(message)
+                self.receive(message)
         except RemoteError as error:
             self.lose(str(error))
 
-    def hear(self, message: Message) -> None:
-        """The parent has said this. Raises RemoteError."""
+    def receive(self, message: Message) -> None:
+        """Handle a message of the parent. Raise RemoteError."""
         match message:
-            case Block() | Named():
+            case Block() | BlockHeld():
                 if self.complete:
-                    raise RemoteProtocolError("a block behind the last one")
+                    raise RemoteProtocolError("a block after EdgeEnd")
                 self.entries += 1
                 self._take(message)
-            case End(total) if self.total is None and total >= self.entries:
+            case EdgeEnd(total) if self.total is None and total >= self.entries:
                 self.total = total
-            case Alive():
+            case Heartbeat():
                 pass
-            case Quit(reason):
+            case Abort(reason):
                 raise RemoteError(reason or "left the tree")
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} from a parent")

@@ -25,12 +25,12 @@ from blast_transport.transports.trees.protocol.messages import (
     MAX_RANGES,
     MAX_STREAMS,
     Block,
+    BlockHeld,
     Message,
-    Named,
     Open,
     Reader,
 )
-from blast_transport.transports.trees.protocol.words import Word
+from blast_transport.transports.trees.protocol.words import HostReport
 from blast_transport.transports.trees.stream import Stream
 
 _MEMORY_BYTES = 64 << 20
@@ -40,14 +40,14 @@ _FEWEST_BLOCKS = 4
 _STORE_BYTES = 8 << 20
 _BLOCKS_AT_ONCE = 16
 """In one write: about what a processor's cache holds."""
-_TURN_SECONDS = 0.015
-"""How long what came may wait to go on, and neighbors to hear that we live."""
+_STEP_SECONDS = 0.015
+"""Delay of forwarding received data, and of heartbeats."""
 _SETTLED_SECONDS = 0.1
-"""Between two words to the session, which tells the sender: each goes all the way."""
+"""Interval of reports to the session, which sends them to the sender."""
 
 
 class _Batch:
-    """Blocks that are put into the store together, each with its tree; `written` is for whoever writes to say."""
+    """Blocks that are stored together, each with its tree; the writer sets `written`."""
 
     def __init__(self, parcels: list[tuple[int, Parcel]]) -> None:
         self.parcels = parcels
@@ -58,44 +58,44 @@ class _Batch:
 
 
 class _Limb:
-    """One tree at this host: what comes, and who it goes to. `stored`: of its entries so many need nothing more."""
+    """One tree at this host: inlet and children. `stored`: entries that are done here."""
 
     def __init__(self, inlet: Inlet, room: Room) -> None:
         self.inlet, self.room = inlet, room
         self.stored = 0
-        # What comes too early for a target that takes blocks in order.
+        # Blocks that arrived too early for a target that accepts them in order.
         self.early: deque[Parcel] = deque()
 
 
 class Node(Host):
-    """One host of one phase, filling `store`. Its session calls `accept` with whoever joins."""
+    """Host of one phase that fills `store`. Its session calls `accept` with connecting hosts."""
 
     def __init__(
         self, phase: TreesPhase, store: BlockStore, events: Callable[[Event], None], connect: Dialer = dial
     ) -> None:
         super().__init__(phase, events, connect)
         self._store = store
-        most = max(_MEMORY_BYTES // max(1, len(phase.trees)), _FEWEST_BLOCKS * store.layout.block_size)
-        self._limbs = [self._limb(number, most) for number in range(len(phase.trees))]
-        # Out of the store, for who lacks what we hold.
+        max_bytes = max(_MEMORY_BYTES // max(1, len(phase.trees)), _FEWEST_BLOCKS * store.layout.block_size)
+        self._limbs = [self._limb(number, max_bytes) for number in range(len(phase.trees))]
+        # Blocks read from the store, for children that lack them.
         self._loaded = Room(_MEMORY_BYTES)
-        # Those that have joined, and not said what they want.
+        # Connections that have joined without naming a stream.
         self._guests: list[tuple[Stream, str, float]] = []
         self._in_order = store.target.in_order
         writer = StoreWriter[_Batch] if self._in_order else EagerWriter[_Batch]
         self._writer: StoreWriter[_Batch] | EagerWriter[_Batch] = writer(self._put, self._waker.wake, _STORE_BYTES)
         self._gathered: list[tuple[int, Parcel]] = []
         self._writing: deque[_Batch] = deque()
-        self._turns = 0
-        self._unsaid = False
+        self._steps = 0
+        self._unreported = False
         self._settled_at = 0.0
 
     def accept(self, sock: socket.socket, name: str) -> None:
-        """The host `name` has connected and said Join; its socket is ours now. From any thread."""
+        """Take over the socket of the host `name`, which has sent Join. May be called from any thread."""
         self._waker.post(lambda: self._joined(sock, name))
 
-    def _limb(self, number: int, most: int) -> _Limb:
-        limb = _Limb(Inlet(lambda message: self._take(number, message), self.phase.timings), Room(most))
+    def _limb(self, number: int, max_bytes: int) -> _Limb:
+        limb = _Limb(Inlet(lambda message: self._take(number, message), self.phase.timings), Room(max_bytes))
         if self.phase.trees[number].parent(self.phase.place) == NOWHERE:
             limb.inlet.total = 0
         return limb
@@ -103,28 +103,28 @@ class Node(Host):
     # ---------------------------------------------------------------------------------------------- who comes
 
     def _joined(self, sock: socket.socket, name: str) -> None:
-        most = MAX_STREAMS * len(self.phase.trees)
-        if self._ended is not None or len(self._guests) >= most:
+        max_bytes = MAX_STREAMS * len(self.phase.trees)
+        if self._ended is not None or len(self._guests) >= max_bytes:
             sock.close()
             return
         self._guests.append((Stream(sock, Reader(self._check)), name, time.monotonic()))
 
     def _check(self, number: int, size: int) -> None:
         layout = self._store.layout
-        most = layout.length(number) if number < layout.blocks else 0
-        if number < self.phase.first or not (size == most or (not layout.known and 0 < size < most)):
-            raise RemoteProtocolError(f"block {number} of {size} bytes, which there is not")
+        max_bytes = layout.length(number) if number < layout.blocks else 0
+        if number < self.phase.first or not (size == max_bytes or (not layout.known and 0 < size < max_bytes)):
+            raise RemoteProtocolError(f"block {number} of {size} bytes does not exist")
 
     def _meet(self, ready: dict[int, int], now: float) -> None:
-        """Hear which stream each of those is that have joined."""
+        """Read from joined connections which stream each is."""
         waiting = []
         for stream, name, since in self._guests:
             try:
                 messages = stream.receive() if ready.get(stream.socket.fileno(), 0) or stream.pending else []
                 if messages:
-                    self._admit(stream, name, messages[0], now).hear_all(messages[1:])
+                    self._admit(stream, name, messages[0], now).receive_all(messages[1:])
                 elif now >= since + self.phase.timings.answer:
-                    raise RemoteProtocolError("says nothing")
+                    raise RemoteProtocolError("sent no message in time")
                 else:
                     waiting.append((stream, name, since))
             except RemoteError:
@@ -134,16 +134,18 @@ class Node(Host):
     def _admit(self, stream: Stream, name: str, message: Message, now: float) -> Inlet:
         phase = self.phase
         if not isinstance(message, Open) or message.tree >= len(phase.trees):
-            raise RemoteProtocolError("no Open of a tree that there is")
+            raise RemoteProtocolError("expected an Open of an existing tree")
         parent = phase.trees[message.tree].parent(phase.place)
         if parent == NOWHERE or phase.name(parent) != name:
-            raise RemoteProtocolError(f"{name!r} is not our parent in tree {message.tree}")
+            raise RemoteProtocolError(f"{name!r} is not the parent of this host in tree {message.tree}")
         inlet = self._limbs[message.tree].inlet
         inlet.accept(stream, message.stream, self._held(message.tree), now)
         return inlet
 
     def _held(self, tree: int) -> tuple[Range, ...]:
-        """What need not be sent to us. What was given in order cannot be read again, for those behind us."""
+        """Return the blocks that need not be sent to this host. A target in order cannot be read again for hosts
+        behind.
+        """
         if self._in_order and self._of_tree[tree]:
             return ()
         first = self.phase.first
@@ -152,9 +154,9 @@ class Node(Host):
 
     # ---------------------------------------------------------------------------------------------- what comes
 
-    def _take(self, tree: int, message: Block | Named) -> None:
+    def _take(self, tree: int, message: Block | BlockHeld) -> None:
         limb, edges = self._limbs[tree], self._of_tree[tree]
-        if isinstance(message, Named):
+        if isinstance(message, BlockHeld):
             limb.stored += 1
             for edge in edges:
                 edge.name(message.number)
@@ -188,7 +190,7 @@ class Node(Host):
         self._settle()
 
     def _store_early(self, tree: int) -> None:
-        """What a target takes in order waits until it is not too early for it."""
+        """Write early blocks of a target in order when their position is reached."""
         early = self._limbs[tree].early
         while early and early[0].number < self._store.reach and self._writer.ready:
             self._write(_Batch([(tree, early.popleft())]))
@@ -198,19 +200,19 @@ class Node(Host):
         self._writer.put(batch.parcels[0][1].number, batch)
 
     def _put(self, _first: int, batch: _Batch) -> None:
-        """By whoever writes."""
+        """Store the blocks, in the writing thread."""
         rows = {parcel.number: parcel.data for _, parcel in batch.parcels}
         for first, stop in runs_of(sorted(rows)):
             self._store.put_all(first, [rows[number] for number in range(first, stop)])
         batch.written = True
 
     def _settle(self) -> None:
-        """What was written needs nothing more here."""
+        """Count written blocks as done."""
         while self._writing and self._writing[0].written:
             for tree, parcel in self._writing.popleft().parcels:
                 self._limbs[tree].stored += 1
                 parcel.used()
-            self._unsaid = True
+            self._unreported = True
 
     def _load(self, number: int) -> Parcel | None:
         data = self._store.block(number)
@@ -232,18 +234,18 @@ class Node(Host):
             poll.register(stream.socket, select.POLLIN)
             wait = 0.0 if stream.pending else wait
         for number, limb in enumerate(self._limbs):
-            wait = min(wait, self._tell(number, limb, now))
-        if self._unsaid:
+            wait = min(wait, self._acknowledge(number, limb, now))
+        if self._unreported:
             wait = min(wait, max(0.0, self._settled_at + _SETTLED_SECONDS - now))
         return wait
 
     def _work(self, ready: dict[int, int], now: float) -> None:
         self._meet(ready, now)
-        self._turns += 1
-        until = now + _TURN_SECONDS
+        self._steps += 1
+        until = now + _STEP_SECONDS
         for offset in range(len(self._limbs)):
-            # Each comes first in its turn: the last may find little time left.
-            number = (self._turns + offset) % len(self._limbs)
+            # Each tree comes first in rotation: the last may find little time left.
+            number = (self._steps + offset) % len(self._limbs)
             limb = self._limbs[number]
             limb.inlet.work(ready, partial(self._reads, limb), until)
             limb.inlet.tick(self._passed)
@@ -251,8 +253,8 @@ class Node(Host):
             self._finish(number, limb)
         self._store_gathered()
         self._settle()
-        if self._unsaid and (now >= self._settled_at + _SETTLED_SECONDS or self._all_here):
-            self._unsaid, self._settled_at = False, now
+        if self._unreported and (now >= self._settled_at + _SETTLED_SECONDS or self._all_here):
+            self._unreported, self._settled_at = False, now
             self._events(Settled())
 
     @property
@@ -266,14 +268,14 @@ class Node(Host):
         if limb.inlet.reason:
             self._note_lost(self.phase.trees[number].parent(self.phase.place), self.phase.place, limb.inlet.reason)
 
-    def _tell(self, number: int, limb: _Limb, now: float) -> float:
-        """Say how far this tree is at us and behind us; seconds until there may be more to say."""
+    def _acknowledge(self, number: int, limb: _Limb, now: float) -> float:
+        """Acknowledge the progress of this tree here and behind; return the seconds until the next call."""
         behind = [edge.taken for edge in self._of_tree[number] if edge.live]
-        return limb.inlet.tell(min([limb.stored, *behind]), not self._reads(limb), now)
+        return limb.inlet.acknowledge(min([limb.stored, *behind]), not self._reads(limb), now)
 
-    def _word(self, now: float) -> Word:
+    def _word(self, now: float) -> HostReport:
         word = super()._word(now)
-        return Word(word.flows, word.lost, self._writer.pace, self._writer.writing)
+        return HostReport(word.flows, word.lost, self._writer.pace, self._writer.writing)
 
     def _give_back(self) -> None:
         for stream, _, _ in self._guests:
@@ -281,7 +283,7 @@ class Node(Host):
         for limb in self._limbs:
             limb.inlet.close(self._ended.reason if self._ended else "")
         self._writer.close()
-        # They call us, and hold our memory.
+        # They refer to this object, and hold its memory.
         self._guests.clear()
         self._limbs.clear()
         del self._writer

@@ -1,4 +1,4 @@
-"""What the hosts of a phase along trees are told of it."""
+"""Parameters of a trees phase for its hosts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from blast_transport.wire.messages import Phase
 
 @dataclass(frozen=True, slots=True)
 class TreesParameters:
-    """The (name, host, port) of every host, the sender first; (bits/s, the place of each receiver's parent) of every
-    tree, -1 where it does not enter; we are at `place`.
+    """Parameters of a trees phase.
+
+    `members`: the (name, host, port) of every host, the sender first; `trees`: (bits/s, the place of each receiver's
+    parent) of every tree, -1 for hosts outside it; the receiving host is at `place`.
     """
 
     members: tuple[tuple[str, str, int], ...]
@@ -21,7 +23,9 @@ class TreesParameters:
 
 
 def trees_phase(phase: Phase) -> TreesPhase:
-    """The phase as its hosts want it. Raises RemoteProtocolError if no sender may say this."""
-    said = from_parameters(TreesParameters, phase.parameters)
-    trees = tuple(PlacedTree(rate, parents) for rate, parents in said.trees)
-    return TreesPhase(phase.session, phase.number, phase.token, phase.first, said.members, trees, said.place)
+    """Return the phase for its hosts. Raise RemoteProtocolError if its parameters are invalid."""
+    parameters = from_parameters(TreesParameters, phase.parameters)
+    trees = tuple(PlacedTree(rate, parents) for rate, parents in parameters.trees)
+    return TreesPhase(
+        phase.session, phase.number, phase.token, phase.first, parameters.members, trees, parameters.place
+    )

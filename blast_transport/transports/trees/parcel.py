@@ -9,19 +9,19 @@ from blast_transport.store.target import Buffer
 
 @dataclass(slots=True)
 class Room:
-    """For `most` bytes of blocks, and a few blocks in any case; `taken` are in use."""
+    """For `capacity` bytes of blocks, and a few blocks in any case; `taken` are in use."""
 
-    most: int
+    capacity: int
     taken: int = 0
 
     @property
     def left(self) -> bool:
-        """One more block may come."""
-        return self.taken < self.most
+        """Return whether there is room for another block."""
+        return self.taken < self.capacity
 
 
 class Parcel:
-    """A block's bytes, which so many still need."""
+    """Data of a block, with the number of its remaining users."""
 
     __slots__ = ("_room", "_users", "data", "number")
 
@@ -31,7 +31,7 @@ class Parcel:
         room.taken += len(data)
 
     def used(self) -> None:
-        """One of them needs it no more."""
+        """Count one user less."""
         self._users -= 1
         if self._users == 0:
             self._room.taken -= len(self.data)

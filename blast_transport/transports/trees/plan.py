@@ -1,4 +1,4 @@
-"""A phase along trees as one of its hosts wants it: who receives from whom, and how long anybody waits."""
+"""Plan of a trees phase for one of its hosts: parents, children and timeouts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Seconds that a host waits.
+    """Timeouts in seconds.
 
-    `heartbeat`: between two signs of life. `silence`: without one before a neighbor is dead. `assembly`: after the
-    phase's begin, in which a child that refuses may just not be there yet, and is tried again every `retry`. `reach`:
-    the same for one to which there is no connection. `answer`: for a connection, and for what is first said on it.
-    `word`: between two words to the sender. `slow`: for which a store may take nothing, or too little.
+    `heartbeat`: interval of heartbeats. `silence`: without one before a neighbor counts as dead. `assembly`: after the
+    phase's begin, in which a refusing child may not be ready yet, and is tried again every `retry`. `reach`: the same
+    for a child without a connection. `answer`: for a connection, and for its first message. `word`: interval of reports
+    to the sender. `slow`: for which a store may accept nothing, or too little.
     """
 
     heartbeat: float = 0.2
@@ -42,17 +42,17 @@ class PlacedTree:
     parents: tuple[int, ...]
 
     def parent(self, place: int) -> int:
-        """Of whoever stands there, NOWHERE for the sender and for whom the tree does not enter."""
+        """Return the parent of this place; NOWHERE for the sender and for hosts outside the tree."""
         return NOWHERE if place == 0 else self.parents[place - 1]
 
     def children(self, place: int) -> list[int]:
-        """Who receives from whoever stands there."""
+        """Return the children of this place."""
         return [child for child, parent in enumerate(self.parents, 1) if parent == place]
 
     def height(self) -> int:
-        """Edges between the sender and the farthest host.
+        """Return the number of edges between the sender and the farthest host.
 
-        Raises RemoteProtocolError for a circle, and where it passes a host that it does not enter.
+        Raise RemoteProtocolError for a cycle, or if the tree passes a host that it does not contain.
         """
         heights = {0: 0}
         for place, parent in enumerate(self.parents, 1):
@@ -64,9 +64,7 @@ class PlacedTree:
         way: list[int] = []
         while place not in heights:
             if place == NOWHERE or len(way) > len(self.parents):
-                raise RemoteProtocolError(
-                    "Phase names a tree that goes round in a circle, or passes whom it leaves out"
-                )
+                raise RemoteProtocolError("Phase has a tree with a cycle, or with a host that it does not contain")
             way.append(place)
             place = self.parents[place - 1]
         for height, further in enumerate(reversed(way), heights[place] + 1):
@@ -75,9 +73,10 @@ class PlacedTree:
 
 @dataclass(frozen=True, slots=True)
 class TreesPhase:
-    """From block `first` on the data goes along `trees`; we stand at `place` among `members`, the sender at 0.
+    """Phase that sends the data from block `first` on along `trees`; this host is at `place` in `members`, the sender
+    at 0.
 
-    `token` lets in those that others connect to. Raises RemoteProtocolError for what no sender may say.
+    `token` authenticates connections between hosts. Raises RemoteProtocolError if a value is invalid.
     """
 
     session: int
@@ -92,28 +91,28 @@ class TreesPhase:
     def __post_init__(self) -> None:
         names = {name for name, _, _ in self.members}
         if not 0 <= self.place < len(self.members) <= MAX_MEMBERS or len(names) < len(self.members):
-            raise RemoteProtocolError("Phase has no place for us, too many hosts, or one twice")
+            raise RemoteProtocolError("Phase omits this host, or has too many hosts or a duplicate")
         if self.members[0][0] != SOURCE or any(not 0 < port < 1 << 16 for _, _, port in self.members[1:]):
             raise RemoteProtocolError("Phase has no sender, or a port out of range")
         if len(self.trees) > MAX_TREES:
-            raise RemoteProtocolError(f"Phase has {len(self.trees)} trees; the most are {MAX_TREES}")
+            raise RemoteProtocolError(f"Phase has {len(self.trees)} trees; the maximum is {MAX_TREES}")
         for tree in self.trees:
             self._check(tree)
 
     def _check(self, tree: PlacedTree) -> None:
         inside = all(NOWHERE <= parent < len(self.members) for parent in tree.parents)
         if not inside or len(tree.parents) != len(self.members) - 1:
-            raise RemoteProtocolError("Phase names a parent that there is not")
+            raise RemoteProtocolError("Phase has an unknown parent")
         if not (math.isfinite(tree.rate) and tree.rate > 0):
             raise RemoteProtocolError("Phase names a tree without a rate")
         tree.height()
 
     def name(self, place: int) -> str:
-        """Of whoever stands there."""
+        """Return the name of the host at this place."""
         return self.members[place][0]
 
     def planned(self) -> dict[tuple[int, int], float]:
-        """Bits/s from each parent to each child, of all trees together."""
+        """Return the bits/s from each parent to each child, summed over all trees."""
         planned: dict[tuple[int, int], float] = {}
         for tree in self.trees:
             for child, parent in enumerate(tree.parents, 1):

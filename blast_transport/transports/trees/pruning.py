@@ -1,4 +1,4 @@
-"""Trees without those who are lost: whoever received from them is hung at the next ancestor that can be reached."""
+"""Trees without lost hosts: their children move to the next ancestor that is reachable."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Edge = tuple[str, str]
 
 
 def pruned(tree: Tree, members: Collection[str], broken: Collection[Edge]) -> Tree | None:
-    """The tree over `members` only, without the `broken` edges; None if nobody is left in it.
+    """Return the tree over `members` only, without the `broken` edges; None if it is empty.
 
-    Who can be reached from no ancestor is hung at any host of the tree that is not behind it, and is left out where
-    there is none.
+    A host that no ancestor can reach moves to any host of the tree that is not below it, and is left out if there is
+    none.
     """
     there = [host for host in _from_above(tree) if host in members]
     parents: dict[str, str] = {}
@@ -29,7 +29,7 @@ def pruned(tree: Tree, members: Collection[str], broken: Collection[Edge]) -> Tr
 
 
 def _ancestor(tree: Tree, host: str, placed: Collection[str], broken: Collection[Edge]) -> str | None:
-    """The nearest one that is there and that can be reached."""
+    """Return the nearest ancestor that is present and reachable."""
     parent = tree.parents[host]
     while (parent not in placed and parent != SOURCE) or (parent, host) in broken:
         if parent == SOURCE:
@@ -39,7 +39,7 @@ def _ancestor(tree: Tree, host: str, placed: Collection[str], broken: Collection
 
 
 def _from_above(tree: Tree) -> list[str]:
-    """Its hosts, each behind its parent."""
+    """Yield the hosts of the tree, each after its parent."""
     ordered: dict[str, None] = {}
     for host in tree.parents:
         way = [host]

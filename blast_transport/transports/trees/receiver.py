@@ -1,4 +1,4 @@
-"""The transport `trees` at a receiver: a host of the trees, in a thread of its own, and what it tells the session."""
+"""Transport `trees` at a receiver: a host of the trees, in a thread of its own, and its events for the session."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.transports.receiving import (
     ReceivingContext,
     ReceivingTransport,
+    StatusReport,
     Stored,
     StoreLost,
     TransportEvent,
-    Word,
 )
-from blast_transport.transports.trees.events import Event, Said, Settled, StoreFailed
+from blast_transport.transports.trees.events import Event, ReportReady, Settled, StoreFailed
 from blast_transport.transports.trees.node import Node
 from blast_transport.transports.trees.parameters import trees_phase
-from blast_transport.transports.trees.protocol.words import encode_word
+from blast_transport.transports.trees.protocol.words import encode_report
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
 
 
 class TreesReceiver(ReceivingTransport):
-    """The place in the trees that a phase gives us. Raises RemoteProtocolError, NoThreadError."""
+    """Host of the trees at the place of its phase. Raises RemoteProtocolError, NoThreadError."""
 
     def __init__(self, phase: Phase, around: ReceivingContext) -> None:
         place = trees_phase(phase)
         if place.place == 0:
-            raise RemoteProtocolError("Phase names trees of which we are the sender")
+            raise RemoteProtocolError("Phase makes this host the sender of the trees")
         self._wake = around.wake
         self._happened: queue.SimpleQueue[TransportEvent] = queue.SimpleQueue()
         self._node = Node(place, around.assembly.store, self._note, around.dial)
@@ -43,20 +43,20 @@ class TreesReceiver(ReceivingTransport):
                 self._happened.put(StoreLost(reason))
             case Settled():
                 self._happened.put(Stored())
-            case Said(word):
-                self._happened.put(Word(self._node.phase.number, encode_word(word)))
+            case ReportReady(word):
+                self._happened.put(StatusReport(self._node.phase.number, encode_report(word)))
             case _:
                 return
         self._wake()
 
     def events(self) -> Iterator[TransportEvent]:
-        """What the host has told."""
+        """Return the events of the host."""
         with suppress(queue.Empty):
             while True:
                 yield self._happened.get_nowait()
 
     def join(self, sock: socket.socket, join: Join) -> None:
-        """A parent."""
+        """Take over the connection of a parent."""
         if not hmac.compare_digest(join.token, self._node.phase.token):
             raise RemoteProtocolError(f"{join.name!r} does not know the token of phase {join.phase}")
         self._node.accept(sock, join.name)

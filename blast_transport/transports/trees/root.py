@@ -20,20 +20,20 @@ from blast_transport.transports.trees.parcel import Parcel, Room
 from blast_transport.transports.trees.plan import TreesPhase
 
 _MAX_DEALT = 64
-"""Blocks in one turn: those that listen have to hear that we live."""
+"""Blocks per step: children must get heartbeats."""
 _WINDOW_SECONDS, _WINDOW_BLOCKS, _MAX_WINDOW = 0.3, 4, 32 << 20
-"""What may be under way in a tree: its rate for so long, a block for each of its hosts one behind the other, and a
-little; never more than the last. It is what is sent again when the phase changes."""
+"""Blocks in flight in a tree: its rate for this time, one for each host on the longest path, and a margin, up to a
+maximum. They are sent again when the phase changes."""
 _BACKLOG_SECONDS, _BACKLOG_BLOCKS, _MAX_BACKLOG = 0.05, 2, 4 << 20
-"""What waits here for a tree's connections."""
+"""Data that waits here for a tree's connections."""
 _DEALT_SECONDS = 0.05
 _IDLE_SECONDS = 0.2
 _MAX_STILL = 3.0
-"""Seconds that trees which are left may stand still: what they do not bring is repaired in the end."""
+"""Maximum seconds without progress of trees that were left: their missing blocks are repaired at the end."""
 
 
 class _Trunk:
-    """One tree at the sender: `edges` are those of ours, `dealt` the blocks that it was given."""
+    """Tree at the sender: `edges` to its children, `dealt`: number of its blocks."""
 
     def __init__(self, edges: list[Edge], window: int, backlog: int) -> None:
         self.edges, self.window, self.backlog = edges, window, backlog
@@ -41,7 +41,7 @@ class _Trunk:
 
     @property
     def open(self) -> bool:
-        """It takes another block."""
+        """Return whether the tree accepts another block."""
         if not all(edge.settled for edge in self.edges):
             return False
         live = [edge for edge in self.edges if edge.live]
@@ -51,12 +51,12 @@ class _Trunk:
 
     @property
     def dead(self) -> bool:
-        """Nobody can be reached."""
+        """Return whether no child can be reached."""
         return not any(edge.live for edge in self.edges)
 
 
 class Root(Host):
-    """The sender of one phase. `held`: blocks that need not be sent. Call `wake` when more of a stream has come."""
+    """Sender of one phase. `held`: blocks that need not be sent. Call `wake` when a stream has more data."""
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class Root(Host):
         super().__init__(phase, events, connect)
         self._reader, self._held = reader, held
         descriptor = reader.source.descriptor
-        # The session may close its own before we have ended.
+        # The session may close its own descriptor before this thread has ended.
         self._descriptor = None if descriptor is None else os.dup(descriptor)
         self._size = reader.layout.block_size
         self._trunks = [self._trunk(number) for number in range(len(phase.trees))]
         self._dealer = Dealer([tree.rate for tree in phase.trees], time.monotonic())
         self._room = Room(0)
-        self._next = self._told = phase.first
-        self._told_at = 0.0
+        self._next = self._reported = phase.first
+        self._reported_at = 0.0
         self._left = False
-        # How much has come through, and for how many seconds no more has.
+        # Number of delivered blocks, and seconds since its last change.
         self._through, self._still = 0, 0.0
         self._dealing = threading.Lock()
 
     def wake(self) -> None:
-        """More of the stream has come, or it has ended; from any thread."""
+        """Notify it of more data or the end of the stream; from any thread."""
         self._waker.wake()
 
     def leave(self) -> int:
@@ -96,14 +96,16 @@ class Root(Host):
 
     def _trunk(self, number: int) -> _Trunk:
         tree = self.phase.trees[number]
-        least = tree.height() + _WINDOW_BLOCKS
-        window = min(least + int(tree.rate / 8 * _WINDOW_SECONDS / self._size), max(least, _MAX_WINDOW // self._size))
+        min_blocks = tree.height() + _WINDOW_BLOCKS
+        window = min(
+            min_blocks + int(tree.rate / 8 * _WINDOW_SECONDS / self._size), max(min_blocks, _MAX_WINDOW // self._size)
+        )
         backlog = min(max(_BACKLOG_BLOCKS * self._size, int(tree.rate / 8 * _BACKLOG_SECONDS)), _MAX_BACKLOG)
         return _Trunk(self._of_tree[number], window, backlog)
 
     @property
     def _whole(self) -> bool:
-        """Everything was dealt that is to be."""
+        """Return whether all blocks are distributed."""
         return self._left or self._reader.last(self._next)
 
     def _load(self, number: int) -> Parcel | None:
@@ -125,20 +127,20 @@ class Root(Host):
         if whole:
             for edge in self._edges.values():
                 edge.end()
-        if self._next > self._told and (whole or now >= self._told_at + _DEALT_SECONDS):
-            self._told, self._told_at = self._next, now
+        if self._next > self._reported and (whole or now >= self._reported_at + _DEALT_SECONDS):
+            self._reported, self._reported_at = self._next, now
             self._events(Dealt(self._next))
-        if self._left and self._stands_still:
-            self._end("what is under way does not come through")
+        if self._left and self._is_stalled:
+            self._end("blocks in flight are not acknowledged")
         elif all(trunk.dead for trunk in self._trunks):
-            self._end("none of the trees reaches anybody")
+            self._end("no tree reaches a receiver")
         elif whole and all(edge.through for edge in self._edges.values()):
             self._events(Drained())
             self._end("")
 
     @property
-    def _stands_still(self) -> bool:
-        """Nothing has come through for long: who waits for us to end waits in vain."""
+    def _is_stalled(self) -> bool:
+        """Return whether no block was delivered for long, so that waiting is futile."""
         through = sum(edge.taken for edge in self._edges.values())
         self._still = self._still + self._passed if through == self._through else 0.0
         self._through = through
@@ -164,7 +166,7 @@ class Root(Host):
         try:
             parcel = Parcel(number, self._read(number), len(trunk.edges), self._room)
         except ForgottenError:
-            # Of a stream: whoever lacks it comes too late for it.
+            # In a stream, a host that lacks the block is too late for it.
             for edge in trunk.edges:
                 edge.leave_out()
             return

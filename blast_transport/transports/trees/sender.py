@@ -1,4 +1,4 @@
-"""The transport `trees` at the sender: deals blocks to the trees, watches over them, and has them planned anew."""
+"""Transport `trees` at the sender: distributes blocks to the trees, monitors them, and requests new plans."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from blast_transport.links.dialling import SOURCE
 from blast_transport.transports.choices import Chain, TransportChoice, Trees
 from blast_transport.transports.confirmation import Confirmation
 from blast_transport.transports.sending import (
-    Anew,
     PeerLost,
+    PhaseRequested,
     Reached,
     SendingContext,
     SendingEvent,
     SendingTransport,
     Sent,
 )
-from blast_transport.transports.trees.events import Dealt, Drained, Ended, Event, Said
+from blast_transport.transports.trees.events import Dealt, Drained, Ended, Event, ReportReady
 from blast_transport.transports.trees.oversight import Oversight
 from blast_transport.transports.trees.parameters import TreesParameters, trees_phase
 from blast_transport.transports.trees.plan import NOWHERE
-from blast_transport.transports.trees.protocol.words import decode_word
+from blast_transport.transports.trees.protocol.words import decode_report
 from blast_transport.transports.trees.pruning import pruned
 from blast_transport.transports.trees.root import Root
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import Phase
 
-_BLOCKS_PER_TURN = 32
+_BLOCKS_PER_STEP = 32
 _IDLE_SECONDS = 0.1
-"""Between two looks at who is silent."""
+"""Interval between checks for silent hosts."""
 _STALL_SECONDS = 1.7
 """For which a receiver may get nothing while there is data: longer than `Oversight` needs to find a host or an edge."""
 
 
 class TreesSender(SendingTransport):
-    """The trees of `choice` over those who take part; who is not there is left out, and gets its data in the end."""
+    """Trees of `choice` over the present receivers; absent ones are left out, and get their data at the end."""
 
     def __init__(self, phase: Phase, choice: Trees, around: SendingContext) -> None:
         super().__init__(phase)
@@ -45,7 +45,7 @@ class TreesSender(SendingTransport):
         addresses = {member.address[0]: member.address for member in around.members}
         trees = [tree for whole in choice.trees if (tree := pruned(whole, addresses, ())) is not None]
         entered = [name for name in addresses if any(name in tree.parents for tree in trees)]
-        # The sender connects to the others, and nobody to it.
+        # The sender connects to the others and accepts no connections.
         self._nodes = TreesParameters(
             ((SOURCE, "", 0), *(addresses[name] for name in entered)),
             tuple((tree.rate, _places(entered, dict(tree.parents))) for tree in trees),
@@ -59,13 +59,13 @@ class TreesSender(SendingTransport):
         self._drained = False
         self._late = False
         self._renewed = False
-        # What each receiver had written, and since when it has not written more.
+        # Blocks that each receiver has written, and the time of the last change.
         self._progress: dict[str, tuple[int, float]] = {}
         self._stalled = False
         self._confirmation = Confirmation()
 
     def phase(self, name: str) -> Phase | None:
-        """Each host hears its own place; who comes late has none, and the trees are planned anew for it."""
+        """Return the Phase with this host's place; a late host has none, and the trees are planned again for it."""
         place = self._places.get(name)
         if place is not None:
             return replace(self._phase, parameters=to_parameters(replace(self._nodes, place=place)))
@@ -74,7 +74,7 @@ class TreesSender(SendingTransport):
         return None
 
     def follow(self, choice: TransportChoice) -> bool:
-        """Other trees are another phase."""
+        """Return whether the choice has the same trees: others require another phase."""
         if choice != self._choice:
             return False
         assert isinstance(choice, Trees)
@@ -85,7 +85,7 @@ class TreesSender(SendingTransport):
         """Digest what the trees carry, and watch over them. Raises SourceChangedError, ForgottenError."""
         if self._root is None and not self.over:
             self._begin(now)
-        busy = self._reader.digest(_BLOCKS_PER_TURN)
+        busy = self._reader.digest(_BLOCKS_PER_STEP)
         if busy and self._root is not None and self._reader.source.descriptor is None:
             self._root.wake()
         self._now = now
@@ -93,25 +93,25 @@ class TreesSender(SendingTransport):
         return 0 if busy else _IDLE_SECONDS
 
     def events(self) -> Iterator[SendingEvent]:
-        """What the trees have told, and what follows from it."""
+        """Return the events of the trees, and their consequences."""
         while not self._happened.empty():
-            yield from self._told(self._happened.get())
+            yield from self._translate(self._happened.get())
         if self._oversight is None or self._stop is not None or self._renewed:
             self.over = self.over or self._drained
             return
         if self._stalled:
             self._renewed = True
-            yield Anew(Chain())
+            yield PhaseRequested(Chain())
             return
         found = self._oversight.tick(self._now)
         yield from (PeerLost(name, reason) for name, reason in found.lost.items())
-        if found.anew or self._late:
+        if found.replan or self._late:
             self._renewed = True
-            # The next transport knows nothing of what this one has seen.
+            # The next transport does not have the observations of this one.
             self._show(self._now)
             unreliable = self._oversight.unreliable(self._choice.broken)
             yield from (PeerLost(name, "its connections to other hosts of the trees break") for name in unreliable)
-            yield Anew(self._replanned(unreliable))
+            yield PhaseRequested(self._replanned(unreliable))
         elif self._drained and not self._oversight.suspects:
             self.over = True
 
@@ -131,31 +131,31 @@ class TreesSender(SendingTransport):
         complete = size is not None and all(one.written >= there for one in reached.values())
         self.over = self.over or self._confirmation.is_overdue(complete, now)
 
-    def heard(self, name: str, body: bytes, now: float) -> None:
-        """A word of one of our hosts. Raises RemoteProtocolError."""
+    def receive_report(self, name: str, body: bytes, now: float) -> None:
+        """Handle a report of a host. Raise RemoteProtocolError."""
         place = self._places.get(name)
         if place is None:
-            raise RemoteProtocolError("a word of a host that stands in no tree")
-        word = decode_word(body, len(self._nodes.members))
-        # Hosts begin before us.
+            raise RemoteProtocolError("a report of a host that is in no tree")
+        word = decode_report(body, len(self._nodes.members))
+        # Hosts begin before the sender.
         if self._oversight is not None:
             self._now = now
             self._oversight.word(place, word, now)
 
-    def gone(self, name: str, reason: str) -> None:
-        """The session has lost this one."""
+    def receiver_lost(self, name: str, reason: str) -> None:
+        """Handle the loss of this host."""
         if self._oversight is not None:
-            self._oversight.gone(name, reason)
+            self._oversight.receiver_lost(name, reason)
 
     def leave(self) -> int | None:
-        """What was dealt still goes along the trees; the next transport begins behind it."""
+        """Complete the blocks that are distributed; the next transport begins after them."""
         if self._root is None or self.over:
             return None
         self._stop = self._root.leave()
         return self._stop
 
     def quit(self, reason: str) -> None:
-        """Everybody ends."""
+        """End the trees at all hosts."""
         if self._root is not None:
             self._root.stop(reason)
 
@@ -175,7 +175,7 @@ class TreesSender(SendingTransport):
         self._root.start()
 
     def _show(self, now: float) -> None:
-        """Tell whoever watches what is seen, if it is time."""
+        """Report the state of the phase to the planner, if a report is due."""
         if self._oversight is None or self._choice.watch is None:
             return
         if (sight := self._oversight.sight(now)) is not None:
@@ -185,20 +185,20 @@ class TreesSender(SendingTransport):
         self._happened.put(event)
         self._around.wake()
 
-    def _told(self, event: Event) -> Iterator[SendingEvent]:
+    def _translate(self, event: Event) -> Iterator[SendingEvent]:
         match event:
             case Dealt(stop):
                 yield Sent(stop)
-            case Said(word) if self._oversight is not None:
+            case ReportReady(word) if self._oversight is not None:
                 self._oversight.word(0, word, self._now)
             case Drained():
                 self._drained = True
             case Ended():
-                # What the trees did not bring is asked for in the end, unless they are planned anew before.
+                # Receivers request missing blocks at the end, unless another phase follows.
                 self._drained = True
 
     def _replanned(self, unreliable: set[str]) -> TransportChoice:
-        """The same trees, over edges that there are and without these hosts; a pipeline where no tree is left."""
+        """Return the same trees without broken edges and these hosts; a pipeline if no tree is left."""
         assert self._oversight is not None
         choice = self._choice
         broken = choice.broken | frozenset(self._oversight.broken)

@@ -15,16 +15,16 @@ from blast_transport.transports.trees.protocol.messages import Message, Reader, 
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MAX_VIEWS = 256
 _TLS_BYTES = 1 << 14
-"""A record: what is given once has to be given again as it was."""
+"""TLS record: data that was passed once has to be passed again unchanged."""
 
 
 class Stream:
-    """It owns the socket. Methods raise RemoteError when the connection is of no more use."""
+    """One TCP connection of an edge. It owns the socket. Methods raise RemoteError if the connection is lost."""
 
     def __init__(self, sock: socket.socket, reader: Reader) -> None:
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
-            with suppress(OSError):  # Closed by the other side: reading will say so.
+            with suppress(OSError):  # Closed by the other side: reading will report it.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
         self.blocked = False
@@ -39,23 +39,23 @@ class Stream:
         self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
 
     def keep_short(self, unsent: int) -> None:
-        """Let no more than so many bytes wait in the kernel for the network: what waits there cannot go elsewhere."""
+        """Limit the bytes that wait in the kernel for the network: they cannot take another stream."""
         if self.socket.family in (socket.AF_INET, socket.AF_INET6):
             with suppress(OSError):
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent)
 
     @property
     def pending(self) -> bool:
-        """Something can be read that the kernel knows nothing of."""
+        """Return whether data is buffered outside of the kernel."""
         return self._tls is not None and self._tls.pending() > 0
 
     @property
     def waiting(self) -> int:
-        """Bytes that were given and have not left."""
+        """Return the queued bytes."""
         return self._waiting
 
-    def say(self, message: Message) -> None:
-        """Behind what was given before."""
+    def queue(self, message: Message) -> None:
+        """Queue a message behind earlier data."""
         self.give(encode(message))
 
     def give(self, data: Buffer, parcel: Parcel | None = None) -> None:
@@ -64,20 +64,20 @@ class Stream:
         self._waiting += len(data)
 
     def give_block(self, parcel: Parcel) -> None:
-        """A block in its frame."""
+        """Queue a block in its frame."""
         self.give(block_head(parcel.number, len(parcel.data)))
         self.give(parcel.data, parcel)
 
-    def send(self, most: int) -> int:
-        """Send up to so many bytes of what was given; how many have left. It is `blocked` if the socket took less."""
+    def send(self, max_bytes: int) -> int:
+        """Send up to `max_bytes` queued bytes; return how many left. Set `blocked` if the socket accepted fewer."""
         sent = 0
         self.blocked = False
-        while sent < most and self._parts and not self.blocked:
-            sent += self._send_once(most - sent)
+        while sent < max_bytes and self._parts and not self.blocked:
+            sent += self._send_once(max_bytes - sent)
         return sent
 
     def receive(self) -> list[Message]:
-        """What is complete of what the socket has now."""
+        """Return the messages that are complete with the available data."""
         try:
             room = self._reader.room()
             count = self.socket.recv_into(room[0]) if self._tls else self.socket.recvmsg_into(room)[0]
@@ -92,7 +92,7 @@ class Stream:
         return self._reader.filled(count)
 
     def close(self) -> None:
-        """Close the socket; nobody needs what has not left."""
+        """Close the socket and drop queued data."""
         self.socket.close()
         for _, parcel in self._parts:
             if parcel is not None:
@@ -100,8 +100,8 @@ class Stream:
         self._parts.clear()
         self._waiting = 0
 
-    def _send_once(self, most: int) -> int:
-        views = self._views(most)
+    def _send_once(self, max_bytes: int) -> int:
+        views = self._views(max_bytes)
         offered = sum(map(len, views))
         try:
             sent = self._tls.send(views[0]) if self._tls else self.socket.sendmsg(views)
@@ -116,14 +116,14 @@ class Stream:
         self._left(sent)
         return sent
 
-    def _views(self, most: int) -> list[memoryview]:
+    def _views(self, max_bytes: int) -> list[memoryview]:
         if self._tls:
             return [self._parts[0][0][:_TLS_BYTES]]
         views: list[memoryview] = []
         for view, _ in self._parts:
-            views.append(view[:most])
-            most -= len(views[-1])
-            if most == 0 or len(views) == _MAX_VIEWS:
+            views.append(view[:max_bytes])
+            max_bytes -= len(views[-1])
+            if max_bytes == 0 or len(views) == _MAX_VIEWS:
                 break
         return views
 

@@ -1,6 +1,6 @@
-"""How many connections go to a child: another one as long as the network holds those back, and the last one helped.
+"""Number of connections to a child: one more as long as the network limits them, and the last one helped.
 
-One TCP connection does not fill a path that is long and wide, or that loses packets: several together do (section 3.3).
+One TCP connection does not fill a path with a large bandwidth-delay product, or with losses: several do (section 3.3).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _RESIGNED = 15
 
 
 class Widening:
-    """Of one edge. No clock: `judge` is asked about once a second."""
+    """Number of streams of one edge. No clock: call `judge` about once a second."""
 
     def __init__(self) -> None:
         self._before = 0.0
         self._resigned = 0
 
     def judge(self, streams: int, rate: float, held_back: bool) -> bool:
-        """Whether another stream is wanted, now that so many bring `rate` bits/s."""
+        """Return whether another stream is needed when `streams` carry `rate` bits/s."""
         if self._resigned:
             self._resigned -= 1
             return False
@@ -33,5 +33,5 @@ class Widening:
         return True
 
     def resign(self) -> None:
-        """More of them are of no use, or not to be had, for a while."""
+        """Stop adding connections for a while, because more do not help or cannot be made."""
         self._before, self._resigned = 0.0, _RESIGNED

@@ -1,6 +1,6 @@
-"""The transport `unicast` at the sender: to every receiver over its own connection, one copy each.
+"""Transport `unicast` at the sender: one copy to every receiver over its own connection.
 
-A block is owed to everybody as soon as it is digested, so that there is nothing else to do.
+Every block becomes a repair for all receivers as soon as it is digested; no other action is necessary.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from blast_transport.transports.choices import TransportChoice, Unicast
 from blast_transport.transports.sending import SendingContext, SendingEvent, SendingTransport
 from blast_transport.wire.messages import Phase
 
-_BLOCKS_PER_TURN = 32
+_BLOCKS_PER_STEP = 32
 _IDLE_SECONDS = 0.5
 
 
@@ -23,15 +23,15 @@ class UnicastSender(SendingTransport):
         self._reader = around.reader
 
     def follow(self, choice: TransportChoice) -> bool:
-        """There is only one such way."""
+        """Return whether the choice is unicast, which has no variants."""
         return isinstance(choice, Unicast)
 
     def work(self, now: float) -> float:
         """Digest some blocks. Raises SourceChangedError, ForgottenError."""
-        busy = self._reader.digest(_BLOCKS_PER_TURN)
+        busy = self._reader.digest(_BLOCKS_PER_STEP)
         self.over = self._reader.last(self._reader.digested)
         return 0 if busy and not self.over else _IDLE_SECONDS
 
     def events(self) -> Iterable[SendingEvent]:
-        """The reader knows what is digested."""
+        """Return no events: the reader reports digests itself."""
         return ()

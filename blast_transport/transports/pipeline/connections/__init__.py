@@ -1,1 +1,1 @@
-"""How the nodes of a chain reach each other, and how data goes between a connection and where it is kept."""
+"""Connections between the nodes of a chain, and data transfer between a connection and the store."""

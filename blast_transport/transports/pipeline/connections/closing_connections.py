@@ -12,7 +12,9 @@ _IN, _OUT = select.POLLIN, select.POLLOUT
 
 
 class ClosingConnections:
-    """Connections that are closed when their last words are out and heard: closing at once could destroy them."""
+    """Connections that close after the other side has received the last messages: an immediate close could discard
+    them.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -29,13 +31,13 @@ class ClosingConnections:
             self._links.append((link, time.monotonic() + self._seconds))
 
     def deadline(self) -> float | None:
-        """When the next one is closed at the latest."""
+        """Return the latest time at which the next one closes."""
         return min((limit for _, limit in self._links), default=None)
 
     def watch(self, poll: select.poll) -> None:
         """Register for `poll`."""
         for link, _ in self._links:
-            poll.register(link.socket, _IN | (_OUT if link.wants_write else 0))
+            poll.register(link.socket, _IN | (_OUT if link.has_output else 0))
 
     def serve(self, now: float) -> None:
         """Send what is left, read what comes, close what is done."""

@@ -1,7 +1,7 @@
-"""Data between sockets and what is no file: a command's pipe, memory, a stream. Through user space, block by block.
+"""Transfer between sockets and targets other than files: a command's pipe, memory, a stream.
 
-The last blocks are kept, so that a slow command of our own does not hold up what goes on to the next node, and what
-gets lost with a node can be sent again.
+Data goes through user space, block by block. The last blocks are kept, so that a slow command does not delay the next
+node, and data that is lost with a node can be sent again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from blast_transport.store.store_writer import StoreWriter
 
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20
-"""What is kept: enough that a node which dies with all that its own and its neighbors' kernels buffer is survived."""
+"""Bytes that are kept: enough to survive a node that dies with the data in its own and its neighbors' kernel buffers.
+"""
 _MAX_WAITING = 8 << 20
 _MAX_EARLY = 64 << 20
 
@@ -26,7 +27,7 @@ class Replay:
     """The last `capacity` bytes, in pieces of one size but for the last."""
 
     def __init__(self, position: int, piece_size: int, capacity: int = REPLAY_BYTES) -> None:
-        self.lowest = self.end = position
+        self.first_held = self.end = position
         self._pieces: deque[bytes] = deque()
         self._piece_size = piece_size
         self._capacity = capacity
@@ -35,27 +36,27 @@ class Replay:
         """Keep the next piece, and drop old ones."""
         self._pieces.append(piece)
         self.end += len(piece)
-        while self.end - self.lowest > self._capacity and len(self._pieces) > 1:
-            self.lowest += len(self._pieces.popleft())
+        while self.end - self.first_held > self._capacity and len(self._pieces) > 1:
+            self.first_held += len(self._pieces.popleft())
 
     def skip(self, position: int) -> None:
-        """Nothing before this offset is kept."""
-        self.lowest = self.end = position
+        """Drop everything before this offset."""
+        self.first_held = self.end = position
         self._pieces.clear()
 
     def piece(self, offset: int) -> memoryview | None:
-        """The rest of the piece that has this byte, None if it is not kept."""
-        if not self.lowest <= offset < self.end:
+        """Return the rest of the piece with this byte, None if it is not kept."""
+        if not self.first_held <= offset < self.end:
             return None
-        number, begin = divmod(offset - self.lowest, self._piece_size)
+        number, begin = divmod(offset - self.first_held, self._piece_size)
         return memoryview(self._pieces[number])[begin:]
 
 
 class BlockIntake:
-    """Into the store, block by block, from byte `position` on, which is where a block begins; `buffer` bytes are kept.
+    """Intake into the store, block by block, from byte `position` on, where a block begins; `buffer` bytes are kept.
 
-    A thread of its own puts the blocks, because a command takes them when it likes; `wake` is called when it has done
-    so. `position` counts all that has come, `servable` the whole blocks of it, which can go on to the next node.
+    A thread stores the blocks, because a command accepts them at its own pace, and calls `wake` afterwards. `position`
+    counts all received bytes, `servable` the complete blocks of them, which can be forwarded.
     """
 
     frames = None
@@ -73,18 +74,18 @@ class BlockIntake:
 
     @property
     def servable(self) -> int:
-        """All before this offset can be sent on."""
+        """Return the offset before which all data can be forwarded."""
         return self.replay.end
 
     @property
     def ready(self) -> bool:
-        """There is room for more. Raises StoreError if the store took no more."""
+        """Return whether there is room for more. Raise StoreError if the store failed."""
         early = self.replay.end - self._store.layout.offset(self._store.position)
         room = self._writer is None or self._writer.ready
         return room and (not self._store.target.in_order or early < _MAX_EARLY)
 
     def take(self, sock: socket.socket, limit: int) -> int:
-        """As `Intake.take`."""
+        """Read up to `limit` bytes from the socket."""
         layout = self._store.layout
         room = layout.length(self._block) - self._filled
         with memoryview(self._buffer) as view:
@@ -96,36 +97,36 @@ class BlockIntake:
         return count
 
     def settle(self) -> None:
-        """A part of a block waits for the rest."""
+        """Do nothing: a part of a block waits for the rest."""
 
     def skip(self, position: int) -> None:
-        """As `Intake.skip`."""
+        """Continue at this offset."""
         self.position = position
         self._block, self._filled = -(-position // self._store.layout.block_size), 0
         self.replay.skip(position)
 
     def complete(self, final: bool) -> None:
-        """Nothing more comes; `final`: the last block may be a short one."""
+        """End the data; `final`: the last block may be short."""
         if final and self._filled:
             self._put()
 
     @property
     def drained(self) -> bool:
-        """All that came is in the store. Raises StoreError."""
+        """Return whether all received data is in the store. Raise StoreError."""
         return self._writer is None or self._writer.drained
 
     @property
     def pace(self) -> None:
-        """A command takes what it likes when it likes, and is waited for."""
+        """Return None for a command, whose pace does not matter."""
         return None
 
     @property
     def writing(self) -> float:
-        """A command may stop for as long as it likes."""
+        """Return 0 for a command, which may pause for any time."""
         return 0.0
 
     def close(self) -> None:
-        """End the thread; what it has not put is dropped."""
+        """End the thread and drop its queue."""
         if self._writer is not None:
             self._writer.close()
 
@@ -139,7 +140,7 @@ class BlockIntake:
 
 
 class ReplayOutlet:
-    """Out of what an intake has kept, or the store keeps: unless that feeds somebody in order, and may be waiting."""
+    """Outlet of the data that an intake has kept, or that the store can return; a target in order may be waiting."""
 
     frames = None
 
@@ -149,12 +150,12 @@ class ReplayOutlet:
         self._buffer = memoryview(bytearray(READ_BYTES))
 
     def check(self, offset: int) -> None:
-        """As `Outlet.check`."""
+        """Check that data from this offset on is held."""
         if self._replay.piece(offset) is None:
             self._read(offset, 1)
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """As `Outlet.give`."""
+        """Send up to `limit` bytes."""
         piece = self._replay.piece(offset)
         return sock.send(self._read(offset, limit) if piece is None else piece[:limit])
 
@@ -163,7 +164,7 @@ class ReplayOutlet:
         if not self._store.target.in_order:
             count = self._store.read(offset, self._buffer[: min(limit, READ_BYTES)])
         if count == 0:
-            raise ForgottenError(self._replay.lowest)
+            raise ForgottenError(self._replay.first_held)
         return self._buffer[:count]
 
 
@@ -177,10 +178,10 @@ class StreamOutlet:
         self._buffer = memoryview(bytearray(READ_BYTES))
 
     def check(self, offset: int) -> None:
-        """As `Outlet.check`."""
+        """Check that data from this offset on is held."""
         self._source.read(offset, self._buffer[:1])
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """As `Outlet.give`; all `limit` bytes have to be there."""
+        """Send up to `limit` bytes, all of which must be available."""
         count = self._source.read(offset, self._buffer[: min(limit, READ_BYTES)])
         return sock.send(self._buffer[:count])

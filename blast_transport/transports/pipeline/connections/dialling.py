@@ -1,4 +1,4 @@
-"""Connecting to other nodes, in threads: a host that does not answer keeps nobody from saying that he lives."""
+"""Dialing of other nodes, in threads, so that a host that does not answer delays no heartbeats."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from blast_transport.transports.pipeline.protocol.phase import Member, PipelineP
 from blast_transport.wire.joining import Join
 
 Failed = Callable[[str, bool], None]
-"""Told why there is no connection, and whether nothing was heard for all the time."""
+"""Called with the reason why there is no connection, and whether the whole time passed without an answer."""
 
 _ALMOST = 0.9
 _MIN_SECONDS = 0.001
 _EVIDENCE = 2.5
-"""So many times as long as a probe takes an answer says that our own side works."""
+"""Multiple of a probe's time within which another answer proves that this host's network works."""
 
 
 def join_message(phase: PipelinePhase) -> Join:
-    """What we say first to whomever we connect to."""
+    """Return the first message on a connection to another node."""
     return Join(phase.session, phase.number, phase.token, phase.chain[phase.index].name)
 
 
 class Dialler:
-    """Connects to one node at a time."""
+    """Dialer of one node at a time."""
 
     def __init__(self, connect: Dialer, waker: Waker, timeout: float) -> None:
         self._connect = connect
@@ -62,7 +62,7 @@ class Dialler:
             self._waker.post(lambda: failed(reason, False) if number == self._number else None)
 
     def cancel(self) -> None:
-        """Whatever is being connected is not wanted any more."""
+        """Cancel the pending connection."""
         self._number += 1
 
     def _hand_over(self, sock: socket.socket, number: int, connected: Callable[[Link], None]) -> None:
@@ -73,11 +73,11 @@ class Dialler:
 
 
 class LivenessProbes:
-    """Probes of nodes that may be needed, at the same time, by place: does whoever runs there live?
+    """Concurrent probes of nodes that may be needed, by position: whether a program runs there.
 
-    A connection alone proves nothing, because the kernel of a frozen host makes it. But only a program that lives lets
-    us in where that needs a proof, and closes when it hears that we have nothing to say. Silence says something only
-    while somebody else answers: else it may be ours. `seconds`: how long a probe may take.
+    A connection alone proves nothing, because the kernel of a frozen host accepts it. Only a live program authenticates
+    this host, and closes the connection when it is not used. Silence counts only while other nodes answer: otherwise
+    this host may be at fault. `seconds`: maximum time of a probe.
     """
 
     def __init__(self, connect: Dialer, waker: Waker, seconds: float) -> None:
@@ -101,21 +101,21 @@ class LivenessProbes:
             lives = _lives(self._connect, member, self._seconds)
             self._waker.post(lambda: self._note(place, number, lives))
 
-        # Who has no threads left finds out by connecting.
+        # Without a thread, the connection attempt itself shows the result.
         with suppress(NoThreadError):
             start_thread(f"probe of {member.name}", probe)
 
     def await_silence(self, place: int, silent: Callable[[], None]) -> None:
-        """Call `silent` from the loop as soon as it is known that nobody lives there; only the latest call counts."""
+        """Call `silent` from the loop as soon as the node is known to be dead; only the latest call counts."""
         self._awaited = (place, silent)
         self._waker.post(self._deliver)
 
     def cancel(self) -> None:
-        """Nobody awaits anything."""
+        """Cancel the callback."""
         self._awaited = None
 
     def recall(self) -> None:
-        """Nobody is probed any more."""
+        """Cancel all probes."""
         self._awaited = None
         self._sent.clear()
         self._silent.clear()
@@ -141,7 +141,7 @@ class LivenessProbes:
 
 
 def _lives(connect: Dialer, member: Member, seconds: float) -> bool:
-    """False: nothing was heard for so long, at two attempts, for a packet may be lost. Whoever refuses us lives too."""
+    """Return False if two attempts got no answer, because a packet may be lost. A refusal is an answer."""
     return any(_answers(connect, member, seconds / 2) for _ in range(2))
 
 

@@ -12,18 +12,19 @@ from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Intake
 from blast_transport.transports.pipeline.protocol.messages import Message
 
-_TURN_SECONDS = 0.015
-"""How long what came may wait to go on, and our predecessor to hear of it: long turns make nodes wait for others."""
+_STEP_SECONDS = 0.015
+"""Delay of forwarding received data and of reporting it to the predecessor: longer steps make nodes wait for each
+other."""
 _GATHERED_BYTES, _GATHERING_SECONDS = 256 << 10, 0.004
 """Each node of a chain adds the latter at most to the time that data travels."""
 _BROKEN = select.POLLHUP | select.POLLERR
 
 
 class Feed:
-    """At most one such connection at a time; not thread-safe.
+    """Connection from which data arrives, at most one at a time; not thread-safe.
 
-    `may_take` says whether data is taken now, and raises RemoteError if none was asked for. `arrived`, `heard` and
-    `lost` are called for data in the intake, a message, and the end of the connection.
+    `may_take` returns whether data is accepted now, and raises RemoteError if none was requested. `arrived`,
+    `on_message` and `lost` are called for data in the intake, a message, and the end of the connection.
     """
 
     def __init__(
@@ -31,14 +32,14 @@ class Feed:
         intake: Intake,
         may_take: Callable[[], bool],
         arrived: Callable[[], None],
-        heard: Callable[[Message], None],
+        on_message: Callable[[Message], None],
         lost: Callable[[str], None],
     ) -> None:
         self.link: Link | None = None
         self._intake = intake
         self._may_take = may_take
         self._arrived = arrived
-        self._heard = heard
+        self._on_message = on_message
         self._lost = lost
         self._unsettled = False
         self._moderation = Moderation(_GATHERED_BYTES, _GATHERING_SECONDS)
@@ -49,34 +50,34 @@ class Feed:
         if link is None:
             return False
         reads = not link.payload or self._guarded_may_take()
-        poll.register(link.socket, (select.POLLIN if reads else 0) | (select.POLLOUT if link.wants_write else 0))
+        poll.register(link.socket, (select.POLLIN if reads else 0) | (select.POLLOUT if link.has_output else 0))
         return reads and link.pending
 
     @property
     def expects(self) -> bool:
-        """Data comes next."""
+        """Return whether data comes next."""
         return self.link is not None and self.link.payload > 0
 
     def pause(self, events: int, now: float) -> float:
-        """Seconds for which what comes may gather before `work`."""
+        """Return the seconds for which data may collect before `work`."""
         return self._moderation.pause(now) if self.expects and events & select.POLLIN else 0.0
 
     def work(self, events: int) -> None:
         """Read and write what can be. Raises StoreError."""
-        began, until = self._intake.position, time.monotonic() + _TURN_SECONDS
+        began, until = self._intake.position, time.monotonic() + _STEP_SECONDS
         try:
             while self.link is not None and self._step(self.link, events) and time.monotonic() < until:
                 pass
             self._settle()
             self._moderation.read(self._intake.position - began, time.monotonic())
-            # However much there is to read: the other side has to hear that we live.
+            # Heartbeats must leave even under a constant flow of data.
             if self.link is not None:
                 self.link.flush()
         except RemoteError as error:
             self.lose(str(error))
 
     def lose(self, reason: str) -> None:
-        """The connection is of no more use. Raises StoreError, for what came before is written first."""
+        """Close the connection after writing the received data. Raise StoreError."""
         if self.link is not None:
             self.link.close()
             self.link = None
@@ -84,7 +85,7 @@ class Feed:
             self._lost(reason)
 
     def send(self, message: Message) -> None:
-        """Say something, if anybody is there. Raises StoreError, as `lose` does."""
+        """Send a message, if there is a connection. Raise StoreError, as `lose` does."""
         try:
             if self.link is not None:
                 self.link.send(message)
@@ -97,12 +98,12 @@ class Feed:
         return link
 
     def _step(self, link: Link, events: int) -> bool:
-        """One piece of data or one message; False if there is none."""
+        """Process one piece of data or one message; return False if there is none."""
         if not link.payload:
             message = link.receive()
             if message is not None:
                 self._settle()
-                self._heard(message)
+                self._on_message(message)
             return message is not None or link.payload > 0
         if not self._may_take():
             if events & _BROKEN:

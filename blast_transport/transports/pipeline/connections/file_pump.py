@@ -1,15 +1,14 @@
-"""Data between sockets and a file: through memory that is still warm when it is digested, and out by sendfile.
+"""Transfer between sockets and a file: received data is digested while it is in the cache, and sent by sendfile.
 
-Only whole blocks go into the file, by way of the store, which knows those that it must not write: another transport may
-have brought and proven them before.
+Only whole blocks are written, by the store, which knows the blocks that must not be written, because another transport
+has delivered and verified them.
 
-Taking it by `splice` copies no less, because a block has to be read again for its digest, and to map it for that costs
-more than the copy does. What goes on to the successor is lent to its socket from the file's pages, as `tee` would lend
-it from a pipe's: so the store does not wait for the successor, and what has to be sent again, or to somebody who lags
-behind, takes the same way.
+Receiving by `splice` would not save a copy, because a block has to be read again for its digest, and mapping it costs
+more than the copy. Data for the successor is passed to its socket from the file's pages, as `tee` would pass it from a
+pipe's: so the store does not wait for the successor, and retransmissions, and data for lagging nodes, take the same
+path.
 
-A store that is slow holds up only itself: from then on a thread writes, and what waits for it goes on to the successor
-from memory.
+A slow store delays only itself: a thread then writes, and queued data goes to the successor from memory.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from blast_transport.store.eager_writer import EagerWriter
 from blast_transport.store.store_pace import StorePace
 from blast_transport.store.target import Buffer
 from blast_transport.transports.pipeline.connections.copy_pump import READ_BYTES
-from blast_transport.transports.pipeline.connections.pump import GivesFrames, Outlet, TakesFrames
+from blast_transport.transports.pipeline.connections.pump import FrameReader, FrameWriter, Outlet
 
 _BLOCKS = 16
-"""Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
+"""Maximum bytes of one write: about the size of a processor's cache, and a slow disk must not delay heartbeats."""
 _MAX_WAITING = 32 << 20
 
 
@@ -49,12 +48,12 @@ class FileIntake:
         self._filled = self._stored = 0
 
     @property
-    def frames(self) -> TakesFrames | None:
-        """As `Intake.frames`."""
+    def frames(self) -> FrameReader | None:
+        """Return no reader of whole frames."""
         return None
 
     def take(self, sock: socket.socket, limit: int) -> int:
-        """As `Intake.take`."""
+        """Read up to `limit` bytes from the socket."""
         limit = self._within(limit)
         count = sock.recv_into(self._buffer[self._filled : self._filled + limit])
         self.position += count
@@ -69,51 +68,53 @@ class FileIntake:
         self._put(self._filled if whole else self._filled - self._filled % self._size)
 
     def skip(self, position: int) -> None:
-        """As `Intake.skip`. Raises StoreError."""
+        """Continue at this offset. Raise StoreError."""
         self.settle()
         self.position = position
         self._block, self._filled, self._stored = -(-position // self._size), 0, 0
 
     def complete(self, final: bool) -> None:
-        """Nothing more comes; `final`: the last block may be a short one. Raises StoreError."""
+        """End the data; `final`: the last block may be short. Raise StoreError."""
         if final:
             self._put(self._filled)
 
     @property
     def servable(self) -> int:
-        """All before this offset can be sent on."""
+        """Return the offset before which all data can be forwarded."""
         return self.position - (self._filled - self._stored)
 
     @property
     def ready(self) -> bool:
-        """There is room for more. Raises StoreError."""
+        """Return whether there is room for more. Raise StoreError."""
         return self._writer.ready
 
     @property
     def drained(self) -> bool:
-        """All blocks that came are in the store. Raises StoreError."""
+        """Return whether all received blocks are in the store. Raise StoreError."""
         return self._writer.drained
 
     @property
     def pace(self) -> StorePace:
-        """As `Intake.pace`."""
+        """Return the pace of the store."""
         return self._writer.pace
 
     @property
     def writing(self) -> float:
-        """As `Intake.writing`."""
+        """Return the seconds for which the store has accepted nothing."""
         return self._writer.writing
 
     def unwritten(self) -> list[tuple[int, Buffer]]:
-        """What can be sent on and is not in the file yet, as (where it begins, bytes), in order. Raises StoreError."""
+        """Return the data that can be forwarded and is not in the file yet, as (offset, bytes), in order. Raise
+        StoreError.
+        """
         return [(self._store.layout.offset(block), row) for block, row in self._writer.waiting()]
 
     def close(self) -> None:
-        """End the thread, if there is one; what it has not written is dropped."""
+        """End the thread, if any, and drop its queue."""
         self._writer.close()
 
     def _within(self, limit: int) -> int:
-        """So many of the bytes that are to come belong to the whole. Raises RemoteProtocolError if none do."""
+        """Return how many of the next bytes belong to the data. Raise RemoteProtocolError if none do."""
         size = self._store.layout.size
         if size is None:
             return limit
@@ -122,7 +123,7 @@ class FileIntake:
         return min(limit, size - self.position)
 
     def _put(self, stop: int) -> None:
-        """The first `stop` bytes of the buffer are whole blocks."""
+        """Store the first `stop` bytes of the buffer, which are whole blocks."""
         if stop > self._stored:
             self._writer.put(self._block, self._buffer[self._stored : stop])
             self._block += (stop - self._stored) // self._size
@@ -139,15 +140,15 @@ class FileOutlet:
         self._buffer: memoryview | None = None
 
     @property
-    def frames(self) -> GivesFrames | None:
-        """As `Outlet.frames`."""
+    def frames(self) -> FrameWriter | None:
+        """Return no writer of whole frames."""
         return None
 
     def check(self, offset: int) -> None:
-        """A file keeps everything."""
+        """Do nothing: a file keeps its data."""
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """As `Outlet.give`. Raises SourceChangedError if the file became shorter."""
+        """Send up to `limit` bytes. Raise SourceChangedError if the file became shorter."""
         if isinstance(sock, ssl.SSLSocket):
             return self._copy(sock, offset, limit)
         count = os.sendfile(sock.fileno(), self._descriptor, offset, limit)
@@ -165,7 +166,7 @@ class FileOutlet:
 
 
 def became_shorter(offset: int) -> SourceChangedError:
-    """What to tell of a file that ends where there was more of it."""
+    """Return the error for a file that ends before its size."""
     return SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
 
 
@@ -180,15 +181,15 @@ class WrittenOutlet:
         self._file, self._intake = file, intake
 
     @property
-    def frames(self) -> GivesFrames | None:
-        """As `Outlet.frames`: when all is in the file."""
+    def frames(self) -> FrameWriter | None:
+        """Return the writer of whole frames, if all data is in the file."""
         return None if self._intake.unwritten() else self._file.frames
 
     def check(self, offset: int) -> None:
-        """Everything is in one of the two."""
+        """Do nothing: all data is in the file or in the queue."""
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """As `Outlet.give`. Raises SourceChangedError if the file became shorter."""
+        """Send up to `limit` bytes. Raise SourceChangedError if the file became shorter."""
         rows = self._intake.unwritten()
         for begin, row in reversed(rows):
             if begin <= offset < begin + len(row):

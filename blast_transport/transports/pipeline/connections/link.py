@@ -9,11 +9,11 @@ from collections import deque
 from contextlib import suppress
 
 from blast_transport.base.errors import RemoteError, sentence
-from blast_transport.transports.pipeline.connections.pump import GivesFrames, Intake, Outlet, TakesFrames
-from blast_transport.transports.pipeline.protocol.messages import Alive, Data, Decoder, Message, encode
+from blast_transport.transports.pipeline.connections.pump import FrameReader, FrameWriter, Intake, Outlet
+from blast_transport.transports.pipeline.protocol.messages import Data, Decoder, Heartbeat, Message, encode
 
 CHUNK_BYTES = 1 << 20
-"""The most data behind one DATA: what a QUIT may have to wait for."""
+"""Maximum data of one DATA frame, which delays a QUIT."""
 
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MAX_QUEUED = 64
@@ -26,7 +26,7 @@ class Link:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
-            with suppress(OSError):  # Closed by the other side: reading will say so.
+            with suppress(OSError):  # Closed by the other side: reading will report it.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
         self._decoder = Decoder()
@@ -34,7 +34,7 @@ class Link:
         self._queue: deque[bytes] = deque()
         self._chunk = 0
         self._parted = False
-        # The system's number for what is wrong with the connection, which whoever uses it next is told.
+        # Error number of the connection, which the next operation reports.
         self._broken: int | None = None
         # OpenSSL hands out what it has decrypted without the socket being readable; flags it does not know.
         self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
@@ -42,39 +42,39 @@ class Link:
 
     @property
     def payload(self) -> int:
-        """Bytes of data that come next, before any message."""
+        """Return the bytes of data that come next, before any message."""
         return self._decoder.payload
 
     @property
     def pending(self) -> bool:
-        """Something can be read that the kernel knows nothing of."""
+        """Return whether data is buffered outside of the kernel."""
         return self._tls is not None and self._tls.pending() > 0
 
     @property
-    def wants_write(self) -> bool:
-        """A message waits to be sent, or a piece of data that was announced."""
+    def has_output(self) -> bool:
+        """Return whether a message is queued, or announced data has to be sent."""
         return bool(self._frame or self._queue or self._chunk)
 
     def send(self, message: Message) -> None:
-        """Queue a message; it goes after the data that was announced.
+        """Queue a message behind the announced data.
 
-        A sign of life is left out while something else is on its way, which is one as well.
+        A heartbeat is omitted while other data is queued, which has the same effect.
         """
-        if isinstance(message, Alive) and self.wants_write:
+        if isinstance(message, Heartbeat) and self.has_output:
             return
         self._queue.append(encode(message))
         if len(self._queue) > _MAX_QUEUED:
-            raise RemoteError("takes no messages")
+            raise RemoteError("does not accept messages")
 
     @property
     def promised(self) -> int:
-        """Bytes of data that were announced and are still to go."""
+        """Return the announced bytes of data that have yet to be sent."""
         return self._chunk
 
     def receive(self) -> Message | None:
-        """The next message; None if it has not come yet, or data comes first."""
-        while wanted := self._decoder.wanted:
-            data = self._receive(wanted)
+        """Return the next message; None if it is incomplete, or data comes first."""
+        while max_bytes := self._decoder.needed:
+            data = self._receive(max_bytes)
             if data is None:
                 return None
             message = self._decoder.feed(data)
@@ -104,7 +104,7 @@ class Link:
         while self._chunk == 0 and self._queue:
             self._frame += self._queue.popleft()
         self._send_frame(0)
-        return not self.wants_write
+        return not self.has_output
 
     def give(self, outlet: Outlet, offset: int, stop: int) -> int:
         """Send messages, then data from `offset` to before `stop`; how many bytes of data went.
@@ -131,9 +131,9 @@ class Link:
         return sent
 
     def part(self) -> bool:
-        """Send the last words, then wait for the other side to close, whatever it still says; True: not yet.
+        """Send the queue, then wait for the other side to close; return True while it has not.
 
-        Raises RemoteError when it has.
+        Raise RemoteError when it has.
         """
         if self.flush() and not self._parted:
             self._parted = True
@@ -144,17 +144,17 @@ class Link:
         return True
 
     def close(self) -> None:
-        """Close the socket; what is queued is dropped."""
+        """Close the socket and drop queued messages."""
         self.socket.close()
 
-    def _take_frames(self, frames: TakesFrames) -> int:
+    def _take_frames(self, frames: FrameReader) -> int:
         self._check()
         count, left, broken = frames(self.socket, self._decoder.payload)
         self._decoder.followed(left)
         self._note_broken(count, broken)
         return count
 
-    def _give_frames(self, frames: GivesFrames, offset: int, stop: int) -> int:
+    def _give_frames(self, frames: FrameWriter, offset: int, stop: int) -> int:
         self._check()
         if not (self._send_frame(self._more) if self._chunk else self.flush()):
             return 0
@@ -168,7 +168,7 @@ class Link:
         return sent
 
     def _note_broken(self, count: int, broken: int | None) -> None:
-        """What went or came before it broke is told first."""
+        """Report the data that passed before the error first."""
         self._broken = broken
         if count == 0:
             self._check()
@@ -179,10 +179,10 @@ class Link:
         if self._broken is not None:
             raise RemoteError(f"connection lost: {os.strerror(self._broken)}")
 
-    def _receive(self, wanted: int) -> bytes | None:
+    def _receive(self, max_bytes: int) -> bytes | None:
         self._check()
         try:
-            data = self.socket.recv(min(wanted, _RECEIVE_BYTES))
+            data = self.socket.recv(min(max_bytes, _RECEIVE_BYTES))
         except WOULD_BLOCK:
             return None
         except OSError as error:

@@ -1,7 +1,7 @@
-"""What the data of a link goes into, and comes out of.
+"""Interfaces of the destination and the origin of a link's data.
 
-Piece by piece, which is `take` and `give`; or, where it is compiled and the link is not encrypted, by calls that follow
-and write the frames of data themselves, for as long as nothing else comes and nothing else is to be said.
+`take` and `give` transfer single pieces. With the compiled engine, and without encryption, one call parses and writes
+whole data frames, until another message arrives or is queued.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol
 from blast_transport.store.store_pace import StorePace
 
 
-class FramesTaken(NamedTuple):
-    """`amount` bytes of data came; so many of the last frame are still to come (`payload`).
+class FrameReadResult(NamedTuple):
+    """Result of reading frames: `amount` bytes of data, and `payload` bytes of the last frame that are still to come.
 
-    `broken`: the system's number for what is wrong with the link, 0 if it was closed; None if nothing is.
+    `broken`: error number of the link, 0 if it was closed; None without an error.
     """
 
     amount: int
@@ -24,10 +24,11 @@ class FramesTaken(NamedTuple):
     broken: int | None
 
 
-class FramesGiven(NamedTuple):
-    """`amount` bytes of data went; so many are `promised` and still to go, behind what is left of their frame's `head`.
+class FrameWriteResult(NamedTuple):
+    """Result of writing frames: `amount` bytes of data, and `promised` bytes still to be sent, behind `head` of their
+    frame.
 
-    `broken` as of `FramesTaken`.
+    `broken`: as in `FrameReadResult`.
     """
 
     amount: int
@@ -36,77 +37,77 @@ class FramesGiven(NamedTuple):
     broken: int | None
 
 
-TakesFrames = Callable[[socket.socket, int], FramesTaken]
-"""Called with the bytes that come before the next frame. Raises StoreError, RemoteProtocolError."""
-GivesFrames = Callable[[socket.socket, int, int, int], FramesGiven]
-"""Called with where to begin, the bytes from there on that are promised, and before where to stop.
+FrameReader = Callable[[socket.socket, int], FrameReadResult]
+"""Called with the bytes that precede the next frame. Raises StoreError, RemoteProtocolError."""
+FrameWriter = Callable[[socket.socket, int, int, int], FrameWriteResult]
+"""Called with the offset, the announced bytes from there on, and the offset to stop at.
 
 Raises SourceChangedError, StoreError."""
 
 
 class Outlet(Protocol):
-    """Where data for a link comes from."""
+    """Origin of a link's data."""
 
     @property
-    def frames(self) -> GivesFrames | None:
-        """What gives whole frames at once, if anything does now. Raises StoreError."""
+    def frames(self) -> FrameWriter | None:
+        """Return the writer of whole frames, if it can be used now. Raise StoreError."""
 
     def check(self, offset: int) -> None:
-        """Raises ForgottenError if data from this offset on is not held any more."""
+        """Raise ForgottenError if data from this offset on is no longer held."""
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
-        """Send up to `limit` bytes from `offset` on; how many the socket took, 0 if none now.
+        """Send up to `limit` bytes from `offset` on; return the bytes that the socket accepted, 0 if none now.
 
-        Raises OSError of the socket, ForgottenError, SourceChangedError, StoreError.
+        Raise OSError of the socket, ForgottenError, SourceChangedError, StoreError.
         """
 
 
 class Intake(Protocol):
-    """Where data from a link goes. `position`: all before it is taken."""
+    """Destination of a link's data. `position`: all bytes before it are received."""
 
     position: int
 
     @property
-    def frames(self) -> TakesFrames | None:
-        """What takes whole frames at once, if anything does now."""
+    def frames(self) -> FrameReader | None:
+        """Return the reader of whole frames, if it can be used now."""
 
     @property
     def servable(self) -> int:
-        """All before this offset can be sent on."""
+        """Return the offset before which all data can be forwarded."""
 
     @property
     def ready(self) -> bool:
-        """There is room for more. Raises StoreError."""
+        """Return whether there is room for more. Raise StoreError."""
 
     def take(self, sock: socket.socket, limit: int) -> int:
-        """Take up to `limit` bytes that the socket has; how many, 0 at its end.
+        """Read up to `limit` bytes from the socket; return their number, 0 at its end.
 
-        Raises OSError of the socket (BlockingIOError: it has none now), StoreError, RemoteProtocolError.
+        Raise OSError of the socket (BlockingIOError: no data now), StoreError, RemoteProtocolError.
         """
 
     def settle(self) -> None:
-        """Nothing more comes for now. Raises StoreError."""
+        """Store the received data, because no more arrives for now. Raise StoreError."""
 
     def skip(self, position: int) -> None:
-        """The store holds all before this offset, where a block begins, or the data ends: take what comes there."""
+        """Continue at this offset, where a block begins, or the data ends: the store holds everything before."""
 
     def complete(self, final: bool) -> None:
-        """Nothing more comes; `final`: what is left is the last block of the whole. Raises StoreError.
+        """End the data; `final`: the rest is the last block of the whole. Raise StoreError.
 
-        How long the whole is says the sender alone.
+        Only the sender knows the size of the whole.
         """
 
     @property
     def drained(self) -> bool:
-        """All that came is in the store. Raises StoreError."""
+        """Return whether all received data is in the store. Raise StoreError."""
 
     @property
     def pace(self) -> StorePace | None:
-        """How the store does; None: it may be as slow as it likes. Raises StoreError."""
+        """Return the pace of the store; None: it does not matter. Raise StoreError."""
 
     @property
     def writing(self) -> float:
-        """For so many seconds the store has taken nothing, though something waits for it. Raises StoreError."""
+        """Return the seconds for which the store has accepted nothing while data waits. Raise StoreError."""
 
     def close(self) -> None:
-        """Give back what it uses."""
+        """Free all resources."""

@@ -1,1 +1,1 @@
-"""What a node of a chain decides, and what it says to its neighbors: no sockets, no files, no clock."""
+"""Decisions of a chain's node, and its messages to neighbors: no sockets, no files, no clock."""

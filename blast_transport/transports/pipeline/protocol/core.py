@@ -1,7 +1,7 @@
-"""What a node of a pipeline decides: its two halves put together. No sockets, no files, no clock.
+"""Core of a pipeline's node: its two halves together. No sockets, no files, no clock.
 
-`NodeCore` is every node but the first, `SourceCore` the first. Both take events with the time and answer with commands
-for their shell. The halves, each a table of states and events: `upstream`, `downstream`.
+`NodeCore` is for every node but the first, `SourceCore` for the first. Both receive events with the time and return
+commands for their shell. The halves, each a table of states and events, are `upstream` and `downstream`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     Torn,
     Unheld,
 )
-from blast_transport.transports.pipeline.protocol.messages import Alive, Message, Quit, Report, Why
+from blast_transport.transports.pipeline.protocol.messages import Heartbeat, Message, Quit, QuitReason, Report
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
 from blast_transport.transports.pipeline.protocol.pace import is_far_behind
 from blast_transport.transports.pipeline.protocol.phase import Drained, Outcome, PipelinePhase, Progress, Reported
@@ -39,10 +39,10 @@ from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.protocol.upstream import Upstream
 
 _CREDIT_BYTES = 1 << 20
-"""Our predecessor hears after so many bytes that they came, for it may have to wait for that."""
+"""Bytes after which the predecessor gets a report of the position, for which it may wait."""
 
 _STARVED_SHARE = 0.5
-"""Of the time between two signs of life: whoever waits for data for longer than that would take more."""
+"""Share of the heartbeat interval: a node that waits for data longer than that could accept more."""
 
 _DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld, Torn)
 
@@ -59,9 +59,9 @@ class NodeCore:
         self._waited = 0.0
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """What to do about this event. Raises LocalProtocolError for one that cannot be now.
+        """Handle this event. Raise LocalProtocolError if it is impossible now.
 
-        A neighbor that says what it may not say is treated like one that is lost.
+        A neighbor that sends an invalid message counts as lost.
         """
         if self.node.over:
             return []
@@ -87,47 +87,47 @@ class NodeCore:
         return self._take()
 
     def leave(self, outcome: Outcome, reason: str) -> list[Command]:
-        """Our own side ends it: our predecessor hears why, our successor will hear from it."""
+        """Leave because of a local event; the predecessor gets the reason and informs the successor."""
         if self.up.linked:
-            self.node.say(SendUp(Quit(Why.LEFT, reason)), CloseUp())
-        self.node.say(CloseDown())
+            self.node.emit(SendUp(Quit(QuitReason.LEFT, reason)), CloseUp())
+        self.node.emit(CloseDown())
         self.node.end(outcome, reason)
         return self._take()
 
     def hold_up(self) -> None:
-        """What we wait for is not our doing; our predecessor hears so with the next sign of life."""
+        """Record that this node waits for another one; the next heartbeat reports it to the predecessor."""
         self.node.held_up = True
 
     def waited(self, seconds: float) -> None:
-        """For so long there was room for data, and none had come."""
+        """Count seconds in which there was room for data, and none arrived."""
         self._waited += seconds
 
     def store_does(self, pace: StorePace, writing: float, now: float) -> list[Command]:
-        """How our store does, which has been at one write for so many seconds.
+        """Handle the pace of the store, whose present write has lasted `writing` seconds.
 
-        Who takes nothing at all leaves, unless it is the only one.
+        A node whose store accepts nothing leaves, unless it is the only one.
         """
-        patience = self.node.phase.timings.slow
-        if writing >= patience and not (self.down.tail and self.up.predecessor == 0):
-            return self.leave(Outcome.EXCLUDED, f"its store has taken nothing for {patience:g} s")
+        slow_seconds = self.node.phase.timings.slow
+        if writing >= slow_seconds and not (self.down.tail and self.up.predecessor == 0):
+            return self.leave(Outcome.EXCLUDED, f"its store has accepted nothing for {slow_seconds:g} s")
         if (since := self.up.storing_since) is not None:
-            pace = StorePace.SLOW if now >= since + patience else StorePace.BEHIND
+            pace = StorePace.SLOW if now >= since + slow_seconds else StorePace.BEHIND
         self.node.store = StorePace.ALONE if pace is StorePace.SLOW and self._another_is_better(since, now) else pace
         return []
 
     def _another_is_better(self, storing_since: float | None, now: float) -> bool:
-        """Somebody behind us keeps up, or has long stored what we have not."""
+        """Return whether a node behind keeps up, or stored long ago what this node has not."""
         better = self.down.better_since
         if better is None or storing_since is None:
             return better is not None
         return is_far_behind(storing_since, better, now, self.node.phase.timings.slow)
 
     def deadline(self) -> float:
-        """When `tick` has something to do at the latest."""
+        """Return the latest time for the next `tick`."""
         return _earliest(self.up.deadline(), self.down.deadline(), self._beat.due)
 
     def tick(self, now: float) -> list[Command]:
-        """What is due at `now`."""
+        """Return the commands that are due at `now`."""
         for due in (self.up.tick, self.down.tick, self._beat.tick):
             if not self.node.over:
                 due(now)
@@ -160,13 +160,13 @@ class NodeCore:
         self.up.handle(Passing(), now)
 
     def _send_done(self) -> None:
-        self.node.say(SendDown(Quit(Why.DONE)))
+        self.node.emit(SendDown(Quit(QuitReason.DONE)))
 
     def _acknowledge(self) -> None:
         node = self.node
         if node.position - self._acknowledged >= _CREDIT_BYTES and self.up.linked:
             self._acknowledged = node.position
-            node.say(SendUp(self._alive()))
+            node.emit(SendUp(self._alive()))
 
     def _greet(self) -> None:
         node = self.node
@@ -174,15 +174,15 @@ class NodeCore:
         self._waited = 0.0
         alive = self._alive()
         if self.up.linked:
-            node.say(SendUp(alive))
+            node.emit(SendUp(alive))
         if self.down.linked:
-            node.say(SendDown(alive))
+            node.emit(SendDown(alive))
         node.held_up = False
-        node.tell(Progress(node.position))
+        node.notify(Progress(node.position))
 
-    def _alive(self) -> Alive:
+    def _alive(self) -> Heartbeat:
         node = self.node
-        return Alive(node.position, node.held_up, node.starved, node.store)
+        return Heartbeat(node.position, node.held_up, node.starved, node.store)
 
 
 class SourceCore:
@@ -195,7 +195,7 @@ class SourceCore:
         self._beat = _Heartbeat(self.node, self._greet)
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """What to do about this event, as `NodeCore.handle`."""
+        """Handle this event, as `NodeCore.handle` does."""
         if self.node.over:
             return []
         if isinstance(event, FromSuccessor):
@@ -208,37 +208,37 @@ class SourceCore:
         return self._take()
 
     def readable(self, position: int, now: float) -> list[Command]:
-        """The data can be read up to `position` by now."""
+        """Record that the data can be read up to `position`."""
         self.node.position = position
         self.down.settle(now)
         return self._take()
 
     def end_at(self, stop: int, final: bool, now: float) -> list[Command]:
-        """The phase ends at byte `stop`; `final`: so does the data."""
+        """End the phase at byte `stop`; `final`: also the data."""
         self.node.stop, self.node.final = stop, final
         self.down.settle(now)
         return self._take()
 
     def interrupt(self, reason: str, now: float) -> list[Command]:
-        """The user ends it: QUIT goes down the chain, and the report comes back."""
-        self.node.quit = Quit(Why.INTERRUPTED, reason)
+        """Interrupt for the user: QUIT goes down the chain, and the report returns."""
+        self.node.quit = Quit(QuitReason.INTERRUPTED, reason)
         self.down.settle(now)
         return self._take()
 
     def leave(self, outcome: Outcome, reason: str) -> list[Command]:
-        """Our own side ends it now; nobody waits for the report."""
+        """End at once because of a local event; nothing waits for the report."""
         if self.down.linked:
-            self.node.say(SendDown(Quit(Why.INTERRUPTED, reason)), SendDown(Report(dict(self.node.failed))))
-        self.node.say(CloseDown())
+            self.node.emit(SendDown(Quit(QuitReason.INTERRUPTED, reason)), SendDown(Report(dict(self.node.failed))))
+        self.node.emit(CloseDown())
         self.node.end(outcome, reason)
         return self._take()
 
     def deadline(self) -> float:
-        """When `tick` has something to do at the latest."""
+        """Return the latest time for the next `tick`."""
         return _earliest(self.down.deadline(), self._beat.due)
 
     def tick(self, now: float) -> list[Command]:
-        """What is due at `now`."""
+        """Return the commands that are due at `now`."""
         for due in (self.down.tick, self._beat.tick):
             if not self.node.over:
                 due(now)
@@ -252,26 +252,26 @@ class SourceCore:
 
     def _end(self) -> None:
         node = self.node
-        node.tell(Reported(node.named_failures()))
+        node.notify(Reported(node.named_failures()))
         if len(node.failed) == len(node.phase.chain) - 1:
             node.end(Outcome.FAILED, "no node of the chain is left")
         else:
-            node.say(SendDown(Quit(Why.DONE)))
+            node.emit(SendDown(Quit(QuitReason.DONE)))
             if node.quit is None:
-                node.tell(Drained(node.stop or 0))
-            node.end_as_it_stands(Outcome.FAILED, "the report came before the end")
+                node.notify(Drained(node.stop or 0))
+            node.end_now(Outcome.FAILED, "the report came before the end")
 
     def _below_passed(self, now: float) -> None:
-        """`alone` says so."""
+        """Do nothing: `alone` shows it."""
 
     def _greet(self) -> None:
         if self.down.linked:
-            self.node.say(SendDown(Alive(self.node.position, held_up=False)))
-        self.node.tell(Progress(self.down.taken))
+            self.node.emit(SendDown(Heartbeat(self.node.position, held_up=False)))
+        self.node.notify(Progress(self.down.taken))
 
 
 class _Heartbeat:
-    """Calls `greet` at the start and then every so often."""
+    """Timer that calls `greet` at the start and then at every interval."""
 
     def __init__(self, node: NodeState, greet: Callable[[], None]) -> None:
         self.due = 0.0

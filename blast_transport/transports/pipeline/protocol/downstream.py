@@ -1,16 +1,16 @@
-"""What a node does for the one after it: the sending half of a node's core. No sockets, no clock.
+"""The sending half of a node's core, for its successor. No sockets, no clock.
 
-Theory of operation. We connect to the next node and it answers GET(its offset); it is served from there, and when all
-is sent, END (or QUIT) and the REPORT follow; PASSED comes back when the last node has delivered it. A successor is dead
-when its connection fails, or when it gives no sign of life for a while: whether it takes bytes proves nothing, because
-the kernel of a frozen host takes them too; and one that only waits for its own successor keeps saying that it lives.
-Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
-which delivers the report. Hosts that stand together fail together, a rack at a time, so before one has been silent for
-so long that it is dead, many of those behind it are probed at once: together they cost what one does. A successor
-that lives, was given data, and still takes less than the phase's slowest rate, or than half of what comes to us
-although data lies before it, by its own doing, is skipped like a dead one; and so is one whose store is slow by its own
-word, where ours or one behind it is not. One that waits for data while much lies before it has a slow link from us: it
-is skipped, once; if the next one waits as well, the link from us is the slow one, and we leave the chain.
+Theory of operation. The node connects to the next one, which answers GET(its offset) and is served from there; after
+the last byte, END (or QUIT) and the REPORT follow; PASSED comes back when the last node has delivered the report. A
+successor is dead when its connection fails, or without a heartbeat for a while: accepted bytes prove nothing, because
+the kernel of a frozen host accepts them too; and a node that only waits for its own successor keeps sending heartbeats.
+The node then connects to the one after it, which names its offset. With none left, this node is the tail, which
+delivers the report. Hosts in one place fail together, a rack at a time, so before a silent node counts as dead, many of
+those behind it are probed at once, at the cost of one. A successor that lives, was given data, and by its own fault
+accepts less than the phase's slowest rate, or less than half of the arriving data although data lies before it, is
+skipped like a dead one; so is one that reports a slow store, if this node's store or one behind it is not slow. A
+successor that waits for data while much lies before it has a slow link from this node: it is skipped, once; if the next
+one waits as well, this node's own link is slow, and this node leaves the chain.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from blast_transport.transports.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
-    Alive,
     End,
     Forget,
     Get,
+    Heartbeat,
     Passed,
     Quit,
+    QuitReason,
     Report,
-    Why,
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
 from blast_transport.transports.pipeline.protocol.pace import Pace, Sight, Verdict, is_far_behind
@@ -49,11 +49,11 @@ from blast_transport.transports.pipeline.protocol.phase import Outcome, Reported
 from blast_transport.transports.pipeline.protocol.skips import Skips
 
 _PROBED = 32
-"""How many are tried at once: a rack."""
+"""Nodes that are probed at once: a rack."""
 
 
 class Down(Enum):
-    """Where the connection to our successor stands."""
+    """State of the connection to the successor."""
 
     IDLE = auto()
     CONNECTING = auto()
@@ -69,9 +69,11 @@ _LINKED = (Down.SERVING, Down.FORGOTTEN, Down.ENDING)
 
 
 class Downstream:
-    """`passed` is called when the report is delivered; `sent` and `taken` are how far our successor was given data,
-    and how far it says that it holds it. `better_since`: the store of somebody behind us keeps up. `end_told`: where
-    the end is has been said, and stays so. `slow_link`: what shows that our own link is slow, which ends our part.
+    """Sending half of a core.
+
+    `passed` is called when the report is delivered; the successor was given the bytes before `sent`, and reports that
+    it holds those before `taken`. `better_since`: time since which the store of a node behind keeps up. `end_sent`: END
+    was sent, which is final. `slow_link`: reason why this node's own link is slow, and it leaves.
     """
 
     def __init__(self, node: NodeState, passed: Callable[[float], None]) -> None:
@@ -79,15 +81,15 @@ class Downstream:
         self.successor = node.phase.index
         self.sent = self.taken = node.position
         self.better_since: float | None = None
-        self.end_told = False
+        self.end_sent = False
         self.slow_link = ""
-        # The source had begun when we connected.
+        # The source had begun before this node connected.
         self._all_know = False
         self._ending_at = 0.0
         self._node = node
         self._passed = passed
         self._timings = node.phase.timings
-        self._heard = 0.0
+        self._last_received = 0.0
         self._due = 0.0
         self._pace = Pace(node.phase.slowest_rate, self._timings.slow, judges_links=node.phase.index > 0)
         self._probed = 0
@@ -95,57 +97,57 @@ class Downstream:
 
     @property
     def serving(self) -> bool:
-        """Our successor takes data: none before the source has begun, so that whoever has some knows that it has."""
+        """Return whether the successor accepts data: none before the source has begun, so data proves that it has."""
         return self.state is Down.SERVING and self._node.begun
 
     @property
     def alone(self) -> bool:
-        """Nobody after us is left, or needs anything."""
+        """Return whether no node behind is left, or needs anything."""
         return self.state in (Down.TAIL, Down.PASSED)
 
     @property
     def tail(self) -> bool:
-        """Nobody after us is left."""
+        """Return whether no node behind is left."""
         return self.state is Down.TAIL
 
     @property
     def lagging(self) -> bool:
-        """Our successor takes so little of what comes that it should not hold us up."""
+        """Return whether the successor accepts so little of the data that this node should not wait for it."""
         data = self._node.skips.data_before
         return self.serving and self._pace.lags(data(self._node.position), data(self.taken))
 
     @property
     def skips(self) -> Skips:
-        """What is left out for our successor."""
+        """Return the ranges that are omitted for the successor."""
         return self._node.skips
 
     def ahead(self, position: int) -> int:
-        """Return how many bytes of data our successor has yet to take of what we hold, which is all to `position`."""
+        """Return the bytes that the successor has yet to accept of the held data, which ends at `position`."""
         data = self._node.skips.data_before
         return data(position) - data(self.taken)
 
     @property
     def linked(self) -> bool:
-        """Our successor has said what it needs, and waits for us."""
+        """Return whether the successor has named its offset, and waits for data."""
         return self.state in _LINKED
 
     def handle(self, event: object, now: float) -> None:
-        """Take an event or a message of the successor.
+        """Handle an event or a message of the successor.
 
-        Raises RemoteProtocolError if the successor may not say this now, LocalProtocolError if the shell may not.
+        Raise RemoteProtocolError if the successor must not send this now, LocalProtocolError if the shell must not.
         """
         action = _TABLE.get((self.state, type(event)))
         if action is None:
             error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
         if not isinstance(event, _LOCAL):
-            self._heard = now
+            self._last_received = now
             if now >= self._probed_at + self._timings.silence:
                 self._probed = 0
         action(self, event, now)
 
     def deadline(self) -> float | None:
-        """When `tick` has something to do at the latest; None if never."""
+        """Return the latest time for the next `tick`; None if none is due."""
         limit = self._limit()
         return limit if limit is None or not self._to_probe else limit - self._timings.probe
 
@@ -165,21 +167,21 @@ class Downstream:
             self._skip(f"did not answer within {self._timings.answer:g} s", now)
             self._probe()
         else:
-            self._skip(f"no sign of life for {self._timings.silence:g} s", now)
+            self._skip(f"no heartbeat for {self._timings.silence:g} s", now)
             self._probe()
 
     def _limit(self) -> float | None:
         if self.state in (Down.CONNECTING, Down.PAUSED):
             return self._due
-        return self._heard + self._timings.silence if self.linked else None
+        return self._last_received + self._timings.silence if self.linked else None
 
     @property
     def _to_probe(self) -> bool:
-        """Who is silent now has not been so for long enough that those behind it were probed."""
+        """Return whether the present silence has lasted without probing the nodes behind."""
         return self._probed <= self.successor and self.state is not Down.PAUSED
 
     def settle(self, now: float) -> None:
-        """Send the end when everything before it is sent. Call when the end, the report or data has come."""
+        """Send the end when everything before it is sent. Call it when the end, the report or data has arrived."""
         if self.state is Down.TAIL:
             self._deliver(now)
         elif self.state in (Down.SERVING, Down.FORGOTTEN):
@@ -202,7 +204,7 @@ class Downstream:
     def _connect(self, now: float) -> None:
         self.state, self._due = Down.CONNECTING, now + self._timings.answer
         self._all_know = self._node.begun
-        self._node.say(Connect(self.successor))
+        self._node.emit(Connect(self.successor))
 
     def _probe(self) -> None:
         """Find out who of those behind the next one lives, each once."""
@@ -210,25 +212,25 @@ class Downstream:
         stop = min(self.successor + 1 + _PROBED, len(self._node.phase.chain))
         self._probed = max(first, stop)
         if first < stop:
-            self._node.say(Probe(tuple(range(first, stop))))
+            self._node.emit(Probe(tuple(range(first, stop))))
 
     def _skip(self, reason: str, now: float) -> None:
-        """Go on without the successor; if it lives after all, it should know."""
+        """Continue without the successor, and notify it in case it lives."""
         self._node.lose(self.successor, reason)
-        self._node.say(SendDown(Quit(Why.EXCLUDED, reason)), CloseDown())
+        self._node.emit(SendDown(Quit(QuitReason.EXCLUDED, reason)), CloseDown())
         self._next(now)
 
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
-        """While the chain is put together, the next node may not have heard of the phase yet.
+        """Retry a refusing node while the chain is assembled, because it may not have the phase yet.
 
-        No longer when the source had begun before we connected.
+        Skip it if the source had begun before this node connected.
         """
         if lost.unanswered or self._all_know:
             self._skip(lost.reason, now)
             if lost.unanswered:
                 self._probe()
             return
-        self._node.say(CloseDown())
+        self._node.emit(CloseDown())
         self.state, self._due = Down.PAUSED, now + self._timings.retry
 
     def _lost(self, lost: SuccessorLost, now: float) -> None:
@@ -238,8 +240,8 @@ class Downstream:
         self.state = Down.SERVING
         self.sent = self.taken = get.offset
         self.better_since = None
-        self._pace.anew(self._sight(now))
-        self._node.say(Serve(get.offset))
+        self._pace.restart(self._sight(now))
+        self._node.emit(Serve(get.offset))
         self.settle(now)
 
     def _sent(self, sent: Sent, now: float) -> None:
@@ -248,19 +250,19 @@ class Downstream:
 
     def _unheld(self, unheld: Unheld, now: float) -> None:
         self.state = Down.FORGOTTEN
-        self._node.say(SendDown(Forget(unheld.lowest)))
+        self._node.emit(SendDown(Forget(unheld.first_held)))
 
     def _torn(self, torn: Torn, now: float) -> None:
         self._connect(now)
 
-    def _alive(self, alive: Alive, now: float) -> None:
+    def _alive(self, alive: Heartbeat, now: float) -> None:
         self.taken = max(self.taken, alive.position)
         if alive.store in (StorePace.BEHIND, StorePace.SLOW):
             self.better_since = None
         elif self.better_since is None:
             self.better_since = now
         if not self._node.begun:
-            self._pace.anew(self._sight(now))
+            self._pace.restart(self._sight(now))
         slow = self._pace.see(self._sight(now), alive.held_up, alive.starved) if self.serving else None
         if slow is None and self._holds_up(alive.store, now) and self._pace.convict():
             slow = Verdict("excluded: its store is far behind")
@@ -270,7 +272,7 @@ class Downstream:
             self._skip(slow.reason, now)
 
     def _holds_up(self, store: StorePace, now: float) -> bool:
-        """The successor's store is slow while ours is not, or, for a source, which has none, while another is not."""
+        """Return whether the successor's store is slow while this node's, or for a source another one, keeps up."""
         node = self._node
         if node.store is not StorePace.KEEPS_UP or store < (
             StorePace.ALONE if node.phase.index == 0 else StorePace.SLOW
@@ -285,48 +287,48 @@ class Downstream:
         return Sight(now, data(self._node.position), data(self.sent), data(self.taken))
 
     def _quit(self, quit_: Quit, now: float) -> None:
-        if quit_.why is Why.LEFT:
-            # It may be the first of many whose links are slow: if each left in turn, the sender would serve them all.
+        if quit_.reason is QuitReason.LEFT:
+            # It may be the first of many with slow links: if each left in turn, the sender would serve them all.
             self._pace.judges_links = False
             self._skip(quit_.text, now)
-        elif quit_.why is Why.EXCLUDED:
+        elif quit_.reason is QuitReason.EXCLUDED:
             self._node.end(Outcome.EXCLUDED, quit_.text)
-        elif quit_.why is Why.GONE:
+        elif quit_.reason is QuitReason.GONE:
             for place in range(self.successor, len(self._node.phase.chain)):
                 self._node.lose(place, quit_.text)
-            self._node.say(CloseDown())
+            self._node.emit(CloseDown())
             self.successor = len(self._node.phase.chain) - 1
             self._next(now)
         else:
-            raise RemoteProtocolError(f"QUIT {quit_.why.name} from a successor")
+            raise RemoteProtocolError(f"QUIT {quit_.reason.name} from a successor")
 
     def _send_quit(self, quit_: Quit, now: float) -> None:
-        if quit_.why is Why.GONE:
-            self._node.say(SendDown(quit_), CloseDown())
-            self._deliver_to_nobody(now)
+        if quit_.reason is QuitReason.GONE:
+            self._node.emit(SendDown(quit_), CloseDown())
+            self._deliver_without_path(now)
         elif self._node.report_ready:
-            self._node.say(SendDown(quit_), SendDown(Report(dict(self._node.failed))))
+            self._node.emit(SendDown(quit_), SendDown(Report(dict(self._node.failed))))
             self.state = Down.ENDING
 
     def _send_end(self, now: float) -> None:
         node = self._node
         if node.stop is not None and self.sent >= node.stop and node.report_ready:
-            node.say(SendDown(End(node.stop, node.final)), SendDown(Report(dict(node.failed))))
-            self.state, self.end_told, self._ending_at = Down.ENDING, True, now
+            node.emit(SendDown(End(node.stop, node.final)), SendDown(Report(dict(node.failed))))
+            self.state, self.end_sent, self._ending_at = Down.ENDING, True, now
 
     def _deliver(self, now: float) -> None:
         node = self._node
-        if node.quit is not None and node.quit.why is Why.GONE:
-            self._deliver_to_nobody(now)
+        if node.quit is not None and node.quit.reason is QuitReason.GONE:
+            self._deliver_without_path(now)
         elif node.settled:
-            node.tell(Reported(node.named_failures()))
+            node.notify(Reported(node.named_failures()))
             self.state = Down.PASSED
             self._passed(now)
 
-    def _deliver_to_nobody(self, now: float) -> None:
-        """The chain behind a gone range has no way to the source: who is before it reports us."""
+    def _deliver_without_path(self, now: float) -> None:
+        """End as a node behind a lost range, without a path to the source: the node before reports it."""
         self.state = Down.PASSED
-        self._node.end_as_it_stands(Outcome.FORGOTTEN, "")
+        self._node.end_now(Outcome.FORGOTTEN, "")
 
     def _report_passed(self, passed: Passed, now: float) -> None:
         self._node.learn(passed.failed)
@@ -335,7 +337,7 @@ class Downstream:
         self._passed(now)
 
     def _ignore(self, event: object, now: float) -> None:
-        """What may still come of a successor that is done."""
+        """Ignore late messages of a successor that is done."""
 
 
 _LOCAL = (Started, SuccessorLost, Sent, Unheld, Torn)
@@ -348,18 +350,18 @@ _TABLE: dict[tuple[Down, type], _ACTION] = {
     (Down.SERVING, Sent): Downstream._sent,
     (Down.SERVING, Unheld): Downstream._unheld,
     (Down.SERVING, Torn): Downstream._torn,
-    (Down.SERVING, Alive): Downstream._alive,
+    (Down.SERVING, Heartbeat): Downstream._alive,
     (Down.SERVING, Quit): Downstream._quit,
     (Down.SERVING, SuccessorLost): Downstream._lost,
     (Down.FORGOTTEN, Get): Downstream._get,
-    (Down.FORGOTTEN, Alive): Downstream._alive,
+    (Down.FORGOTTEN, Heartbeat): Downstream._alive,
     (Down.FORGOTTEN, Quit): Downstream._quit,
     (Down.FORGOTTEN, SuccessorLost): Downstream._lost,
-    (Down.ENDING, Alive): Downstream._alive,
+    (Down.ENDING, Heartbeat): Downstream._alive,
     (Down.ENDING, Passed): Downstream._report_passed,
     (Down.ENDING, Quit): Downstream._quit,
     (Down.ENDING, SuccessorLost): Downstream._lost,
-    (Down.PASSED, Alive): Downstream._ignore,
+    (Down.PASSED, Heartbeat): Downstream._ignore,
     (Down.PASSED, Quit): Downstream._ignore,
     (Down.PASSED, SuccessorLost): Downstream._ignore,
 }

@@ -1,4 +1,4 @@
-"""What a node's core is told, and what it tells its shell to do."""
+"""Events of a node's core, and the commands that it gives to its shell."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from blast_transport.transports.pipeline.protocol.messages import Message
 from blast_transport.transports.pipeline.protocol.phase import PipelineEvent
 
-# What happened between us and our successor.
+# Events of the successor's side.
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The node begins."""
+    """The node starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromSuccessor:
-    """Our successor said something."""
+    """A message from the successor arrived."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessorLost:
-    """The connection to our successor failed, or could not be made; `unanswered`: for all the time that we waited."""
+    """The connection to the successor failed, or could not be made; `unanswered`: for the whole waiting time."""
 
     reason: str
     unanswered: bool = False
@@ -32,74 +32,74 @@ class SuccessorLost:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """All before `position` has gone to our successor."""
+    """All bytes before `position` went to the successor."""
 
     position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unheld:
-    """What our successor needs next is not held any more; the smallest offset that is: `lowest`."""
+    """The bytes that the successor needs next are no longer held; `first_held` is the smallest offset that is."""
 
-    lowest: int
+    first_held: int
 
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """In the middle of what was announced to our successor, it was not held any more: its connection is closed."""
+    """Announced bytes were lost before they went to the successor: its connection is closed."""
 
 
-# What happened between us and our predecessor, or the source.
+# Events of the predecessor's side, and of the source.
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The node at this place has connected to be our predecessor."""
+    """The node at this position connected as the predecessor."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class FromPredecessor:
-    """Our predecessor said something other than data."""
+    """A message other than data arrived from the predecessor."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class PredecessorLost:
-    """The connection from our predecessor ended."""
+    """The connection from the predecessor ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """All before `position` is held."""
+    """All bytes before `position` are held."""
 
     position: int
 
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
-    """The source said something, on the connection that we made to fetch from it."""
+    """A message arrived from the source, on the connection that fetches from it."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLost:
-    """That connection failed."""
+    """The connection to the source failed."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """After `Complete`: everything that came is stored."""
+    """After `Complete`: all received data is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """Our own side below: everything after us is done, and the report is delivered."""
+    """The successor's side is done, and the report is delivered."""
 
 
 Event = (
@@ -120,71 +120,71 @@ Event = (
 )
 
 
-# What the shell is to do.
+# Commands to the shell.
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Connect to the node at `place` and say Join; it becomes our successor."""
+    """Connect to the node at `place` and send Join; it becomes the successor."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Find out whether the nodes at these places live, within `probe` seconds; a Connect to one may follow soon."""
+    """Test whether the nodes at these positions live, within `probe` seconds; a Connect to one may follow soon."""
 
     places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Send data from `offset` on to our successor."""
+    """Send data from `offset` on to the successor."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SendDown:
-    """To our successor."""
+    """Send a message to the successor."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class CloseDown:
-    """Close the connection to our successor, when what was said is sent."""
+    """Close the connection to the successor after the queued messages are sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Whoever has just joined is our predecessor; the one before, if there is one, hears `farewell` and is closed."""
+    """Make the newly joined node the predecessor; send `last_message` to the previous one, if any, and close it."""
 
-    farewell: Message | None
+    last_message: Message | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Whoever has just joined hears this and is closed."""
+    """Send this message to the newly joined node and close its connection."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class SendUp:
-    """To our predecessor."""
+    """Send a message to the predecessor."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class CloseUp:
-    """Close the connection from our predecessor, when what was said is sent."""
+    """Close the connection from the predecessor after the queued messages are sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Connect to the source and ask it for these bytes."""
+    """Connect to the source and request these bytes."""
 
     offset: int
     stop: int
@@ -192,7 +192,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Others have brought all before this offset: take what comes from there on."""
+    """Skip to this offset; other transports have delivered all bytes before it."""
 
     offset: int
 
@@ -204,15 +204,15 @@ class CloseFetch:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Nothing comes after byte `stop` in this phase; `final`: nor in the file or stream. Answered by `Stored`."""
+    """Finish at byte `stop` of this phase; `final`: also of the file or stream. `Stored` answers."""
 
     stop: int
     final: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
-    """To the session. `Ended` is the last one: close everything."""
+class Notify:
+    """Report to the session. `Ended` is the last report: close everything."""
 
     event: PipelineEvent
 
@@ -220,4 +220,4 @@ class Tell:
 _Down = Connect | Probe | Serve | SendDown | CloseDown
 _Up = Admit | Refuse | SendUp | CloseUp | Fetch | Skip | CloseFetch | Complete
 
-Command = _Down | _Up | Tell
+Command = _Down | _Up | Notify

@@ -1,12 +1,12 @@
-"""The messages of a pipeline connection, and their binary frames. No sockets.
+"""Messages of a pipeline connection, and their binary frames. No sockets.
 
-They are Kascade's (section III-C, figure 4). The node that connects says Join; the one that accepts speaks next. Down
-the chain go Data, End, Quit, Report, Forget; up come Get, Passed; Pget asks the source. Ours besides: Alive, either
-way, because the kernel of a frozen host still accepts connections and bytes, the reason in Quit, and Held, down the
-chain, for what is not sent because everybody has it: holes, and what an earlier session left.
+They are those of Kascade (section III-C, figure 4). The connecting node sends Join; the accepting node sends the next
+message. Data, End, Quit, Report and Forget go down the chain, Get and Passed up; Pget goes to the source. Blast adds
+three: Heartbeat in both directions, because the kernel of a frozen host still accepts connections and bytes; the reason
+in Quit; and Held, down the chain, for ranges that every receiver has already: holes, and blocks of an earlier session.
 
-A frame is {body length u32, type u16, version u16} and the body, little-endian. Data's body goes beside the decoder,
-so that the kernel may move it without showing it to us.
+A frame is {body length u32, type u16, version u16} and the body, little-endian. The body of Data bypasses the decoder,
+so that the kernel may move it without a copy.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ MAX_NODES = 1 << 16
 _OFFSET = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")
 _MARKED = struct.Struct("<QB")
-_ALIVE = struct.Struct("<QBBB")
-_WHY = struct.Struct("<B")
+_HEARTBEAT = struct.Struct("<QBBB")
+_REASON = struct.Struct("<B")
 _FAILED = struct.Struct("<HB")
 
 
-class Why(IntEnum):
-    """Why a node quits, or has to."""
+class QuitReason(IntEnum):
+    """Reason why a node quits."""
 
     INTERRUPTED = 1
     """Down: the user ended the transfer."""
     GONE = 2
-    """What is asked for is not held any more. Up: this node and all after it quit. Down: so do you."""
+    """Up: the requested bytes are lost, so that this node and all after it quit. Down: the successor has to quit."""
     EXCLUDED = 3
-    """You are not in the chain any more."""
+    """The node is excluded from the chain."""
     LEFT = 4
-    """Up: this node alone leaves; its successor is yours."""
+    """Up: only this node leaves; its successor becomes that of the predecessor."""
     DONE = 5
-    """Down: the report has reached the source; everybody may go."""
+    """Down: the report has reached the source; all nodes may end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Send from byte `offset` on."""
+    """Request for the bytes from `offset` on."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pget:
-    """Send the bytes from `offset` to before `stop`."""
+    """Request to the source for the bytes from `offset` to before `stop`."""
 
     offset: int
     stop: int
@@ -65,28 +65,28 @@ class Pget:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """What you asked for is not held any more; the smallest offset that is: `lowest`."""
+    """Answer to a request for bytes that are no longer held; `first_held` is the smallest offset that is."""
 
-    lowest: int
+    first_held: int
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The next `length` bytes of the connection are data."""
+    """Frame head: the next `length` bytes of the connection are data."""
 
     length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Every receiver held the next bytes, to before `stop`, when the transfer began; the data goes on there."""
+    """Range that every receiver held when the transfer began; the data continues at `stop`."""
 
     stop: int
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The phase ends at byte `stop`; `final`: so does the file or stream."""
+    """End of the phase at byte `stop`; `final`: also of the file or stream."""
 
     stop: int
     final: bool
@@ -94,32 +94,31 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """End before the end."""
+    """End before all data has passed."""
 
-    why: Why
+    reason: QuitReason
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """After End or Quit: the nodes lost so far, by place in the chain, with the reason."""
+    """After End or Quit: the lost nodes, by position in the chain, with the reason."""
 
     failed: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The report has been delivered. It comes back with all that was lost, so that the source need not be called."""
+    """Confirmation that the report is delivered, with all losses, so that the source need not be called."""
 
     failed: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """Sign of life of a node that holds all before `position`.
+class Heartbeat:
+    """Heartbeat of a node that holds all bytes before `position`.
 
-    `held_up`: what it waits for is not its own doing. `starved`: it waits for data most of the time. `store`: how its
-    store does.
+    `held_up`: it waits for another node. `starved`: it waits for data most of the time. `store`: pace of its store.
     """
 
     position: int
@@ -128,11 +127,11 @@ class Alive:
     store: StorePace = StorePace.KEEPS_UP
 
 
-Message = Join | Get | Pget | Forget | Data | Held | End | Quit | Report | Passed | Alive
+Message = Join | Get | Pget | Forget | Data | Held | End | Quit | Report | Passed | Heartbeat
 
 
 def short(text: str) -> str:
-    """The text, cut to what a message can carry."""
+    """Cut the text to the length that a message can carry."""
     return text.encode(errors="replace")[:TEXT_BYTES].decode(errors="ignore")
 
 
@@ -147,13 +146,13 @@ class _Form:
 def _decode_pget(body: bytes) -> Pget:
     offset, stop = _RANGE.unpack(body)
     if offset >= stop:
-        raise RemoteProtocolError(f"PGET asks for nothing: from {offset} to {stop}")
+        raise RemoteProtocolError(f"PGET requests an empty range: from {offset} to {stop}")
     return Pget(offset, stop)
 
 
 def _flag(value: int) -> bool:
     if value > 1:
-        raise RemoteProtocolError(f"a flag of {value}")
+        raise RemoteProtocolError(f"a flag is {value} instead of 0 or 1")
     return value == 1
 
 
@@ -162,25 +161,27 @@ def _decode_end(body: bytes) -> End:
     return End(stop, _flag(final))
 
 
-def _decode_alive(body: bytes) -> Alive:
-    position, held_up, starved, store = _ALIVE.unpack(body)
+def _decode_heartbeat(body: bytes) -> Heartbeat:
+    position, held_up, starved, store = _HEARTBEAT.unpack(body)
     try:
         pace = StorePace(store)
     except ValueError:
-        raise RemoteProtocolError(f"ALIVE tells pace {store} of a store") from None
-    return Alive(position, _flag(held_up), _flag(starved), pace)
+        raise RemoteProtocolError(f"HEARTBEAT has an unknown store pace {store}") from None
+    return Heartbeat(position, _flag(held_up), _flag(starved), pace)
 
 
 def _decode_quit(body: bytes) -> Quit:
-    (why,) = _WHY.unpack_from(body)
+    (reason,) = _REASON.unpack_from(body)
     try:
-        return Quit(Why(why), safe_reason(body[_WHY.size :].decode()))
+        return Quit(QuitReason(reason), safe_reason(body[_REASON.size :].decode()))
     except ValueError:
-        raise RemoteProtocolError(f"QUIT cannot be read (reason {why})") from None
+        raise RemoteProtocolError(f"QUIT cannot be read (reason {reason})") from None
 
 
 def encode_failed(failed: Mapping[int, str]) -> bytes:
-    """Lost nodes by place, with the reasons: the body of REPORT and PASSED, and a node's word to the sender."""
+    """Encode lost nodes by position, with the reasons: the body of REPORT and PASSED, and of a node's report to the
+    sender.
+    """
     parts = []
     for place, reason in failed.items():
         text = short(reason).encode()
@@ -189,7 +190,7 @@ def encode_failed(failed: Mapping[int, str]) -> bytes:
 
 
 def decode_failed(body: bytes) -> dict[int, str]:
-    """What `encode_failed` was given. Raises RemoteProtocolError."""
+    """Decode the result of `encode_failed`. Raise RemoteProtocolError if it is invalid."""
     failed, position = {}, 0
     try:
         while position < len(body):
@@ -211,20 +212,27 @@ _FORMS: dict[int, _Form] = {
     JOIN_TYPE: _Form(Join, encode_join, decode_join, LARGEST_JOIN),
     33: _Form(Get, lambda get: _OFFSET.pack(get.offset), lambda body: Get(*_OFFSET.unpack(body)), _OFFSET.size),
     34: _Form(Pget, lambda pget: _RANGE.pack(pget.offset, pget.stop), _decode_pget, _RANGE.size),
-    35: _Form(Forget, lambda it: _OFFSET.pack(it.lowest), lambda body: Forget(*_OFFSET.unpack(body)), _OFFSET.size),
+    35: _Form(Forget, lambda it: _OFFSET.pack(it.first_held), lambda body: Forget(*_OFFSET.unpack(body)), _OFFSET.size),
     36: _Form(Data, lambda data: b"", lambda body: Data(0), LARGEST_CHUNK),
     37: _Form(End, lambda end: _MARKED.pack(end.stop, end.final), _decode_end, _MARKED.size),
-    38: _Form(Quit, lambda it: _WHY.pack(it.why) + short(it.text).encode(), _decode_quit, _WHY.size + TEXT_BYTES),
+    38: _Form(
+        Quit, lambda it: _REASON.pack(it.reason) + short(it.text).encode(), _decode_quit, _REASON.size + TEXT_BYTES
+    ),
     39: _Form(Report, lambda it: encode_failed(it.failed), lambda body: Report(decode_failed(body)), _REPORT_BYTES),
     40: _Form(Passed, lambda it: encode_failed(it.failed), lambda body: Passed(decode_failed(body)), _REPORT_BYTES),
-    41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved, it.store), _decode_alive, _ALIVE.size),
+    41: _Form(
+        Heartbeat,
+        lambda it: _HEARTBEAT.pack(it.position, it.held_up, it.starved, it.store),
+        _decode_heartbeat,
+        _HEARTBEAT.size,
+    ),
     42: _Form(Held, lambda held: _OFFSET.pack(held.stop), lambda body: Held(*_OFFSET.unpack(body)), _OFFSET.size),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 
 
 def encode(message: Message) -> bytes:
-    """The message as one frame; of Data the frame without its body. Raises LocalProtocolError if a field is too big."""
+    """Encode the message as one frame; of Data only the head. Raise LocalProtocolError if a field is too large."""
     number = _TYPES[type(message)]
     form = _FORMS[number]
     try:
@@ -238,71 +246,71 @@ def encode(message: Message) -> bytes:
 
 
 class Decoder:
-    """Messages out of a stream whose data goes by beside it.
+    """Decoder of messages from a stream whose data bypasses it.
 
-    `wanted` is how many bytes it can take next, 0 while `payload` bytes of data are still to go by. Feeding it no more
-    than that leaves every byte of data in the socket.
+    `needed` is the number of bytes that it accepts next, 0 while `payload` bytes of data have yet to pass. Feeding it
+    no more than that leaves every byte of data in the socket.
     """
 
     def __init__(self) -> None:
-        self.wanted = FRAME.size
+        self.needed = FRAME.size
         self.payload = 0
         self._buffer = bytearray()
         self._number = 0
 
     def feed(self, data: bytes) -> Message | None:
-        """Take up to `wanted` bytes; the message that they complete, if one is.
+        """Consume up to `needed` bytes; return the message that they complete, if any.
 
-        Raises RemoteProtocolError for what no node may say, before its body is taken: close the connection then.
-        Raises LocalProtocolError for more bytes than wanted.
+        Raise RemoteProtocolError for an invalid message, before its body is received: close the connection then. Raise
+        LocalProtocolError for more bytes than wanted.
         """
-        if len(data) > self.wanted:
-            raise LocalProtocolError(f"{len(data)} bytes fed where {self.wanted} were wanted")
+        if len(data) > self.needed:
+            raise LocalProtocolError(f"{len(data)} bytes fed, more than the {self.needed} expected")
         self._buffer += data
-        self.wanted -= len(data)
-        if self.wanted > 0 or self.payload > 0:
+        self.needed -= len(data)
+        if self.needed > 0 or self.payload > 0:
             return None
         if self._number == 0 and not self._begin():
             return Data(self.payload)
-        return self._finish() if self.wanted == 0 else None
+        return self._finish() if self.needed == 0 else None
 
     def passed(self, count: int) -> None:
-        """So many bytes of data went by."""
+        """Record that `count` bytes of data have passed."""
         if not 0 <= count <= self.payload:
-            raise LocalProtocolError(f"{count} bytes of data went by where {self.payload} were left")
+            raise LocalProtocolError(f"{count} bytes of data passed, more than the {self.payload} that remain")
         self.payload -= count
         if self.payload == 0:
-            self.wanted = FRAME.size
+            self.needed = FRAME.size
 
     def followed(self, payload: int) -> None:
-        """Data went by, and perhaps more frames of it; of the last one so many bytes are left."""
+        """Record that data, and possibly further data frames, have passed; `payload` bytes of the last one remain."""
         if self.payload == 0:
-            raise LocalProtocolError("frames went by where a message had begun")
+            raise LocalProtocolError("data frames passed in the middle of another message")
         self.payload = payload
         if payload == 0:
-            self.wanted = FRAME.size
+            self.needed = FRAME.size
 
     def _begin(self) -> bool:
-        """Read a frame's head; False if its body is data."""
+        """Read a frame's head; return False if its body is data."""
         length, number, version = FRAME.unpack(self._buffer)
         form = _FORMS.get(number)
         if version != VERSION or form is None:
             raise RemoteProtocolError(f"unknown pipeline message type {number}, version {version}")
         if length > form.largest:
-            raise RemoteProtocolError(f"{form.message.__name__} of {length} bytes; the most is {form.largest}")
+            raise RemoteProtocolError(f"{form.message.__name__} of {length} bytes; the maximum is {form.largest}")
         self._buffer.clear()
         if form.message is Data:
             if length == 0:
                 raise RemoteProtocolError("DATA without data")
             self.payload = length
             return False
-        self._number, self.wanted = number, length
+        self._number, self.needed = number, length
         return True
 
     def _finish(self) -> Message:
         form, body = _FORMS[self._number], bytes(self._buffer)
         self._buffer.clear()
-        self._number, self.wanted = 0, FRAME.size
+        self._number, self.needed = 0, FRAME.size
         try:
             message = form.decode(body)
         except (struct.error, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""How fast a successor takes data: against the least that a phase allows, and against how fast data comes to us."""
+"""Rate of a successor: compared with the minimum of a phase, and with the rate of arriving data."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MIN_SHARE = 0.5
-"""Of what comes to us: a successor that takes less, by its own doing, holds up more than it is worth."""
+"""Share of the arriving data: a successor that accepts less, by its own fault, is excluded."""
 
 MIN_LINK_SHARE = 0.125
 """Of what lies before a successor that waits for it: the link to one that takes less is slow."""
 MAX_BACKLOG = 32 << 20
-"""Bytes that count as lying before a successor: what a node runs ahead."""
+"""Bytes by which a successor may be behind: the distance that a node keeps."""
 
 
 class Verdict(NamedTuple):
-    """Why a successor is not served any more; `ours`: the link from us is slow, whoever the successor is."""
+    """Verdict on a successor that is no longer served; `ours`: this node's link is slow, with any successor."""
 
     reason: str
     ours: bool = False
 
 
-def is_far_behind(since: float, done: float, now: float, patience: float) -> bool:
-    """Whether who is at it `since` then takes twice as long as who was `done`, and for `patience` seconds longer."""
-    return now >= max(since, done) + max(patience, done - since)
+def is_far_behind(since: float, done: float, now: float, min_seconds: float) -> bool:
+    """Return whether the one busy since `since` takes twice as long as the one `done`, and `min_seconds` longer."""
+    return now >= max(since, done) + max(min_seconds, done - since)
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """At one moment: what has come to us, what of it was given to the successor, and what that has taken, in bytes."""
+    """Observation at one time: bytes that have arrived, were given to the successor, and were accepted by it."""
 
     now: float
     come: int
@@ -37,11 +37,12 @@ class Sight:
 
 
 class Pace:
-    """Measures one successor after the other. `slowest` in bytes/s, 0 for none; `seconds`: over which it is measured.
+    """Pace of one successor after the other. `slowest` in bytes/s, 0 for none; `seconds`: time of the measurement.
 
-    By comparison only one is ever found slow, and none that waits for data itself: the link between us is slow then.
-    Of two slow links in turn the second is ours. `judges_links` is False where a link is no reason: at a source, which
-    has no other node to be replaced by, and behind a node that left for its slow link, where all links may be slow.
+    Only one successor is ever found slow by comparison, and none that waits for data itself: the link to it is slow
+    then. Of two slow links in turn the second is this node's own. `judges_links` is False where a slow link is no
+    reason: at a source, which no other node can replace, and behind a node that left for its slow link, where all links
+    may be slow.
     """
 
     def __init__(self, slowest: float, seconds: float, judges_links: bool = True) -> None:
@@ -54,37 +55,37 @@ class Pace:
         self._starved = False
         self._given = 0
 
-    def anew(self, sight: Sight) -> None:
-        """Measure from here on."""
+    def restart(self, sight: Sight) -> None:
+        """Restart the measurement."""
         self._since = self._compared_since = self._link_since = sight
         self._given = sight.given
 
     def lags(self, come: int, taken: int) -> bool:
-        """As it looks now, it will be found slow by comparison: nobody should wait for it."""
+        """Return whether the comparison will find it slow, at its present rate: no node should wait for it."""
         since = self._compared_since
         return self._compares and not self._starved and taken - since.taken < MIN_SHARE * (come - since.come)
 
     def convict(self) -> bool:
-        """Whether a successor is found slow that says so of its store: only one is, as by comparison."""
+        """Return whether a successor that reports a slow store is found slow: only one is, as by comparison."""
         compares, self._compares = self._compares, False
         return compares
 
     def see(self, sight: Sight, held_up: bool, starved: bool = False) -> Verdict | None:
-        """Return why the successor is too slow, if it has been so all the time although data lay before it.
+        """Return the reason if the successor has been too slow all the time although data lay before it.
 
-        `held_up`: what it waits for is not its doing. `starved`: it waits for data, which does not come faster.
+        `held_up`: it waits for another node. `starved`: it waits for data, which does not arrive faster.
         """
         caught_up, self._given = sight.taken >= self._given, sight.given
         self._starved = starved
         if held_up or not starved or sight.given >= sight.come:
-            # The link carries nothing where the successor does not read, or where all has been handed over.
+            # The link carries nothing if the successor does not read, or if all data has been sent.
             self._link_since = sight
         if starved:
             self._compared_since = sight
         if caught_up or held_up:
             self._since = self._compared_since = sight
             return self._slow_link(sight)
-        return self._below_least(sight) or self._behind(sight) or self._slow_link(sight)
+        return self._below_minimum(sight) or self._behind(sight) or self._slow_link(sight)
 
     def _slow_link(self, sight: Sight) -> Verdict | None:
         since, seconds = self._link_since, sight.now - self._link_since.now
@@ -101,7 +102,7 @@ class Pace:
         self.judges_links = False
         return Verdict(f"its outgoing link carries {rate}", ours=True)
 
-    def _below_least(self, sight: Sight) -> Verdict | None:
+    def _below_minimum(self, sight: Sight) -> Verdict | None:
         since, seconds = self._since, sight.now - self._since.now
         if seconds < self._seconds:
             return None

@@ -1,4 +1,4 @@
-"""A phase that goes along a pipeline: who stands where, how long a node waits, and what it tells its session."""
+"""Phase along a pipeline: nodes, timeouts, and the events of a node for its session."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Member(NamedTuple):
 
 
 _BEATS = 5
-"""Signs of life in the shortest silence."""
+"""Heartbeats within the shortest silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineTimings:
-    """Seconds that a node waits.
+    """Timeouts in seconds.
 
-    `heartbeat`: between two signs of life to its neighbors. `silence`: without one from its successor before that is
-    dead. `answer`: for a new successor's GET. `retry`: before it tries one again that refuses, and may just not have
-    heard of the phase yet. `orphan`: without a word from any predecessor before it gives up. `fetch`: without a byte
-    from the source that was asked for some. `linger`: after the report has passed it, for a predecessor whose own
-    predecessor died. `slow`: over which a rate is measured. `farewell`: for the last words on a connection.
+    `heartbeat`: interval of heartbeats to the neighbors. `silence`: without a heartbeat before the successor counts as
+    dead. `answer`: for a new successor's GET. `retry`: before a refusing node, which may not have the phase yet, is
+    tried again. `orphan`: without a message of any predecessor before this node gives up. `fetch`: without a byte from
+    the source that was requested. `linger`: after the report has passed, for a predecessor whose own predecessor died.
+    `slow`: measuring time of a rate. `last_message`: for the last messages on a connection.
     """
 
     heartbeat: float = 0.2
@@ -41,22 +41,22 @@ class PipelineTimings:
     fetch: float = 5.0
     linger: float = 15.0
     slow: float = 1.5
-    farewell: float = 0.5
+    last_message: float = 0.5
 
     @property
     def probe(self) -> float:
-        """The last seconds of a silence, in which those behind the silent one are probed: they may be as dead."""
+        """Return the last seconds of a silence, in which the nodes behind the silent one are probed."""
         return self.silence / 2
 
     @classmethod
     def of(cls, silence: float) -> PipelineTimings:
-        """Those of nodes that take a neighbor for dead after so many seconds of silence."""
+        """Return the timeouts of nodes that consider a neighbor dead after `silence` seconds."""
         return cls(min(cls().heartbeat, silence / _BEATS), silence, silence)
 
 
 @dataclass(frozen=True, slots=True)
 class PipelinePhase:
-    """From block `first_block` on the data goes along `chain`, the source first; we are the one at `index`.
+    """Phase along `chain`, the source first, from block `first_block` on; this node is at `index`.
 
     `token` lets the members in. A successor that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is.
     `buffer`: bytes of what cannot be read again that a node keeps for those after it; 0: as many as it likes.
@@ -80,25 +80,25 @@ class PipelinePhase:
             raise WrongInputError("a node stands twice in the chain; name each once")
 
     def place(self, name: str) -> int | None:
-        """Where this node stands, None if it is not a member."""
+        """Return the position of this node, None if it is not a member."""
         return next((place for place, member in enumerate(self.chain) if member.name == name), None)
 
 
 class Outcome(Enum):
-    """How a node's part in a phase ended."""
+    """Outcome of a node's part in a phase."""
 
     COMPLETE = auto()
     """It holds everything up to where the phase ended, and those after it were served."""
     QUIT = auto()
     """The user interrupted the transfer."""
     FORGOTTEN = auto()
-    """Nobody holds any more what it needs."""
+    """No node holds the data that it needs any more."""
     EXCLUDED = auto()
-    """The others go on without it: it was too slow, or seemed dead."""
+    """The other nodes continue without it: it was too slow, or seemed dead."""
     STOPPED = auto()
     """Its own session stopped it."""
     FAILED = auto()
-    """It could go on no more: its store, its source, or every neighbor failed."""
+    """It could not continue: its store, its source, or every neighbor failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A node was given up by us; it is skipped, unless `reason` tells that the rest of the chain went with it."""
+    """This node gave up another one, which is skipped, unless `reason` shows that the rest of the chain is lost with
+    it.
+    """
 
     name: str
     reason: str
@@ -140,7 +142,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """Our own store takes no more, by whatever transport; said before any other node hears that we leave."""
+    """This node's own store accepts no more data; reported before other nodes learn that it leaves."""
 
     reason: str
 

@@ -32,7 +32,7 @@ class Skips:
         self._stops.append(stop)
 
     def pass_over(self, offset: int, limit: int) -> int:
-        """Return where data goes on that has come to `offset`, if that is in a range; whole blocks before `limit`."""
+        """Return where the data continues after `offset`, if that is in a range; whole blocks before `limit`."""
         place = bisect_right(self._stops, offset)
         if place == len(self._stops) or offset < self._begins[place] or offset % self._block_size:
             return offset
@@ -40,7 +40,7 @@ class Skips:
         return stop if stop <= limit else max(offset, limit - limit % self._block_size)
 
     def data_stop(self, offset: int, limit: int) -> int:
-        """Return where data that goes on at `offset` ends: before a range, or at `limit`."""
+        """Return where the data from `offset` on ends: before a range, or at `limit`."""
         place = bisect_right(self._stops, offset)
         if place == len(self._stops):
             return limit

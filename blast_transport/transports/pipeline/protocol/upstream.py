@@ -1,11 +1,11 @@
-"""What a node gets from the one before it: the receiving half of a node's core. No sockets, no clock.
+"""The receiving half of a node's core, for its predecessor. No sockets, no clock.
 
-Theory of operation. Whoever joins as our predecessor is told GET(where we are), on every connection: the one before it
-may have died before it ever sent anything. Its data follows, then END or QUIT and the REPORT; when everything below is
-done, PASSED goes back, and we linger until the source's DONE comes down, for a predecessor whose own one died. Somebody
-further up who joins has skipped our predecessor, which hears that; somebody whom our chain has skipped is refused. What
-our predecessor has forgotten is fetched from the source; what the source has forgotten too is gone, and we quit with
-all after us, unless our store has it by now: a transport before this one may still have brought it.
+Theory of operation. A node that joins as the predecessor gets GET(position), on every connection: the previous one may
+have died before it sent anything. Its data follows, then END or QUIT and the REPORT; when everything behind is done,
+PASSED returns, and the node lingers until the source's DONE arrives, for a predecessor whose own one died. A node
+further up that joins has skipped the predecessor, which gets that reason; a node that this chain has skipped is
+refused. Data that the predecessor no longer holds is fetched from the source; if the source does not hold it either,
+this node quits with all behind it, unless its store holds the data by now, from an earlier transport.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from blast_transport.transports.pipeline.protocol.events import (
     Stored,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
-    Alive,
     End,
     Forget,
     Get,
+    Heartbeat,
     Held,
     Passed,
     Quit,
+    QuitReason,
     Report,
-    Why,
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
 from blast_transport.transports.pipeline.protocol.phase import Drained, Outcome
@@ -49,7 +49,7 @@ _SOURCE = 0
 
 
 class Up(Enum):
-    """Where the connection from our predecessor stands."""
+    """State of the connection from the predecessor."""
 
     WAITING = auto()
     RECEIVING = auto()
@@ -70,59 +70,59 @@ class Upstream:
         self._timings = node.phase.timings
         self._settle = settle
         self._done = done
-        self._heard = 0.0
+        self._last_received = 0.0
         self._passed_at: float | None = None
         self._ended_at = 0.0
         self._fetch_stop = 0
-        self._fetch_heard = 0.0
+        self._fetch_received_at = 0.0
 
     @property
     def linked(self) -> bool:
-        """A predecessor is connected."""
+        """Return whether a predecessor is connected."""
         return self.state not in (Up.WAITING, Up.CLOSED)
 
     @property
     def receiving(self) -> bool:
-        """Data may come from our predecessor."""
+        """Return whether data may arrive from the predecessor."""
         return self.state is Up.RECEIVING
 
     @property
     def fetching(self) -> bool:
-        """Data may come from the source."""
+        """Return whether data may arrive from the source."""
         return self.state is Up.FETCHING
 
     @property
     def storing_since(self) -> float | None:
-        """Since when all that comes is here, but not stored; None: that is not so."""
+        """Return the time since which all data is here but not stored; None if it is not so."""
         return self._ended_at if self._node.ended and not self._node.stored else None
 
     def start(self, now: float) -> None:
-        """The node begins."""
-        self._heard = now
+        """Start the node."""
+        self._last_received = now
 
     def handle(self, event: object, now: float) -> None:
-        """Take an event or a message of the predecessor.
+        """Handle an event or a message of the predecessor.
 
-        Raises RemoteProtocolError if the predecessor or source may not say this now, LocalProtocolError if the shell
-        may not.
+        Raise RemoteProtocolError if the predecessor or source must not send this now, LocalProtocolError if the shell
+        must not.
         """
         action = _TABLE.get((self.state, type(event)))
         if action is None:
             error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
         if not isinstance(event, PredecessorLost | Stored | Passing):
-            self._heard = now
+            self._last_received = now
         self._node.begun = self._node.begun or isinstance(event, _BEGUN)
         action(self, event, now)
 
     def deadline(self) -> float | None:
-        """When `tick` has something to do at the latest; None if never."""
+        """Return the latest time for the next `tick`; None if none is due."""
         if self.state is Up.CLOSED:
             return None
         if self._passed_at is not None and self._node.settled:
             return self._passed_at + self._timings.linger
-        orphaned = self._heard + self._timings.orphan
-        return min(orphaned, self._fetch_heard + self._timings.fetch) if self.state is Up.FETCHING else orphaned
+        orphaned = self._last_received + self._timings.orphan
+        return min(orphaned, self._fetch_received_at + self._timings.fetch) if self.state is Up.FETCHING else orphaned
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
@@ -130,53 +130,53 @@ class Upstream:
         if limit is None or now < limit:
             return
         if self.state is Up.FETCHING:
-            self._gone(f"bytes from {self._node.position} on cannot be fetched: the source does not answer", now)
+            self._lose_data(f"cannot fetch bytes from {self._node.position} on: the source does not answer", now)
         else:
-            orphaned = f"nothing heard from a predecessor for {self._timings.orphan:g} s"
-            self._node.end_as_it_stands(Outcome.FAILED, orphaned)
+            orphaned = f"no message from a predecessor for {self._timings.orphan:g} s"
+            self._node.end_now(Outcome.FAILED, orphaned)
 
     def _join(self, joined: Joined, now: float) -> None:
         if self.predecessor is not None and joined.place > self.predecessor:
             reason = f"the chain goes on without {self._name(joined.place)}"
-            self._node.say(Refuse(Quit(Why.EXCLUDED, reason)))
+            self._node.emit(Refuse(Quit(QuitReason.EXCLUDED, reason)))
             return
         skipped = self.predecessor is not None and joined.place < self.predecessor
-        farewell = Quit(Why.EXCLUDED, f"{self._name(joined.place)} took its place") if skipped else None
+        last_message = Quit(QuitReason.EXCLUDED, f"{self._name(joined.place)} took its place") if skipped else None
         if self.state is Up.FETCHING:
-            self._node.say(CloseFetch())
-        self._node.say(Admit(farewell), SendUp(Get(self._node.position)))
+            self._node.emit(CloseFetch())
+        self._node.emit(Admit(last_message), SendUp(Get(self._node.position)))
         self.predecessor, self.state = joined.place, Up.RECEIVING
         self._node.begun = self._node.begun or joined.place == _SOURCE
 
     def _too_late(self, joined: Joined, now: float) -> None:
         assert self._node.quit is not None
-        self._node.say(Refuse(self._node.quit))
+        self._node.emit(Refuse(self._node.quit))
 
     def _name(self, place: int) -> str:
         return self._node.phase.chain[place].name
 
     def _lost(self, lost: PredecessorLost, now: float) -> None:
         if self.state is Up.FETCHING:
-            self._node.say(CloseFetch())
-        self._node.say(CloseUp())
+            self._node.emit(CloseFetch())
+        self._node.emit(CloseUp())
         self.state = Up.WAITING
 
     def _arrived(self, arrived: Arrived, now: float) -> None:
         self._node.position = arrived.position
-        self._fetch_heard = now
+        self._fetch_received_at = now
         if self.state is Up.FETCHING and arrived.position >= self._fetch_stop:
-            self._node.say(CloseFetch(), SendUp(Get(arrived.position)))
+            self._node.emit(CloseFetch(), SendUp(Get(arrived.position)))
             self.state = Up.RECEIVING
         self._settle(now)
 
     def _held(self, held: Held, now: float) -> None:
-        """Pass over what we hold too: the shell has seen that we may."""
+        """Skip the held range, which the shell has checked."""
         node = self._node
         if held.stop <= node.position:
             raise RemoteProtocolError(f"HELD up to byte {held.stop}, but {node.position} was reached")
         node.skips.add(node.position, held.stop)
         node.position = held.stop
-        node.say(Skip(held.stop))
+        node.emit(Skip(held.stop))
         self._settle(now)
 
     def _end(self, end: End, now: float) -> None:
@@ -186,32 +186,32 @@ class Upstream:
         if node.stop is None:
             node.stop, node.final = end.stop, end.final
             self._ended_at = now
-            node.say(Complete(end.stop, end.final))
-            node.tell(Drained(end.stop))
+            node.emit(Complete(end.stop, end.final))
+            node.notify(Drained(end.stop))
         self.state = Up.ENDED
 
     def _quit(self, quit_: Quit, now: float) -> None:
-        if quit_.why is Why.EXCLUDED:
+        if quit_.reason is QuitReason.EXCLUDED:
             self._node.end(Outcome.EXCLUDED, quit_.text)
-        elif quit_.why is Why.INTERRUPTED:
+        elif quit_.reason is QuitReason.INTERRUPTED:
             self._node.quit, self.state = quit_, Up.ENDED
-        elif quit_.why is Why.GONE:
+        elif quit_.reason is QuitReason.GONE:
             self._give_up(quit_.text, now)
         else:
-            raise RemoteProtocolError(f"QUIT {quit_.why.name} from a predecessor")
+            raise RemoteProtocolError(f"QUIT {quit_.reason.name} from a predecessor")
 
     def _late_quit(self, quit_: Quit, now: float) -> None:
-        """Who is skipped after its work was done has done it all the same."""
-        if quit_.why is not Why.EXCLUDED:
-            raise RemoteProtocolError(f"QUIT {quit_.why.name} after the end")
-        self._node.end_as_it_stands(Outcome.EXCLUDED, quit_.text)
+        """Accept a late exclusion: a node that is skipped after its work was done has completed it."""
+        if quit_.reason is not QuitReason.EXCLUDED:
+            raise RemoteProtocolError(f"QUIT {quit_.reason.name} after the end")
+        self._node.end_now(Outcome.EXCLUDED, quit_.text)
 
     def _dismissed(self, quit_: Quit, now: float) -> None:
-        if quit_.why is not Why.DONE:
+        if quit_.reason is not QuitReason.DONE:
             self._late_quit(quit_, now)
             return
         self._done()
-        self._node.end_as_it_stands(Outcome.FAILED, "dismissed before the end")
+        self._node.end_now(Outcome.FAILED, "dismissed before the end")
 
     def _report(self, report: Report, now: float) -> None:
         self._node.learn(report.failed)
@@ -230,71 +230,71 @@ class Upstream:
         self._pass_up()
 
     def _pass_up(self) -> None:
-        """Let the report pass, if all after us are done, and we are too."""
+        """Pass the report if all nodes behind, and this one, are done."""
         if self.state is Up.REPORTED and self._passed_at is not None and self._node.settled:
-            self._node.say(SendUp(Passed(dict(self._node.failed))))
+            self._node.emit(SendUp(Passed(dict(self._node.failed))))
             self.state = Up.LINGERING
 
     def _forget(self, forget: Forget, now: float) -> None:
         position = self._node.position
-        if forget.lowest <= position:
-            raise RemoteProtocolError(f"FORGET up to byte {forget.lowest}, but {position} was asked for")
-        if forget.lowest <= self._node.stored_before:
+        if forget.first_held <= position:
+            raise RemoteProtocolError(f"FORGET up to byte {forget.first_held}, but {position} was asked for")
+        if forget.first_held <= self._node.stored_before:
             self._skip(now)
             return
         if self.predecessor == _SOURCE or self._node.phase.chain[_SOURCE].port == 0:
-            self._gone(f"bytes from {position} to {forget.lowest} are gone for good", now)
+            self._lose_data(f"bytes from {position} to {forget.first_held} are gone for good", now)
             return
-        self.state, self._fetch_stop, self._fetch_heard = Up.FETCHING, forget.lowest, now
-        self._node.say(Fetch(position, forget.lowest))
+        self.state, self._fetch_stop, self._fetch_received_at = Up.FETCHING, forget.first_held, now
+        self._node.emit(Fetch(position, forget.first_held))
 
     def _from_source(self, event: FromSource, now: float) -> None:
         match event.message:
-            case Forget(lowest) if lowest <= self._node.stored_before:
-                self._node.say(CloseFetch())
+            case Forget(first_held) if first_held <= self._node.stored_before:
+                self._node.emit(CloseFetch())
                 self._skip(now)
             case Forget():
-                self._gone(f"bytes from {self._node.position} on are gone for good", now)
-            case Alive():
+                self._lose_data(f"bytes from {self._node.position} on are gone for good", now)
+            case Heartbeat():
                 pass
             case _:
                 raise RemoteProtocolError(f"{type(event.message).__name__} from the source that was asked for bytes")
 
     def _skip(self, now: float) -> None:
-        """Go on behind what others have brought: a source forgets what everybody has, by whatever way."""
+        """Continue behind the data that other transports delivered: a source drops data that every receiver holds."""
         node = self._node
         node.position = node.stored_before
         self.state = Up.RECEIVING
-        node.say(Skip(node.position), SendUp(Get(node.position)))
+        node.emit(Skip(node.position), SendUp(Get(node.position)))
         self._settle(now)
 
     def _fetch_lost(self, lost: FetchLost, now: float) -> None:
-        self._gone(f"bytes from {self._node.position} on cannot be fetched: {lost.reason}", now)
+        self._lose_data(f"bytes from {self._node.position} on cannot be fetched: {lost.reason}", now)
 
-    def _gone(self, reason: str, now: float) -> None:
-        self._node.say(SendUp(Quit(Why.GONE, reason)))
+    def _lose_data(self, reason: str, now: float) -> None:
+        self._node.emit(SendUp(Quit(QuitReason.GONE, reason)))
         self._give_up(reason, now)
 
     def _give_up(self, reason: str, now: float) -> None:
         if self.state is Up.FETCHING:
-            self._node.say(CloseFetch())
-        self._node.say(CloseUp())
-        self._node.quit = Quit(Why.GONE, reason)
+            self._node.emit(CloseFetch())
+        self._node.emit(CloseUp())
+        self._node.quit = Quit(QuitReason.GONE, reason)
         self.state = Up.CLOSED
         self._settle(now)
         if self._passed_at is not None:
-            # All after us are done: nobody else would end us.
+            # All nodes behind are done: no other event would end this node.
             self._end_alone(Passing(), now)
 
     def _end_alone(self, event: Passing, now: float) -> None:
-        self._node.end_as_it_stands(Outcome.FORGOTTEN, "")
+        self._node.end_now(Outcome.FORGOTTEN, "")
 
-    def _alive(self, alive: Alive, now: float) -> None:
-        """It lives, and has nothing to send."""
+    def _alive(self, alive: Heartbeat, now: float) -> None:
+        """Accept a heartbeat, which has no data."""
 
 
 _BEGUN = (Arrived, Held, End, Report, Forget)
-"""What comes from a predecessor only when the source has begun."""
+"""Messages that a predecessor sends only after the source has begun."""
 _LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Stored, Passing)
 _Action = Callable[..., None]
 
@@ -306,7 +306,7 @@ def _everywhere(event: type, action: _Action, *but: Up) -> dict[tuple[Up, type],
 _TABLE: dict[tuple[Up, type], _Action] = {
     **_everywhere(Joined, Upstream._join),
     **_everywhere(PredecessorLost, Upstream._lost, Up.WAITING),
-    **_everywhere(Alive, Upstream._alive, Up.WAITING),
+    **_everywhere(Heartbeat, Upstream._alive, Up.WAITING),
     **_everywhere(Stored, Upstream._stored),
     **_everywhere(Passing, Upstream._passing),
     (Up.RECEIVING, Arrived): Upstream._arrived,

@@ -1,1 +1,1 @@
-"""What two hosts of a tree say to each other, and what a host says to the sender: bytes and meaning, no sockets."""
+"""Messages between two hosts of a tree, and reports of a host to the sender, without sockets."""

@@ -1,10 +1,11 @@
-"""The messages of an edge of a tree, and their binary frames. No sockets.
+"""Messages of an edge of a tree, and their binary frames. No sockets.
 
-The parent connects and says Join, then Open. The child answers with what it holds, once for all streams of the edge.
-Down come Block and Named, and End, Alive, Quit; up come Taken, Alive, Quit. Streams but the first carry blocks only.
+The parent connects and sends Join, then Open. The child answers with Have, once for all streams of the edge. The parent
+sends Block and BlockHeld, then EdgeEnd; the child sends EdgeCredit; both send Heartbeat and Abort. All streams but the
+first carry blocks only.
 
-A frame is {body length u32, type u16, version u16} and the body, little-endian. The bytes of a block are read to where
-they stay: `Reader` says where that is.
+A frame is {body length u32, type u16, version u16} and the body, little-endian. `Reader` returns the buffers into which
+the bytes of a block are received, so that they are not copied.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from blast_transport.wire.reasons import safe_reason
 
 MAX_STREAMS = 8
 MAX_RANGES = 1 << 12
-"""What a child holds beyond these ranges is sent once more."""
+"""Blocks that a child holds beyond these ranges are sent again."""
 TEXT_BYTES = 255
 
 _OPEN = struct.Struct("<HB")
 _NUMBER = struct.Struct("<Q")
-_TAKEN = struct.Struct("<QB")
+_CREDIT = struct.Struct("<QB")
 _RANGE = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<IHHQ")
 _BLOCK_TYPE = 50
@@ -34,46 +35,46 @@ _BLOCK_TYPE = 50
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """This connection is stream `stream` of the edge to you in tree `tree`, by its place in the phase."""
+    """Opening of stream `stream` of the edge to the child in tree `tree`, by its index in the phase."""
 
     tree: int
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
-    """The child holds these ranges of blocks, of those that the phase brings: their numbers are enough."""
+class Have:
+    """Ranges of blocks of the phase that the child holds; the parent sends only their numbers."""
 
     ranges: tuple[Range, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of this tree, with its bytes."""
+    """Block of this tree, with its bytes."""
 
     number: int
     data: bytearray
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A block of this tree, which the child holds."""
+class BlockHeld:
+    """Block of this tree that the child holds."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """The tree ends: so many blocks were sent or named on this edge."""
+class EdgeEnd:
+    """End of the tree: the number of blocks that were sent or named on this edge."""
 
     entries: int
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """So many of the blocks that were sent or named here are at the child and at all behind it.
+class EdgeCredit:
+    """Acknowledgment: `entries` blocks that were sent or named here are stored at the child and at all hosts behind it.
 
-    `full`: it does not read at the moment, by its own doing.
+    `full`: the child has stopped reading by its own decision.
     """
 
     entries: int
@@ -81,62 +82,62 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """A sign of life."""
+class Heartbeat:
+    """Heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quit:
-    """This end leaves the tree, and why."""
+class Abort:
+    """Departure of this end from the tree, with the reason."""
 
     reason: str
 
 
-Message = Open | Holds | Block | Named | End | Taken | Alive | Quit
+Message = Open | Have | Block | BlockHeld | EdgeEnd | EdgeCredit | Heartbeat | Abort
 
 
-def _encode_holds(holds: Holds) -> bytes:
-    return b"".join(_RANGE.pack(*each) for each in holds.ranges)
+def _encode_have(have: Have) -> bytes:
+    return b"".join(_RANGE.pack(*each) for each in have.ranges)
 
 
-def _decode_holds(body: bytes) -> Holds:
+def _decode_have(body: bytes) -> Have:
     ranges = tuple(_RANGE.iter_unpack(body))
     if any(count == 0 or first + count > MAX_BLOCKS for first, count in ranges):
-        raise RemoteProtocolError("Holds names no block, or one that cannot be")
-    return Holds(ranges)
+        raise RemoteProtocolError("Have has an empty range, or a block out of range")
+    return Have(ranges)
 
 
 def _decode_open(body: bytes) -> Open:
     tree, stream = _OPEN.unpack(body)
     if stream >= MAX_STREAMS:
-        raise RemoteProtocolError(f"Open of stream {stream}; the most are {MAX_STREAMS}")
+        raise RemoteProtocolError(f"Open of stream {stream}; an edge has at most {MAX_STREAMS}")
     return Open(tree, stream)
 
 
-def _decode_named(body: bytes) -> Named:
-    return Named(_numbered(body))
+def _decode_block_held(body: bytes) -> BlockHeld:
+    return BlockHeld(_numbered(body))
 
 
 def _numbered(body: bytes) -> int:
     (number,) = _NUMBER.unpack(body)
     if number >= MAX_BLOCKS:
-        raise RemoteProtocolError(f"block {number} cannot be")
+        raise RemoteProtocolError(f"block {number} is out of range")
     return int(number)
 
 
-def _decode_end(body: bytes) -> End:
-    return End(*_NUMBER.unpack(body))
+def _decode_edge_end(body: bytes) -> EdgeEnd:
+    return EdgeEnd(*_NUMBER.unpack(body))
 
 
-def _decode_taken(body: bytes) -> Taken:
-    entries, full = _TAKEN.unpack(body)
+def _decode_credit(body: bytes) -> EdgeCredit:
+    entries, full = _CREDIT.unpack(body)
     if full > 1:
-        raise RemoteProtocolError(f"a flag of {full}")
-    return Taken(entries, full == 1)
+        raise RemoteProtocolError(f"EdgeCredit has a flag of {full} instead of 0 or 1")
+    return EdgeCredit(entries, full == 1)
 
 
-def _encode_quit(quit_: Quit) -> bytes:
-    return quit_.reason.encode(errors="replace")[:TEXT_BYTES].decode(errors="ignore").encode()
+def _encode_abort(abort: Abort) -> bytes:
+    return abort.reason.encode(errors="replace")[:TEXT_BYTES].decode(errors="ignore").encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +150,18 @@ class _Form:
 
 _FORMS: dict[int, _Form] = {
     48: _Form(Open, lambda it: _OPEN.pack(it.tree, it.stream), _decode_open, _OPEN.size),
-    49: _Form(Holds, _encode_holds, _decode_holds, MAX_RANGES * _RANGE.size),
-    51: _Form(Named, lambda it: _NUMBER.pack(it.number), _decode_named, _NUMBER.size),
-    52: _Form(End, lambda it: _NUMBER.pack(it.entries), _decode_end, _NUMBER.size),
-    53: _Form(Taken, lambda it: _TAKEN.pack(it.entries, it.full), _decode_taken, _TAKEN.size),
-    54: _Form(Alive, lambda it: b"", lambda body: Alive(), 0),
-    55: _Form(Quit, _encode_quit, lambda body: Quit(safe_reason(body.decode())), TEXT_BYTES),
+    49: _Form(Have, _encode_have, _decode_have, MAX_RANGES * _RANGE.size),
+    51: _Form(BlockHeld, lambda it: _NUMBER.pack(it.number), _decode_block_held, _NUMBER.size),
+    52: _Form(EdgeEnd, lambda it: _NUMBER.pack(it.entries), _decode_edge_end, _NUMBER.size),
+    53: _Form(EdgeCredit, lambda it: _CREDIT.pack(it.entries, it.full), _decode_credit, _CREDIT.size),
+    54: _Form(Heartbeat, lambda it: b"", lambda body: Heartbeat(), 0),
+    55: _Form(Abort, _encode_abort, lambda body: Abort(safe_reason(body.decode())), TEXT_BYTES),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 
 
 def encode(message: Message) -> bytes:
-    """The message as one frame. Raises LocalProtocolError if a field is too big."""
+    """Encode the message as one frame. Raise LocalProtocolError if a field is too large."""
     if isinstance(message, Block):
         return block_head(message.number, len(message.data)) + message.data
     number = _TYPES[type(message)]
@@ -175,14 +176,14 @@ def encode(message: Message) -> bytes:
 
 
 def block_head(number: int, length: int) -> bytes:
-    """What goes before the bytes of a block."""
+    """Return the bytes that precede the data of a block."""
     return _BLOCK.pack(_NUMBER.size + length, _BLOCK_TYPE, VERSION, number)
 
 
 class Reader:
-    """Messages out of a byte stream, of which the bytes of blocks are not copied.
+    """Decoder of messages from a byte stream that does not copy the data of blocks.
 
-    `check` is given the number and the length of a block, and raises RemoteProtocolError where no such one may come.
+    `check` receives the number and the length of a block, and raises RemoteProtocolError if it is not expected.
     """
 
     def __init__(self, check: Callable[[int, int], None]) -> None:
@@ -194,13 +195,13 @@ class Reader:
         self._rest = memoryview(b"")
 
     def room(self) -> list[memoryview]:
-        """Where the bytes that come next go, in this order."""
+        """Return the buffers for the bytes that come next, in this order."""
         return [self._rest, self._ahead] if self._data is not None else [self._ahead]
 
     def filled(self, count: int) -> list[Message]:
-        """So many bytes have come: the messages that are now complete.
+        """Consume `count` bytes that were received into the buffers and return the messages that are now complete.
 
-        Raises RemoteProtocolError for what no host may say, before its body is taken: close the connection then.
+        Raise RemoteProtocolError for an invalid message, before its body is received: close the connection then.
         """
         messages: list[Message] = []
         if self._data is not None:
@@ -224,12 +225,12 @@ class Reader:
             return None
         length, number, version = FRAME.unpack_from(self._read)
         if version != VERSION:
-            raise RemoteProtocolError(f"version {version} of the protocol, where {VERSION} is spoken; update the older")
+            raise RemoteProtocolError(f"protocol version {version} instead of {VERSION}; update the older side")
         if number == _BLOCK_TYPE:
             return self._begin_block(length)
         form = _FORMS.get(number)
         if form is None or length > form.largest:
-            raise RemoteProtocolError(f"message type {number} of {length} bytes, which there is not in a tree")
+            raise RemoteProtocolError(f"unknown tree message type {number}, or wrong length {length}")
         end = FRAME.size + length
         if len(self._read) < end:
             return None
@@ -242,7 +243,7 @@ class Reader:
         return message
 
     def _begin_block(self, length: int) -> Block | None:
-        """Let the bytes of a block come; the block, if they are all here."""
+        """Start receiving the bytes of a block; return it if it is complete."""
         if len(self._read) < _BLOCK.size:
             return None
         *_, self._number = _BLOCK.unpack_from(self._read)
@@ -257,4 +258,4 @@ class Reader:
 
 
 _AHEAD_BYTES = 1 << 8
-"""What is read behind a block: the head of the next one, mostly, and as little as possible of its bytes."""
+"""Bytes read behind a block: the head of the next message, with little of its data, which would be copied."""

@@ -1,4 +1,4 @@
-"""What a host of a phase along trees tells the sender now and then, over its control connection."""
+"""Periodic report of a host of a trees phase to the sender, over its control connection."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from blast_transport.store.store_pace import StorePace
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.reasons import safe_reason
 
-MAX_TOLD = 100
-"""Of flows, and of lost neighbors, in one word; a plan with wider hosts is measured in part."""
+MAX_REPORTED = 100
+"""Maximum flows and lost neighbors in one report; larger plans are measured in part."""
 _TEXT = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A flow to the child at this place: bits/s, and whether the network holds it back."""
+class FlowReport:
+    """Flow to a child: bits/s, and whether the network limits it."""
 
     child: int
     rate: float
@@ -24,10 +24,11 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """`flows`: (child, bits/s, held back) each. `lost`: (parent, child, why) of edges here that are lost.
+class HostReport:
+    """Report of a host.
 
-    `store`: how ours does, as in StorePace, and for how long it has taken nothing, in seconds.
+    `flows`: (child, bits/s, limited by the network) each. `lost`: (parent, child, reason) of lost edges at this host.
+    `store`: pace of its store, as in StorePace. `writing`: seconds for which the store has accepted nothing.
     """
 
     flows: tuple[tuple[int, float, bool], ...] = ()
@@ -36,17 +37,17 @@ class Word:
     writing: float = 0.0
 
 
-def encode_word(word: Word) -> bytes:
-    """Its bytes, which are bounded."""
-    lost = tuple((parent, child, reason[:_TEXT]) for parent, child, reason in word.lost[:MAX_TOLD])
-    return to_json(Word(word.flows[:MAX_TOLD], lost, word.store, word.writing))
+def encode_report(word: HostReport) -> bytes:
+    """Encode a report; its length is bounded."""
+    lost = tuple((parent, child, reason[:_TEXT]) for parent, child, reason in word.lost[:MAX_REPORTED])
+    return to_json(HostReport(word.flows[:MAX_REPORTED], lost, word.store, word.writing))
 
 
-def decode_word(body: bytes, members: int) -> Word:
-    """The word of one of so many members. Raises RemoteProtocolError."""
-    word = from_json(Word, body)
+def decode_report(body: bytes, members: int) -> HostReport:
+    """Decode a report of one of `members` hosts. Raise RemoteProtocolError if it is invalid."""
+    word = from_json(HostReport, body)
     places = [child for child, _, _ in word.flows] + [place for edge in word.lost for place in edge[:2]]
     possible = all(0 <= place < members for place in places)
     if not possible or word.store not in StorePace._value2member_map_ or word.writing < 0:
-        raise RemoteProtocolError("a word of a place, or of a pace, that there is not")
-    return replace(word, lost=tuple((parent, child, safe_reason(why)) for parent, child, why in word.lost))
+        raise RemoteProtocolError("a tree report has an unknown host, an unknown store state, or a negative time")
+    return replace(word, lost=tuple((parent, child, safe_reason(text)) for parent, child, text in word.lost))
