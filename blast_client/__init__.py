@@ -1,13 +1,13 @@
-"""What an application imports: clients of the controller, and the `blast` command.
+"""Clients of the controller for applications, and the `blast` command.
 
-Names are loaded when they are first asked for: `blast --version` needs none of them, and must not wait for Thrift.
+Names are imported on first access, so that `blast --version` does not import Thrift.
 """
 
 TYPE_CHECKING = False
-"""True for type checkers. The module `typing` takes as long to load as the rest of `blast --version`."""
+"""True for type checkers. Importing `typing` takes as long as the rest of `blast --version`."""
 
 if TYPE_CHECKING:
-    from blast_client.public import *  # noqa: F403 - these very names
+    from blast_client.public import *  # noqa: F403 - the same names
 
 
 _FUNCTIONS = (
@@ -22,7 +22,7 @@ _FUNCTIONS = (
 
 
 def __getattr__(name: str) -> object:
-    # Other names in lower case are those of modules, which are imported as such.
+    # Other lower-case names are submodules.
     if name == "__all__" or name[:1].isupper() or name in _FUNCTIONS:
         from blast_client import public
 

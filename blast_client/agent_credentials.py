@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blast_client.tls import BadCredentials
+from blast_client.tls import CredentialsError
 from blast_transport.base.errors import SettingsError
 from blast_transport.credentials.material import SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
@@ -13,25 +13,25 @@ from blast_transport.credentials.tls import TlsFiles
 def agent_secret(path: Path | str) -> SharedSecret:
     """Return the secret that all agents know, read from its file.
 
-    Raises BadCredentials if the file cannot be read, is too short or is open to every user.
+    Raises CredentialsError if the file cannot be read, is too short or is open to every user.
 
     >>> broadcast(weights, to=["r2h1"], settings=RoundSettings(credentials=agent_secret("/etc/blast/secret")))
     """
     try:
         return SharedSecret(read_secret(Path(path)))
     except SettingsError as error:
-        raise BadCredentials(str(error)) from error
+        raise CredentialsError(str(error)) from error
 
 
 def agent_certificates(certificate: Path | str, private_key: Path | str, ca: Path | str) -> TlsFiles:
     """Return our certificate with its key and the CA that signed the agents' certificates, all PEM files.
 
-    Raises BadCredentials if a file cannot be used or the key is open to every user.
+    Raises CredentialsError if a file cannot be used or the key is open to every user.
     """
     files = TlsFiles(Path(certificate), Path(private_key), Path(ca))
     try:
         refuse_readable_by_others(files.private_key)
         files.for_client()
     except SettingsError as error:
-        raise BadCredentials(str(error)) from error
+        raise CredentialsError(str(error)) from error
     return files

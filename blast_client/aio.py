@@ -1,63 +1,100 @@
-"""The asyncio client: the calls of `Client`, many of them outstanding at once on one connection.
+"""The asyncio client: many calls at once on one connection.
 
-A reply finds its call by the sequence number, for replies may come in another order than the calls went. The
-generated client encodes and decodes, each message in a buffer of its own; framing and waiting are done here.
+aio.py is written by hand, and scripts/generate-client makes client.py, the synchronous client, from it. Only
+connections and time differ: async_io.py and sync_io.py.
+
+Times are in seconds. Every call may raise a `BlastError`: an answer of the controller (`Rejected`, `TimedOut`, …),
+`ControllerUnreachableError` if there is no answer, or `InvalidArgumentError` before the client sends anything.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ssl
-import struct
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar, TypeVarTuple
 
-from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TException
-from thrift.transport.TTransport import TMemoryBuffer, TTransportException
+from thrift.transport.TTransport import TTransportException
 
 from blast_api import BlastOperator
 from blast_api.BlastOperator import Iface
-from blast_api.ttypes import Event, Grant, MulticastRequest
+from blast_api.ttypes import (
+    DrainStatus,
+    ElementStatus,
+    Event,
+    Explanation,
+    Extension,
+    FabricStatus,
+    FiberReport,
+    Grant,
+    JournalEntry,
+    MulticastRequest,
+    ReconcileReport,
+    RequestStatus,
+    TransferReport,
+    Version,
+)
+from blast_client import withdrawal
 from blast_client.address import DEFAULT_ADDRESS, Address
 from blast_client.arguments import check_call, check_seconds
+from blast_client.async_io import Connection, Lock, clock, remaining, run_to_completion, sleep, time_limit
+from blast_client.base_error import BlastError
 from blast_client.calls import (
     NOT_BLAST,
-    BrokenAtOnce,
-    ClientClosed,
-    ConnectionBroken,
-    ControllerUnreachable,
-    NoAnswerInTime,
-    NotReached,
-    TlsFailed,
+    PAGE,
+    AnswerTimeoutError,
+    ClientClosedError,
+    ConnectionBrokenError,
+    ConnectionRejectedError,
+    ControllerUnreachableError,
+    TlsError,
+    filter_of,
     milliseconds,
 )
-from blast_client.errors import NotLeader, TimedOut, as_answer, refuse_ended
+from blast_client.errors import Ended, NotLeader, TimedOut, UnknownRequest, as_answer, refuse_ended
 from blast_client.failover import Controllers, Search, parse_addresses
 from blast_client.freshness import Freshness
-from blast_client.giving_back import AsyncGranted, abandon_async
-from blast_client.methods import AsyncMethods
-from blast_client.states import with_states
+from blast_client.methods import SAFE_TO_REPEAT
+from blast_client.states import PartState, with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
-_LENGTH = struct.Struct("!i")
-_FRAME_BYTES = 1 << 20
 
+class AsyncClient:
+    """A client of a controller, or of several controllers that share a journal.
 
-class AsyncClient(AsyncMethods):
-    """A connection to a controller, opened by the first call; for the tasks of one event loop.
+    The first call opens the connection. Use a client from the tasks of one event loop; calls may overlap.
 
-    `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
-    Several controllers are named as for `Client`. With `tls` a controller must have a certificate that can be trusted;
-    with `token` every connection begins with a login. Raises `BadAddress` for an address that is none,
-    `BadCredentials`.
+    If several controllers are given, the client finds the leader, also after another controller takes over. It repeats
+    only calls that cannot take effect twice.
+
+    Parameters
+    ----------
+    address
+        HOST[:PORT] of a controller, or several with commas between them. The default port is 9090.
+    timeout
+        Time in seconds within which a controller must answer. Calls that wait for an event add their own timeout.
+    tls
+        Certificates for TLS. The controller must present a certificate that the client trusts. None: no TLS.
+    token
+        Token that the client sends when it connects.
+
+    Raises
+    ------
+    AddressError
+        An address is malformed.
+    CredentialsError
+        A certificate or key cannot be used, or the token would leave this machine without TLS.
+    InvalidArgumentError
+        The timeout is not a number of seconds.
     """
+
+    _service: type[BlastOperator.Client] = BlastOperator.Client
+    _safe_to_repeat: Mapping[str, bool] = SAFE_TO_REPEAT
 
     def __init__(
         self,
@@ -70,18 +107,18 @@ class AsyncClient(AsyncMethods):
         self._controllers = Controllers(parse_addresses(address))
         check_seconds(timeout)
         self._timeout = timeout
-        self._over = False
         self._freshness = Freshness()
+        self._calls_sent = 0
+        self._has_exited = False
         self._token = token
-        self._tls = tls.context() if tls else None
-        self._server_name = tls.server_name if tls else None
-        self._guard_token(token)
-        self._connection: _Pipelined | None = None
-        self._connecting = asyncio.Lock()
+        self._tls = tls.for_client() if tls else None
+        self._check_token(token)
+        self._connection: Connection | None = None
+        self._connecting = Lock()
 
     @property
     def address(self) -> Address:
-        """The controller that is asked."""
+        """The address of the controller that the client uses now."""
         return self._controllers.address
 
     async def __aenter__(self) -> AsyncClient:
@@ -91,274 +128,421 @@ class AsyncClient(AsyncMethods):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-        self._over = True
+        self._has_exited = True
 
     async def close(self) -> None:
-        """Close the connection and fail what is outstanding; the next call opens a new one."""
+        """Close the connection; outstanding calls raise `ClientClosedError`. The next call opens a new connection."""
         connection, self._connection = self._connection, None
         if connection:
             await connection.close()
 
-    # ------------------------------------------------------------------ methods of its own, beside those of the table
+    # ------------------------------------------------------------------ requests
+
+    async def submit(self, request: MulticastRequest) -> RequestStatus:
+        """Submit a request and return its state without waiting for a grant.
+
+        Parameters
+        ----------
+        request
+            The request. Its key identifies it: the same key with the same content is the same request.
+
+        Raises
+        ------
+        Rejected, KeyReused, Denied, Unsupported
+            The controller does not accept the request.
+        """
+        return await self._call(Iface.submit, request)
 
     async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
-        """Return the first event of a request above `after_sequence`.
+        """Return the first event of a request whose sequence number is above `after_sequence`.
 
-        Raises `TimedOut` after `timeout` seconds, and `Ended` where there will be no such event any more.
+        Parameters
+        ----------
+        key
+            Key of the request.
+        after_sequence
+            Sequence number of the last event that the caller knows.
+        timeout
+            Time to wait, in seconds.
+
+        Raises
+        ------
+        TimedOut
+            No such event occurred within `timeout`.
+        Ended
+            The request has ended and has no such event.
+        UnknownRequest
+            The controller has no request with this key.
         """
         try:
             return await self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
         except TimedOut:
-            # A controller of before has no other word for the end.
+            # Controllers of earlier versions raise TimedOut for a request that has ended, too.
             refuse_ended(await self.status(key), after_sequence)
             raise
 
     async def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
-        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `TimedOut`).
+        """Submit a request and return its first grant.
 
-        After `TimedOut` it goes on waiting until this client is closed, or asks again. When the call is cancelled it is
-        withdrawn, within three seconds; where that fails, the exception has a note that says so, and the log a warning.
+        If Ctrl-C or the cancellation of its task interrupts the call, the client withdraws the request within 3 s. If
+        that fails, the exception has a note.
+
+        Parameters
+        ----------
+        request
+            The request. Its key identifies it: the same key with the same content is the same request.
+        timeout
+            Time to wait for the grant, in seconds.
+
+        Raises
+        ------
+        TimedOut
+            No grant within `timeout`. The request stays pending until it expires or the connection closes; the same
+            request again waits on.
+        Rejected, KeyReused, Denied, Unsupported, Ended
+            The controller does not accept the request, or it has ended.
         """
-        try:
-            return await self._wait(Iface.request, (request,), timeout)
-        except Exception:
-            raise
-        except BaseException as error:
-            if self._connection is not None:
-                await abandon_async(self, request, error)
-            raise
+        return await self._request(request, timeout, keep_after=Exception)
 
     def granted(self, request: MulticastRequest, timeout: float = 60.0) -> AsyncGranted:
-        """`async with client.granted(request) as grant:` gives light back whatever happens in the block.
+        """Hold a grant for a block: `async with client.granted(request) as grant:`.
 
-        As `Client.granted`; a cancelled task counts as an exception, too.
+        After the block the transfer is finished. If an exception, Ctrl-C or a cancellation ends the block, the client
+        withdraws the request within 3 s. If that fails, the exception has a note.
+
+        Parameters
+        ----------
+        request, timeout
+            As for `request`.
+
+        Raises
+        ------
+        Ended
+            After the block: the grant had ended before the block did.
+        BlastError
+            On entry: the exceptions of `request`. No request stays pending.
         """
         return AsyncGranted(self, request, timeout)
 
+    async def extend(self, key: str, extension: Extension) -> RequestStatus:
+        """Change the members, the lease or the size of a request; the controller applies all changes or none.
+
+        Raises
+        ------
+        Rejected
+            A change is not possible.
+        UnknownRequest, Ended
+            The controller has no active or pending request with this key.
+        """
+        return await self._call(Iface.extend, key, extension)
+
+    async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
+        """Report that the transfer of a part is complete, and release its resources.
+
+        Parameters
+        ----------
+        key
+            Key of the request.
+        part
+            Number of the part.
+        report
+            Bytes and duration, for the statistics.
+
+        Raises
+        ------
+        UnknownRequest, Ended
+            The controller has no active part with this key and number.
+        """
+        return await self._call(Iface.finish, key, part, report or TransferReport())
+
+    async def withdraw(self, key: str) -> RequestStatus:
+        """Withdraw a pending or active request. Raises `UnknownRequest`, `Ended`."""
+        return await self._call(Iface.withdraw, key)
+
+    async def status(self, key: str) -> RequestStatus:
+        """Return the state of a request. Raises `UnknownRequest`."""
+        return await self._call(Iface.status, key)
+
+    async def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> AsyncIterator[RequestStatus]:
+        """Iterate over requests in order of arrival.
+
+        Parameters
+        ----------
+        states
+            States (`PartState`) of the requests. Default: all.
+        page
+            Number of requests that one call fetches.
+
+        Raises
+        ------
+        InvalidArgumentError
+            `states` is not a sequence.
+        """
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = await self._call(Iface.listRequests, filter_of(states), page, cursor)
+            for request in answer.requests:
+                yield request
+            cursor = answer.nextCursor
+
+    async def explain(self, key: str) -> Explanation:
+        """Explain what blocks a request. Raises `UnknownRequest`."""
+        return await self._call(Iface.explain, key)
+
+    # ------------------------------------------------------------------ the controller
+
+    async def fabric(self) -> FabricStatus:
+        """Return racks, splitters, optical switches and light trees as the controller knows them."""
+        return await self._call(Iface.fabric)
+
+    async def version(self) -> Version:
+        """Return the controller's version and its optional features."""
+        return await self._call(Iface.version)
+
+    async def ping(self) -> None:
+        """Check that a controller answers."""
+        await self._call(Iface.ping)
+
     async def login(self, token: str) -> None:
-        """Say who this client is, on this connection and on those that replace it."""
-        self._guard_token(token)
+        """Authenticate this connection and later ones by a token.
+
+        Raises
+        ------
+        Denied
+            The controller does not accept the token.
+        CredentialsError
+            The token would leave this machine without TLS.
+        """
+        self._check_token(token)
         self._token = None
         await self._call(Iface.login, token)
         self._token = token
 
-    # ------------------------------------------------------------------ the connection
+    async def drain(self, on: bool | None) -> DrainStatus:
+        """Start (True) or stop (False) draining, or only return the state (None).
+
+        A controller that drains accepts no new requests; active ones continue.
+        """
+        return await self._call(Iface.drain, on)
+
+    async def reconcile(self, dry_run: bool = True) -> ReconcileReport:
+        """Compare the devices with the journal and, unless `dry_run`, repair the differences."""
+        return await self._call(Iface.reconcile, dry_run)
+
+    async def verify_fabric(self) -> FiberReport:
+        """Compare the fibers with the configuration by means of probe frames."""
+        return await self._call(Iface.verifyFabric)
+
+    async def elements(self) -> list[ElementStatus]:
+        """Return every hardware element and its state."""
+        return await self._call(Iface.elements)
+
+    async def quarantine(self, element: str, reason: str) -> None:
+        """Take an element out of use; grants that use it continue."""
+        await self._call(Iface.quarantine, element, reason)
+
+    async def release_element(self, element: str) -> None:
+        """Return a quarantined element to use."""
+        await self._call(Iface.releaseElement, element)
+
+    async def resume(self) -> None:
+        """Release a controller from safe mode; `fabric().warnings` shows why it is in safe mode."""
+        await self._call(Iface.resume)
+
+    async def step_down(self) -> None:
+        """Hand leadership to a standby; light trees stay lit. Raises `Rejected` ("no_standby") if there is none."""
+        await self._call(Iface.stepDown)
+
+    async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
+        """Return at most `limit` entries of the journal whose sequence numbers are above `after_sequence`."""
+        return await self._call(Iface.journal, after_sequence, limit)
+
+    # ------------------------------------------------------------------ withdrawal
+
+    async def _request(
+        self, request: MulticastRequest, timeout: float, keep_after: type[Exception] | tuple[type[Exception], ...]
+    ) -> Grant:
+        """Submit a request and return its grant; withdraw it after exceptions other than `keep_after`."""
+        sent_before = self._calls_sent
+        try:
+            return await self._wait(Iface.request, (request,), timeout)
+        except keep_after:
+            raise
+        except BaseException as error:
+            if self._calls_sent > sent_before:
+                await self._withdraw_after(error, request, is_own=False)
+            raise
+
+    async def _withdraw_after(self, error: BaseException, request: MulticastRequest, *, is_own: bool) -> None:
+        """Withdraw a request after an exception; if that fails, add a note to the exception."""
+        await run_to_completion(self._withdraw_or_report, error, request, is_own)
+
+    async def _withdraw_or_report(self, error: BaseException, request: MulticastRequest, is_own: bool) -> None:
+        try:
+            await self._withdraw_soon(request, is_own=is_own)
+        except BlastError as failure:
+            withdrawal.report_failure(request, error, failure)
+
+    async def _withdraw_soon(self, request: MulticastRequest, *, is_own: bool) -> None:
+        """Withdraw a request within `withdrawal.TIMEOUT_S` unless it has ended.
+
+        If the client does not know whether it `is_own`, compare its content first: another request may have the same
+        key. Raises BlastError.
+        """
+        name = withdrawal.name_of(request)
+        try:
+            async with time_limit(withdrawal.TIMEOUT_S):
+                if is_own or withdrawal.is_same(await self.status(name), request):
+                    await self._repeat_once(Iface.withdraw, name)
+        except (Ended, UnknownRequest):
+            return
+        except TimeoutError:
+            raise AnswerTimeoutError(self.address, withdrawal.TIMEOUT_S) from None
+
+    async def _repeat_once(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
+        """Make a call, and repeat it if the connection breaks; the caller handles `Ended` of the second call."""
+        try:
+            return await self._call(method, *arguments)
+        except ConnectionBrokenError:
+            # A connection that broke while it was idle fails only at the next call.
+            return await self._call(method, *arguments)
+
+    # ------------------------------------------------------------------ calls
 
     async def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
         check_call(method, arguments)
-        return await self._anywhere(method, arguments, None)
+        return await self._call_any(method, arguments, None)
 
     async def _wait(
         self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float
     ) -> T:
         check_seconds(seconds)
         check_call(method, arguments)
-        return await self._anywhere(method, arguments, asyncio.get_running_loop().time() + seconds)
+        return await self._call_any(method, arguments, clock() + seconds)
 
-    async def _anywhere(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
-        if self._over:
-            raise ClientClosed(self.address, "at the end of its `with`")
-        clock = asyncio.get_running_loop().time
-        last = (clock() if end is None else end) + self._timeout
+    async def _call_any(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        """Call a method of the leader; try the other controllers until one answers or the time is over."""
+        if self._has_exited:
+            raise ClientClosedError(self.address, "at the end of its `with`")
+        last = (clock() if end is None else end) + remaining(self._timeout)
         search = Search(self._controllers, self._safe_to_repeat[method.__name__], last)
         while True:
             address = self.address
             try:
-                return await self._attempts(method, arguments, end)
-            except (ControllerUnreachable, NotLeader) as error:
+                return await self._call_one(method, arguments, end)
+            except (ControllerUnreachableError, NotLeader) as error:
                 pause = search.pause_after(error, address, clock())
                 if pause is None:
                     raise
             self._leave(address)
-            await asyncio.sleep(pause)
+            await sleep(pause)
 
     def _leave(self, address: Address) -> None:
-        """Use a controller no more; whatever is outstanding there may still be answered."""
+        """Stop using the connection to a controller; calls that are outstanding there may still be answered."""
         connection = self._connection
         if connection is not None and connection.address == address:
             self._connection = None
             connection.retire()
 
-    async def _attempts(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
-        was_open = self._connection is not None and self._connection.open
+    async def _call_one(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        """Call a method of one controller; repeat it on a new connection if an old one broke and that is safe."""
+        was_open = self._connection is not None and self._connection.is_open
         try:
-            return await self._once(method, arguments, end)
-        except ConnectionBroken as error:
-            # A connection that was just made and broke is no accident of an old one.
+            return await self._call_until(method, arguments, end)
+        except ConnectionBrokenError as error:
             if not was_open:
-                raise BrokenAtOnce(self.address, self._tls is not None) from error
+                raise ConnectionRejectedError(self.address, self._tls is not None) from error
             if not self._safe_to_repeat[method.__name__]:
                 raise
-        return await self._once(method, arguments, end)
+        return await self._call_until(method, arguments, end)
 
-    async def _once(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+    async def _call_until(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        """Call a method; if it waits until `end`, divide the wait into calls that detect a lost controller."""
         while True:
-            left = None if end is None else max(end - asyncio.get_running_loop().time(), 0.0)
+            left = None if end is None else max(end - clock(), 0.0)
             wait = None if left is None else self._controllers.longest_wait(left)
             try:
-                return await self._carry_out(await self._connected(), method, arguments, wait)
+                return await self._send(await self._connected(), method, arguments, wait)
             except TimedOut:
                 if wait == left:
                     raise
 
-    async def _carry_out(
-        self, connection: _Pipelined, method: Callable[..., T], arguments: Sequence[object], wait: float | None
+    async def _send(
+        self, connection: Connection, method: Callable[..., T], arguments: Sequence[object], wait: float | None
     ) -> T:
         safe, known = self._safe_to_repeat[method.__name__], self._freshness.known
-        seconds = self._controllers.call_timeout(self._timeout) if safe else self._timeout
+        timeout = remaining(self._timeout)
+        if safe:
+            timeout = self._controllers.call_timeout(timeout)
         if wait is not None:
-            arguments, seconds = (*arguments, milliseconds(wait)), wait + seconds
+            arguments, timeout = (*arguments, milliseconds(wait)), wait + timeout
+        self._calls_sent += 1
         try:
-            # wait_for of Python 3.11 forgets a cancellation that comes with the answer.
-            async with asyncio.timeout(seconds):
-                answer = await connection.call(method, arguments)
-            told = with_states(answer)
-            return self._freshness.of(told, known, connection.address) if safe else self._freshness.note(told)
+            answer = with_states(await connection.call(method, arguments, timeout))
+            return self._freshness.of(answer, known, connection.address) if safe else self._freshness.note(answer)
         except TimeoutError as error:
-            raise NoAnswerInTime(connection.address, seconds) from error
-        except _ClosedHere as error:
-            raise ClientClosed(self.address, "while the call was under way") from error
+            raise AnswerTimeoutError(connection.address, timeout) from error
         except ssl.SSLError as error:
-            # With TLS 1.3 a client learns only now that its certificate was refused.
-            raise TlsFailed(self.address, tls_reason(error)) from error
+            # With TLS 1.3 a client learns only here that the controller refused its certificate.
+            raise TlsError(self.address, tls_reason(error)) from error
         except (EOFError, OSError, TTransportException) as error:
-            raise ConnectionBroken(self.address, "the connection broke") from error
+            raise ConnectionBrokenError(self.address, "the connection broke") from error
         except TProtocolException as error:
-            raise ControllerUnreachable(self.address, NOT_BLAST) from error
+            raise ControllerUnreachableError(self.address, NOT_BLAST) from error
         except TException as answer:
             raise as_answer(answer) from None
 
-    async def _connected(self) -> _Pipelined:
+    async def _connected(self) -> Connection:
         async with self._connecting:
-            here = self._connection
-            if here is None or not here.open or here.address != self.address:
-                connection = await self._open()
-                if self._token is not None:
-                    await self._log_in(connection, self._token)
-                self._connection = connection
-                return connection
-            return here
+            current = self._connection
+            if current is not None and current.is_open and current.address == self.address:
+                return current
+            timeout = self._controllers.call_timeout(remaining(self._timeout))
+            connection = await Connection.open(self.address, timeout, self._service, self._tls)
+            if self._token is not None:
+                await self._log_in(connection, self._token)
+            self._connection = connection
+            return connection
 
-    async def _open(self) -> _Pipelined:
-        address, timeout = self.address, self._controllers.call_timeout(self._timeout)
-        name = (self._server_name or address.host) if self._tls else None
+    async def _log_in(self, connection: Connection, token: str) -> None:
         try:
-            async with asyncio.timeout(timeout):
-                streams = await asyncio.open_connection(*address, ssl=self._tls, server_hostname=name)
-                return _Pipelined(address, streams, self._service)
-        except TimeoutError as error:
-            raise NotReached(address, f"no connection within {timeout:g} s") from error
-        except ssl.SSLError as error:
-            raise TlsFailed(address, tls_reason(error)) from error
-        except OSError as error:
-            raise NotReached(address, error.strerror or str(error)) from error
-
-    async def _log_in(self, connection: _Pipelined, token: str) -> None:
-        try:
-            await self._carry_out(connection, Iface.login, (token,), None)
+            await self._send(connection, Iface.login, (token,), None)
         except BaseException:
-            # Nothing else may be asked on a connection that is not who it should be.
+            # No call may use a connection that is not authenticated.
             await connection.close()
             raise
 
-    def _guard_token(self, token: str | None) -> None:
+    def _check_token(self, token: str | None) -> None:
         if token is not None and self._tls is None:
             refuse_open_token(self.address)
 
 
-class _ClosedHere(Exception):
-    """The connection ended because its owner closed it: nothing to be repeated."""
+class AsyncGranted:
+    """The context manager of `AsyncClient.granted`: it holds the grant of one request for a block."""
 
+    def __init__(self, client: AsyncClient, request: MulticastRequest, timeout: float) -> None:
+        self._client, self._request, self._timeout = client, request, timeout
+        self._part = 0
 
-class _Pipelined:
-    """One connection: calls out, replies in, matched by sequence number."""
+    async def __aenter__(self) -> Grant:
+        grant = await self._client._request(self._request, self._timeout, keep_after=withdrawal.NOT_SUBMITTED)
+        self._part = grant.part
+        return grant
 
-    def __init__(
-        self,
-        address: Address,
-        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        service: type[BlastOperator.Client],
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.address = address
-        self._reader, self._writer = streams
-        self._service = service
-        self._retired = False
-        self._sequence = 0
-        self._outstanding: dict[int, asyncio.Future[bytes]] = {}
-        self._end: Exception = _ClosedHere()
-        self._receiving = asyncio.create_task(self._receive())
-
-    @property
-    def open(self) -> bool:
-        """Whether replies can still come."""
-        return not self._receiving.done()
-
-    async def call(self, method: Callable[..., T], arguments: Sequence[object]) -> T:
-        """Make a call and return what it returns, or raise what it raises."""
-        if self._writer.is_closing():
-            # A TLS transport that is closed fails to be written to with an AttributeError.
-            await asyncio.wait([self._receiving])
-            raise self._end
-        self._sequence = self._sequence % 0x7FFFFFFF + 1
-        sequence = self._sequence
-        reply = self._outstanding[sequence] = asyncio.get_running_loop().create_future()
+        if error is not None:
+            await self._client._withdraw_after(error, self._request, is_own=True)
+            return
         try:
-            self._writer.write(self._encoded(method.__name__, sequence, arguments))
-            await self._writer.drain()
-            return self._decoded(method, await reply)
-        finally:
-            self._outstanding.pop(sequence, None)
-            self._close_if_retired()
-
-    def retire(self) -> None:
-        """Close once nothing is outstanding."""
-        self._retired = True
-        self._close_if_retired()
-
-    def _close_if_retired(self) -> None:
-        if self._retired and not self._outstanding:
-            self._writer.close()
-
-    def _encoded(self, name: str, sequence: int, arguments: Sequence[object]) -> bytes:
-        buffer = TMemoryBuffer()
-        thrift = self._service(TBinaryProtocolAccelerated(buffer))
-        thrift._seqid = sequence
-        getattr(thrift, f"send_{name}")(*arguments)
-        body: bytes = buffer.getvalue()
-        return _LENGTH.pack(len(body)) + body
-
-    def _decoded(self, method: Callable[..., T], body: bytes) -> T:
-        thrift = self._service(TBinaryProtocolAccelerated(TMemoryBuffer(body)))
-        answer: T = getattr(thrift, f"recv_{method.__name__}")()
-        return answer
-
-    async def close(self) -> None:
-        """Close, failing what is outstanding."""
-        self._receiving.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._receiving
-        with suppress(OSError):
-            await self._writer.wait_closed()
-
-    async def _receive(self) -> None:
-        try:
-            while True:
-                (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
-                if not 0 < length <= _FRAME_BYTES:
-                    raise TProtocolException(message=f"frame length {length}")
-                self._deliver(await self._reader.readexactly(length))
-        except (EOFError, OSError, TProtocolException, TTransportException, ValueError) as broken:
-            self._end = broken
-        finally:
-            if not self._writer.is_closing():
-                self._writer.close()
-            for reply in self._outstanding.values():
-                if not reply.done():
-                    reply.set_exception(self._end)
-
-    def _deliver(self, body: bytes) -> None:
-        _, _, sequence = TBinaryProtocolAccelerated(TMemoryBuffer(body)).readMessageBegin()
-        reply = self._outstanding.get(sequence)
-        # The caller may have given up waiting.
-        if reply is not None and not reply.done():
-            reply.set_result(body)
+            name = withdrawal.name_of(self._request)
+            status = await self._client._repeat_once(Iface.finish, name, self._part, TransferReport())
+        except Ended:
+            raise
+        except BaseException as failure:
+            await self._client._withdraw_after(failure, self._request, is_own=True)
+            raise
+        if not PartState(status.state).final:
+            # No program would use the parts that the controller could still grant.
+            await self._client._withdraw_soon(self._request, is_own=True)

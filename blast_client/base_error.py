@@ -1,9 +1,9 @@
-"""The root of what a client raises, apart from the rest, so that an address is read without loading Thrift."""
+"""Base classes of exceptions, in a module that does not import Thrift."""
 
 
 class BlastError(Exception):
-    """Whatever a client raises; its text is a sentence that says what is wrong and what to do about it."""
+    """Base class of all exceptions of a client; the text states the failure, its reason and the next step."""
 
 
-class WrongArgument(BlastError, ValueError):
-    """What the caller gave cannot be sent: the caller's mistake, and nothing was asked of the controller."""
+class InvalidArgumentError(BlastError, ValueError):
+    """An argument is invalid; no call was made."""

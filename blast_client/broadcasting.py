@@ -1,4 +1,4 @@
-"""Data from one program to the programs of many hosts, in one call: `broadcast` here, `receive` there."""
+"""Multicast of data from one program to programs on many hosts: `broadcast` sends, `receive` reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blast_client.address import DEFAULT_ADDRESS
 from blast_client.agent_credentials import agent_secret
-from blast_client.base_error import BlastError, WrongArgument
+from blast_client.base_error import BlastError, InvalidArgumentError
 from blast_client.objects.encoding import opened
 from blast_client.options import tls_settings_of_environment
 from blast_client.receivers import Receiver, parse_receivers
@@ -33,37 +33,49 @@ Watch = Callable[[Progress], None]
 
 
 MAX_AT_ONCE = 8
-"""Broadcasts of this process that are under way; others wait. An agent takes 16 sessions, and not only ours."""
+"""Concurrent broadcasts of this process; others wait. An agent accepts 16 sessions, of all senders together."""
 _LOOK_SECONDS = 0.01
 _places = threading.BoundedSemaphore(MAX_AT_ONCE)
 
 
-class NotSent(BlastError):
-    """Our own side could not send, or was told to stop."""
+class SendError(BlastError):
+    """The sender could not send, or was stopped."""
 
 
-class NotDelivered(BlastError):
-    """Some hosts do not have what was sent; `outcome` says which, and why."""
+class DeliveryError(BlastError):
+    """Some hosts did not receive the data; `outcome.failed` has the reason of each."""
 
     def __init__(self, outcome: Outcome) -> None:
         failed = outcome.failed
         name, reason = next(iter(failed.items()))
         others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-        super().__init__(f"{outcome.name!r} is not at {name} ({reason}){others}")
+        super().__init__(f"{outcome.name!r} was not delivered to {name} ({reason}){others}")
         self.outcome = outcome
 
-    def __reduce__(self) -> tuple[type[NotDelivered], tuple[Outcome]]:
-        return NotDelivered, (self.outcome,)
+    def __reduce__(self) -> tuple[type[DeliveryError], tuple[Outcome]]:
+        return DeliveryError, (self.outcome,)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a broadcast.
+    """The result of a broadcast.
 
-    `name`: what `receive` is told. `bytes` were sent within `seconds`, from the call to the last confirmation. A host
-    is either in `delivered`, where it has everything, verified, or in `failed`, with the reason. `transports`: how it
-    went, in that order ("optical", "pipeline", …). `no_light` says why none was to be had, empty if there was, or
-    nobody asked.
+    Attributes
+    ----------
+    name
+        Name for `receive`.
+    bytes
+        Size of the data.
+    seconds
+        Time from the call to the last confirmation.
+    delivered
+        Outcome of each host that has all data, verified.
+    failed
+        Reason of each host that does not.
+    transports
+        Transports in the order of their use ("optical", "pipeline", …).
+    no_light
+        Reason why the controller granted no light tree; empty if it did, or was not asked.
     """
 
     name: str
@@ -76,17 +88,17 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Every host has it."""
+        """True if every host has the data."""
         return not self.failed
 
     def check(self) -> Outcome:
-        """Itself. Raises NotDelivered unless every host has it."""
+        """Return the outcome itself. Raises DeliveryError unless every host has the data."""
         if self.failed:
-            raise NotDelivered(self)
+            raise DeliveryError(self)
         return self
 
 
-def broadcast(  # noqa: PLR0913 - what, to whom, as what, and how
+def broadcast(  # noqa: PLR0913 - data, receivers, name, and options
     data: object,
     to: Iterable[ToHost],
     name: str | None = None,
@@ -95,21 +107,46 @@ def broadcast(  # noqa: PLR0913 - what, to whom, as what, and how
     settings: RoundSettings | None = None,
     progress: Watch | None = None,
 ) -> Outcome:
-    """Bring `data` to the agents of these hosts, and see every byte verified there; `receive(name)` gets it.
+    """Send data to the agents of hosts, which verify every block; `receive(name)` reads it there.
 
-    The whole round: light is asked for, used when it is granted and given back; while there is none, or if it is
-    refused, late, withdrawn or fails, a fault-tolerant pipeline goes on. One host that fails does not disturb the
-    others; the outcome names it, and `.check()` raises for whoever wants that.
+    The client submits a request, uses the light tree while it is granted, and releases it. Before a grant, and if the
+    controller rejects or preempts the request or the optical path fails, a fault-tolerant pipeline carries the data.
+    A host that fails does not delay the others.
 
-    `data`: bytes or any buffer, a `Path` of a file or folder, a NumPy array, a PyTorch tensor on the CPU, a
-    `state_dict`, a dict of arrays. It is sent from where it lies, not pickled and not copied, so it must not change
-    before the call returns. `to`: HOST, HOST:PORT or HOST=ADDRESS:PORT, or (name, address, port). `name`: relative to
-    `folder` of the agents (their first); None: a file's own name, or one that nobody has. `settings`: None for
-    `settings_of_environment()`. `progress` is told some times a second how far it is, from another thread.
+    Ctrl-C withdraws the request. Receivers keep partial data only for a retry to continue with.
 
-    Ctrl-C gives the light back and leaves nothing behind at receivers but what a second try goes on with. Raises
-    WrongArgument before anything is sent, NotSent where our own side fails; with `via="optical"` also what
-    `Client.submit` does.
+    Parameters
+    ----------
+    data
+        Bytes or any buffer, a `Path` of a file or directory, a NumPy array, a PyTorch tensor on the CPU, a
+        `state_dict`, or a dict of arrays. It is neither pickled nor copied: do not change it before the call returns.
+    to
+        Receivers: HOST, HOST:PORT, HOST=ADDRESS:PORT, or (name, address, port).
+    name
+        Name of the data, relative to `folder`. None: the name of the file, or a random one.
+    folder
+        Directory of the agents. Default: their first.
+    settings
+        None: `settings_of_environment()`.
+    progress
+        Function that receives the progress several times a second, in another thread.
+
+    Returns
+    -------
+    Outcome
+        The hosts that have the data and the hosts that failed; `.check()` raises `DeliveryError` if any failed.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The data or a receiver cannot be used; nothing was sent.
+    SendError
+        The sender failed.
+    BlastError
+        With `via="optical"`: the exceptions of `Client.submit`.
+
+    Examples
+    --------
 
     >>> broadcast(weights, to=["r2h1", "r3h1"], name="weights-17").check().transports
     ('optical',)
@@ -119,7 +156,7 @@ def broadcast(  # noqa: PLR0913 - what, to whom, as what, and how
     except RuntimeError:
         coroutine = async_broadcast(data, to, name, folder=folder, settings=settings, progress=progress)
         return asyncio.run(coroutine)
-    raise WrongArgument("broadcast would stop this event loop: await async_broadcast(...) instead")
+    raise InvalidArgumentError("broadcast would block the running event loop: await async_broadcast(...) instead")
 
 
 async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
@@ -131,7 +168,7 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
     settings: RoundSettings | None = None,
     progress: Watch | None = None,
 ) -> Outcome:
-    """As `broadcast`, for asyncio. Cancelled, it gives up, and the light goes back."""
+    """Send data as `broadcast` does, for asyncio; cancellation stops the transfer and withdraws the request."""
     began, receivers = time.monotonic(), _receivers(to)
     settings = settings or settings_of_environment()
     called = name or _name_of(data)
@@ -141,19 +178,19 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
             destination = Destination(f"{called}{suffix}", folder=folder)
             async with _place():
                 sent = await Round(receivers, settings).deliver(
-                    source, destination, lambda _, now: _tell(progress, now)
+                    source, destination, lambda _, now: _report(progress, now)
                 )
             size = source.size or 0
     except (WrongInputError, UnsafeNameError) as error:
-        raise WrongArgument(f"{called!r} cannot be sent: {error}") from error
+        raise InvalidArgumentError(f"cannot send {called!r}: {error}") from error
     except TransportError as error:
-        raise NotSent(str(error)) from error
+        raise SendError(str(error)) from error
     return _outcome(called, size, time.monotonic() - began, receivers, sent)
 
 
 @asynccontextmanager
 async def _place() -> AsyncIterator[None]:
-    """One of the places for broadcasts, of all threads and their event loops."""
+    """Hold one of the MAX_AT_ONCE slots, which all threads and their event loops share."""
     while not _places.acquire(blocking=False):
         await asyncio.sleep(_LOOK_SECONDS)
     try:
@@ -163,9 +200,17 @@ async def _place() -> AsyncIterator[None]:
 
 
 def settings_of_environment() -> RoundSettings:
-    """As `blast send` finds them: $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, $BLAST_HOST, $BLAST_SECRET_FILE, ….
+    """Return the settings of the environment variables that `blast send` reads.
 
-    Without a controller there all goes along pipelines. Raises BadCredentials, WrongArgument.
+    They are $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, $BLAST_HOST, $BLAST_SECRET_FILE, …. If $BLAST_CONTROLLER
+    is empty, pipelines carry all data.
+
+    Raises
+    ------
+    CredentialsError
+        A certificate, key or token cannot be used.
+    InvalidArgumentError
+        A secret cannot be used.
     """
     secret, token = os.environ.get(SECRET_VARIABLE), os.environ.get("BLAST_TOKEN_FILE")
     return RoundSettings(
@@ -183,14 +228,14 @@ def _written(name: str, address: str, port: int) -> str:
 
 def _receivers(to: Iterable[ToHost]) -> list[Receiver]:
     if isinstance(to, str):
-        raise WrongArgument(f"to must be a list, as [{to!r}], and not {to!r}")
+        raise InvalidArgumentError(f"to must be a list, not the text {to!r}: write [{to!r}]")
     try:
         written = [host if isinstance(host, str) else _written(*host) for host in to]
         receivers = parse_receivers(written)
     except (ValueError, TypeError, IndexError) as error:
-        raise WrongArgument(f"to: {error}") from error
+        raise InvalidArgumentError(f"to: {error}") from error
     if not receivers:
-        raise WrongArgument("to names no host")
+        raise InvalidArgumentError("to is empty: name at least one host")
     return receivers
 
 
@@ -198,7 +243,7 @@ def _name_of(data: object) -> str:
     return Path(data).absolute().name if isinstance(data, PathLike) else f"broadcast-{secrets.token_hex(8)}"
 
 
-def _tell(progress: Watch | None, now: Progress) -> None:
+def _report(progress: Watch | None, now: Progress) -> None:
     if progress is not None:
         progress(now)
 
@@ -208,7 +253,7 @@ def _outcome(name: str, size: int, seconds: float, receivers: list[Receiver], se
     failed = dict(sent.unreached) | {end.name: end.reason for end in ends.values() if not end.complete}
     for host, _, _ in receivers:
         if host not in ends and host not in failed:
-            failed[host] = sent.refused or "it was never sent to"
+            failed[host] = sent.refused or "the sender never reached it"
     return Outcome(
         name=name,
         bytes=size,

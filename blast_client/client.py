@@ -1,61 +1,100 @@
-"""The synchronous client: a thin wrapper round the generated one.
+"""The synchronous client: one call at a time.
 
-Times are in seconds. Whatever a call raises is a `BlastError`, whose text is a sentence: the controller's answers
-(`Rejected`, `TimedOut`, …), a `ControllerUnreachable` where there is none, a `WrongArgument` before anything is asked.
+Generated from aio.py by scripts/generate-client: change aio.py, and run the script.
+
+Times are in seconds. Every call may raise a `BlastError`: an answer of the controller (`Rejected`, `TimedOut`, …),
+`ControllerUnreachableError` if there is no answer, or `InvalidArgumentError` before the client sends anything.
 """
 
 from __future__ import annotations
 
-import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar, TypeVarTuple
 
-from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TException
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TFramedTransport, TTransportException
+from thrift.transport.TTransport import TTransportException
 
+from blast_api import BlastOperator
 from blast_api.BlastOperator import Iface
-from blast_api.ttypes import Event, Grant, MulticastRequest
+from blast_api.ttypes import (
+    DrainStatus,
+    ElementStatus,
+    Event,
+    Explanation,
+    Extension,
+    FabricStatus,
+    FiberReport,
+    Grant,
+    JournalEntry,
+    MulticastRequest,
+    ReconcileReport,
+    RequestStatus,
+    TransferReport,
+    Version,
+)
+from blast_client import withdrawal
 from blast_client.address import DEFAULT_ADDRESS, Address
 from blast_client.arguments import check_call, check_seconds
+from blast_client.base_error import BlastError
 from blast_client.calls import (
     NOT_BLAST,
-    BrokenAtOnce,
-    ClientClosed,
-    ConnectionBroken,
-    ControllerUnreachable,
-    NoAnswerInTime,
-    NotReached,
-    TlsFailed,
+    PAGE,
+    AnswerTimeoutError,
+    ClientClosedError,
+    ConnectionBrokenError,
+    ConnectionRejectedError,
+    ControllerUnreachableError,
+    TlsError,
+    filter_of,
     milliseconds,
 )
-from blast_client.errors import Denied, NotLeader, TimedOut, Unsupported, as_answer, refuse_ended
+from blast_client.errors import Ended, NotLeader, TimedOut, UnknownRequest, as_answer, refuse_ended
 from blast_client.failover import Controllers, Search, parse_addresses
 from blast_client.freshness import Freshness
-from blast_client.giving_back import Granted, abandon
-from blast_client.methods import Methods
-from blast_client.states import with_states
+from blast_client.methods import SAFE_TO_REPEAT
+from blast_client.states import PartState, with_states
+from blast_client.sync_io import Connection, Lock, clock, remaining, run_to_completion, sleep, time_limit
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 
-class Client(Methods):
-    """A connection to a controller, opened by the first call. One call at a time: not for several threads.
+class Client:
+    """A client of a controller, or of several controllers that share a journal.
 
-    Where several controllers stand by each other, name all, with commas between: the one that leads is found, and found
-    again when another takes over, without a request being made twice (failover.py).
-    `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
-    With `tls` the controller must have a certificate that can be trusted; with `token` every connection begins with a
-    login. Raises `BadAddress` for an address that is none, `BadCredentials`.
+    The first call opens the connection. A client makes one call at a time: do not share it between
+    threads.
+
+    If several controllers are given, the client finds the leader, also after another controller takes over. It repeats
+    only calls that cannot take effect twice.
+
+    Parameters
+    ----------
+    address
+        HOST[:PORT] of a controller, or several with commas between them. The default port is 9090.
+    timeout
+        Time in seconds within which a controller must answer. Calls that wait for an event add their own timeout.
+    tls
+        Certificates for TLS. The controller must present a certificate that the client trusts. None: no TLS.
+    token
+        Token that the client sends when it connects.
+
+    Raises
+    ------
+    AddressError
+        An address is malformed.
+    CredentialsError
+        A certificate or key cannot be used, or the token would leave this machine without TLS.
+    InvalidArgumentError
+        The timeout is not a number of seconds.
     """
+
+    _service: type[BlastOperator.Client] = BlastOperator.Client
+    _safe_to_repeat: Mapping[str, bool] = SAFE_TO_REPEAT
 
     def __init__(
         self,
@@ -69,19 +108,17 @@ class Client(Methods):
         check_seconds(timeout)
         self._timeout = timeout
         self._freshness = Freshness()
-        self._hurry_until: float | None = None
-        self._asked = self._over = False
+        self._calls_sent = 0
+        self._has_exited = False
         self._token = token
-        self._tls = tls.context() if tls else None
-        self._server_name = tls.server_name if tls else None
-        self._guard_token(token)
-        self._socket = _Socket()
-        self._transport = TFramedTransport(self._socket)
-        self._thrift = self._service(TBinaryProtocolAccelerated(self._transport))
+        self._tls = tls.for_client() if tls else None
+        self._check_token(token)
+        self._connection: Connection | None = None
+        self._connecting = Lock()
 
     @property
     def address(self) -> Address:
-        """The controller that is asked."""
+        """The address of the controller that the client uses now."""
         return self._controllers.address
 
     def __enter__(self) -> Client:
@@ -91,218 +128,418 @@ class Client(Methods):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        self._over = True
+        self._has_exited = True
 
     def close(self) -> None:
-        """Close the connection; the next call opens a new one."""
-        self._transport.close()
-        # What a broken call left in the buffers must not reach the next connection.
-        self._transport = TFramedTransport(self._socket)
-        self._thrift = self._service(TBinaryProtocolAccelerated(self._transport))
+        """Close the connection; the next call opens a new connection."""
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
 
-    # ------------------------------------------------------------------ methods of its own, beside those of the table
+    # ------------------------------------------------------------------ requests
+
+    def submit(self, request: MulticastRequest) -> RequestStatus:
+        """Submit a request and return its state without waiting for a grant.
+
+        Parameters
+        ----------
+        request
+            The request. Its key identifies it: the same key with the same content is the same request.
+
+        Raises
+        ------
+        Rejected, KeyReused, Denied, Unsupported
+            The controller does not accept the request.
+        """
+        return self._call(Iface.submit, request)
 
     def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
-        """Return the first event of a request above `after_sequence`.
+        """Return the first event of a request whose sequence number is above `after_sequence`.
 
-        Raises `TimedOut` after `timeout` seconds, and `Ended` where there will be no such event any more.
+        Parameters
+        ----------
+        key
+            Key of the request.
+        after_sequence
+            Sequence number of the last event that the caller knows.
+        timeout
+            Time to wait, in seconds.
+
+        Raises
+        ------
+        TimedOut
+            No such event occurred within `timeout`.
+        Ended
+            The request has ended and has no such event.
+        UnknownRequest
+            The controller has no request with this key.
         """
         try:
             return self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
         except TimedOut:
-            # A controller of before has no other word for the end.
+            # Controllers of earlier versions raise TimedOut for a request that has ended, too.
             refuse_ended(self.status(key), after_sequence)
             raise
 
     def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
-        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `TimedOut`).
+        """Submit a request and return its first grant.
 
-        After `TimedOut` it goes on waiting until this client is closed, or asks again. Interrupted by Ctrl-C (or
-        whatever is no Exception) it is withdrawn, within three seconds; where that fails the exception has a note that
-        says so.
+        If Ctrl-C interrupts the call, the client withdraws the request within 3 s. If
+        that fails, the exception has a note.
+
+        Parameters
+        ----------
+        request
+            The request. Its key identifies it: the same key with the same content is the same request.
+        timeout
+            Time to wait for the grant, in seconds.
+
+        Raises
+        ------
+        TimedOut
+            No grant within `timeout`. The request stays pending until it expires or the connection closes; the same
+            request again waits on.
+        Rejected, KeyReused, Denied, Unsupported, Ended
+            The controller does not accept the request, or it has ended.
         """
-        self._asked = False
-        try:
-            return self._wait(Iface.request, (request,), timeout)
-        except Exception:
-            raise
-        except BaseException as error:
-            abandon(self, request, error)
-            raise
+        return self._request(request, timeout, keep_after=Exception)
 
     def granted(self, request: MulticastRequest, timeout: float = 60.0) -> Granted:
-        """`with client.granted(request) as grant:` asks for light, and gives it back whatever happens in the block.
+        """Hold a grant for a block: `with client.granted(request) as grant:`.
 
-        Entering raises what `request` raises, and then nothing is left waiting. After the block the transfer is
-        finished (raises `Ended` where the light had gone before); after an exception, Ctrl-C too, the request is
-        withdrawn, within three seconds: where that fails, the exception has a note that says so.
+        After the block the transfer is finished. If an exception or Ctrl-C ends the block, the client
+        withdraws the request within 3 s. If that fails, the exception has a note.
+
+        Parameters
+        ----------
+        request, timeout
+            As for `request`.
+
+        Raises
+        ------
+        Ended
+            After the block: the grant had ended before the block did.
+        BlastError
+            On entry: the exceptions of `request`. No request stays pending.
         """
         return Granted(self, request, timeout)
 
+    def extend(self, key: str, extension: Extension) -> RequestStatus:
+        """Change the members, the lease or the size of a request; the controller applies all changes or none.
+
+        Raises
+        ------
+        Rejected
+            A change is not possible.
+        UnknownRequest, Ended
+            The controller has no active or pending request with this key.
+        """
+        return self._call(Iface.extend, key, extension)
+
+    def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
+        """Report that the transfer of a part is complete, and release its resources.
+
+        Parameters
+        ----------
+        key
+            Key of the request.
+        part
+            Number of the part.
+        report
+            Bytes and duration, for the statistics.
+
+        Raises
+        ------
+        UnknownRequest, Ended
+            The controller has no active part with this key and number.
+        """
+        return self._call(Iface.finish, key, part, report or TransferReport())
+
+    def withdraw(self, key: str) -> RequestStatus:
+        """Withdraw a pending or active request. Raises `UnknownRequest`, `Ended`."""
+        return self._call(Iface.withdraw, key)
+
+    def status(self, key: str) -> RequestStatus:
+        """Return the state of a request. Raises `UnknownRequest`."""
+        return self._call(Iface.status, key)
+
+    def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> Iterator[RequestStatus]:
+        """Iterate over requests in order of arrival.
+
+        Parameters
+        ----------
+        states
+            States (`PartState`) of the requests. Default: all.
+        page
+            Number of requests that one call fetches.
+
+        Raises
+        ------
+        InvalidArgumentError
+            `states` is not a sequence.
+        """
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = self._call(Iface.listRequests, filter_of(states), page, cursor)
+            yield from answer.requests
+            cursor = answer.nextCursor
+
+    def explain(self, key: str) -> Explanation:
+        """Explain what blocks a request. Raises `UnknownRequest`."""
+        return self._call(Iface.explain, key)
+
+    # ------------------------------------------------------------------ the controller
+
+    def fabric(self) -> FabricStatus:
+        """Return racks, splitters, optical switches and light trees as the controller knows them."""
+        return self._call(Iface.fabric)
+
+    def version(self) -> Version:
+        """Return the controller's version and its optional features."""
+        return self._call(Iface.version)
+
+    def ping(self) -> None:
+        """Check that a controller answers."""
+        self._call(Iface.ping)
+
     def login(self, token: str) -> None:
-        """Say who this client is, on this connection and on those that replace it."""
-        self._guard_token(token)
+        """Authenticate this connection and later ones by a token.
+
+        Raises
+        ------
+        Denied
+            The controller does not accept the token.
+        CredentialsError
+            The token would leave this machine without TLS.
+        """
+        self._check_token(token)
         self._token = None
         self._call(Iface.login, token)
         self._token = token
 
-    # ------------------------------------------------------------------ the connection
+    def drain(self, on: bool | None) -> DrainStatus:
+        """Start (True) or stop (False) draining, or only return the state (None).
 
-    @contextmanager
-    def _hurrying(self, seconds: float) -> Iterator[None]:
-        """Let the calls in this block, all together, take no longer than that (then `NoAnswerInTime`)."""
-        self._hurry_until = time.monotonic() + seconds
+        A controller that drains accepts no new requests; active ones continue.
+        """
+        return self._call(Iface.drain, on)
+
+    def reconcile(self, dry_run: bool = True) -> ReconcileReport:
+        """Compare the devices with the journal and, unless `dry_run`, repair the differences."""
+        return self._call(Iface.reconcile, dry_run)
+
+    def verify_fabric(self) -> FiberReport:
+        """Compare the fibers with the configuration by means of probe frames."""
+        return self._call(Iface.verifyFabric)
+
+    def elements(self) -> list[ElementStatus]:
+        """Return every hardware element and its state."""
+        return self._call(Iface.elements)
+
+    def quarantine(self, element: str, reason: str) -> None:
+        """Take an element out of use; grants that use it continue."""
+        self._call(Iface.quarantine, element, reason)
+
+    def release_element(self, element: str) -> None:
+        """Return a quarantined element to use."""
+        self._call(Iface.releaseElement, element)
+
+    def resume(self) -> None:
+        """Release a controller from safe mode; `fabric().warnings` shows why it is in safe mode."""
+        self._call(Iface.resume)
+
+    def step_down(self) -> None:
+        """Hand leadership to a standby; light trees stay lit. Raises `Rejected` ("no_standby") if there is none."""
+        self._call(Iface.stepDown)
+
+    def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
+        """Return at most `limit` entries of the journal whose sequence numbers are above `after_sequence`."""
+        return self._call(Iface.journal, after_sequence, limit)
+
+    # ------------------------------------------------------------------ withdrawal
+
+    def _request(
+        self, request: MulticastRequest, timeout: float, keep_after: type[Exception] | tuple[type[Exception], ...]
+    ) -> Grant:
+        """Submit a request and return its grant; withdraw it after exceptions other than `keep_after`."""
+        sent_before = self._calls_sent
         try:
-            yield
-        finally:
-            self._hurry_until = None
+            return self._wait(Iface.request, (request,), timeout)
+        except keep_after:
+            raise
+        except BaseException as error:
+            if self._calls_sent > sent_before:
+                self._withdraw_after(error, request, is_own=False)
+            raise
 
-    @property
-    def _call_timeout(self) -> float:
-        """How long all controllers together may take to answer, in seconds."""
-        if self._hurry_until is None:
-            return self._timeout
-        return max(0.001, min(self._timeout, self._hurry_until - time.monotonic()))
+    def _withdraw_after(self, error: BaseException, request: MulticastRequest, *, is_own: bool) -> None:
+        """Withdraw a request after an exception; if that fails, add a note to the exception."""
+        run_to_completion(self._withdraw_or_report, error, request, is_own)
 
-    def _call_timeout_for(self, name: str) -> float:
-        """How long one controller may take to answer, in seconds."""
-        return self._controllers.call_timeout(self._call_timeout) if self._safe_to_repeat[name] else self._call_timeout
+    def _withdraw_or_report(self, error: BaseException, request: MulticastRequest, is_own: bool) -> None:
+        try:
+            self._withdraw_soon(request, is_own=is_own)
+        except BlastError as failure:
+            withdrawal.report_failure(request, error, failure)
+
+    def _withdraw_soon(self, request: MulticastRequest, *, is_own: bool) -> None:
+        """Withdraw a request within `withdrawal.TIMEOUT_S` unless it has ended.
+
+        If the client does not know whether it `is_own`, compare its content first: another request may have the same
+        key. Raises BlastError.
+        """
+        name = withdrawal.name_of(request)
+        try:
+            with time_limit(withdrawal.TIMEOUT_S):
+                if is_own or withdrawal.is_same(self.status(name), request):
+                    self._repeat_once(Iface.withdraw, name)
+        except (Ended, UnknownRequest):
+            return
+        except TimeoutError:
+            raise AnswerTimeoutError(self.address, withdrawal.TIMEOUT_S) from None
+
+    def _repeat_once(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
+        """Make a call, and repeat it if the connection breaks; the caller handles `Ended` of the second call."""
+        try:
+            return self._call(method, *arguments)
+        except ConnectionBrokenError:
+            # A connection that broke while it was idle fails only at the next call.
+            return self._call(method, *arguments)
+
+    # ------------------------------------------------------------------ calls
 
     def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
         check_call(method, arguments)
-        name = method.__name__
-
-        def attempt() -> T:
-            return self._once(method, arguments, self._call_timeout_for(name))
-
-        return self._anywhere(name, attempt, time.monotonic() + self._call_timeout)
+        return self._call_any(method, arguments, None)
 
     def _wait(self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float) -> T:
         check_seconds(seconds)
         check_call(method, arguments)
-        end, name = time.monotonic() + seconds, method.__name__
+        return self._call_any(method, arguments, clock() + seconds)
 
-        def attempt() -> T:
-            while True:
-                left = max(end - time.monotonic(), 0.0)
-                wait = self._controllers.longest_wait(left)
-                try:
-                    return self._once(method, (*arguments, milliseconds(wait)), wait + self._call_timeout_for(name))
-                except TimedOut:
-                    if wait == left:
-                        raise
-
-        return self._anywhere(name, attempt, end + self._call_timeout)
-
-    def _anywhere(self, name: str, attempt: Callable[[], T], end: float) -> T:
-        if self._over:
-            raise ClientClosed(self.address, "at the end of its `with`")
-        search = Search(self._controllers, self._safe_to_repeat[name], end)
+    def _call_any(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        """Call a method of the leader; try the other controllers until one answers or the time is over."""
+        if self._has_exited:
+            raise ClientClosedError(self.address, "at the end of its `with`")
+        last = (clock() if end is None else end) + remaining(self._timeout)
+        search = Search(self._controllers, self._safe_to_repeat[method.__name__], last)
         while True:
             address = self.address
             try:
-                return self._attempts(name, attempt)
-            except (ControllerUnreachable, NotLeader) as error:
-                pause = search.pause_after(error, address, time.monotonic())
+                return self._call_one(method, arguments, end)
+            except (ControllerUnreachableError, NotLeader) as error:
+                pause = search.pause_after(error, address, clock())
                 if pause is None:
                     raise
-            self.close()
-            time.sleep(pause)
+            self._leave(address)
+            sleep(pause)
 
-    def _attempts(self, name: str, attempt: Callable[[], T]) -> T:
-        was_open = self._socket.isOpen()
+    def _leave(self, address: Address) -> None:
+        """Stop using the connection to a controller; calls that are outstanding there may still be answered."""
+        connection = self._connection
+        if connection is not None and connection.address == address:
+            self._connection = None
+            connection.retire()
+
+    def _call_one(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        """Call a method of one controller; repeat it on a new connection if an old one broke and that is safe."""
+        was_open = self._connection is not None and self._connection.is_open
         try:
-            return attempt()
-        except ConnectionBroken as error:
-            # A connection that was just made and broke is no accident of an old one.
+            return self._call_until(method, arguments, end)
+        except ConnectionBrokenError as error:
             if not was_open:
-                raise BrokenAtOnce(self.address, self._tls is not None) from error
-            if not self._safe_to_repeat[name]:
+                raise ConnectionRejectedError(self.address, self._tls is not None) from error
+            if not self._safe_to_repeat[method.__name__]:
                 raise
-        return attempt()
+        return self._call_until(method, arguments, end)
 
-    def _once(self, method: Callable[..., T], arguments: Sequence[object], timeout: float) -> T:
-        self._connect()
-        return self._carry_out(method, arguments, timeout)
+    def _call_until(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        """Call a method; if it waits until `end`, divide the wait into calls that detect a lost controller."""
+        while True:
+            left = None if end is None else max(end - clock(), 0.0)
+            wait = None if left is None else self._controllers.longest_wait(left)
+            try:
+                return self._send(self._connected(), method, arguments, wait)
+            except TimedOut:
+                if wait == left:
+                    raise
 
-    def _carry_out(self, method: Callable[..., T], arguments: Sequence[object], timeout: float) -> T:
-        self._socket.setTimeout(timeout * 1000)
-        self._asked = True
-        known = self._freshness.known
+    def _send(
+        self, connection: Connection, method: Callable[..., T], arguments: Sequence[object], wait: float | None
+    ) -> T:
+        safe, known = self._safe_to_repeat[method.__name__], self._freshness.known
+        timeout = remaining(self._timeout)
+        if safe:
+            timeout = self._controllers.call_timeout(timeout)
+        if wait is not None:
+            arguments, timeout = (*arguments, milliseconds(wait)), wait + timeout
+        self._calls_sent += 1
         try:
-            answer: T = with_states(getattr(self._thrift, method.__name__)(*arguments))
-            if self._safe_to_repeat[method.__name__]:
-                return self._freshness.of(answer, known, self.address)
-            return self._freshness.note(answer)
-        except TTransportException as error:
-            self.close()
-            if isinstance(error.inner, ssl.SSLError) and not isinstance(error.inner, ssl.SSLEOFError):
-                # With TLS 1.3 a client learns only now that its certificate was refused.
-                raise TlsFailed(self.address, tls_reason(error.inner)) from error
-            if error.type == TTransportException.TIMED_OUT:
-                raise NoAnswerInTime(self.address, timeout) from error
-            raise ConnectionBroken(self.address, "the connection broke") from error
-        except (TProtocolException, EOFError) as error:
-            self.close()
-            raise ControllerUnreachable(self.address, NOT_BLAST) from error
+            answer = with_states(connection.call(method, arguments, timeout))
+            return self._freshness.of(answer, known, connection.address) if safe else self._freshness.note(answer)
+        except TimeoutError as error:
+            raise AnswerTimeoutError(connection.address, timeout) from error
+        except ssl.SSLError as error:
+            # With TLS 1.3 a client learns only here that the controller refused its certificate.
+            raise TlsError(self.address, tls_reason(error)) from error
+        except (EOFError, OSError, TTransportException) as error:
+            raise ConnectionBrokenError(self.address, "the connection broke") from error
+        except TProtocolException as error:
+            raise ControllerUnreachableError(self.address, NOT_BLAST) from error
         except TException as answer:
             raise as_answer(answer) from None
-        except BaseException:
-            # The reply is on its way; the next call would take it for its own.
-            self.close()
-            raise
 
-    def _connect(self) -> None:
-        if self._socket.isOpen():
-            return
-        self.close()
-        try:
-            connection = socket.create_connection(self.address, self._call_timeout_for("ping"))
-        except OSError as error:
-            raise NotReached(self.address, error.strerror or str(error)) from error
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setHandle(self._with_tls(connection))
-        if self._token is not None:
-            self._log_in(self._token)
-
-    def _with_tls(self, connection: socket.socket) -> socket.socket:
-        if self._tls is None:
+    def _connected(self) -> Connection:
+        with self._connecting:
+            current = self._connection
+            if current is not None and current.is_open and current.address == self.address:
+                return current
+            timeout = self._controllers.call_timeout(remaining(self._timeout))
+            connection = Connection.open(self.address, timeout, self._service, self._tls)
+            if self._token is not None:
+                self._log_in(connection, self._token)
+            self._connection = connection
             return connection
-        try:
-            return self._tls.wrap_socket(connection, server_hostname=self._server_name or self.address.host)
-        except OSError as error:
-            connection.close()
-            raise TlsFailed(self.address, tls_reason(error)) from error
 
-    def _log_in(self, token: str) -> None:
+    def _log_in(self, connection: Connection, token: str) -> None:
         try:
-            self._carry_out(Iface.login, (token,), self._call_timeout)
-        except (Denied, Unsupported):
-            # Nothing else may be asked on a connection that is not who it should be.
-            self.close()
+            self._send(connection, Iface.login, (token,), None)
+        except BaseException:
+            # No call may use a connection that is not authenticated.
+            connection.close()
             raise
 
-    def _guard_token(self, token: str | None) -> None:
+    def _check_token(self, token: str | None) -> None:
         if token is not None and self._tls is None:
             refuse_open_token(self.address)
 
 
-class _Socket(TSocket):  # type: ignore[misc]
-    """A socket that notices under TLS too that the other side has closed."""
+class Granted:
+    """The context manager of `Client.granted`: it holds the grant of one request for a block."""
 
-    def isOpen(self) -> bool:  # noqa: N802 - Thrift's name
-        if not isinstance(self.handle, ssl.SSLSocket):
-            is_open: bool = super().isOpen()
-            return is_open
-        timeout = self.handle.gettimeout()
+    def __init__(self, client: Client, request: MulticastRequest, timeout: float) -> None:
+        self._client, self._request, self._timeout = client, request, timeout
+        self._part = 0
+
+    def __enter__(self) -> Grant:
+        grant = self._client._request(self._request, self._timeout, keep_after=withdrawal.NOT_SUBMITTED)
+        self._part = grant.part
+        return grant
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._client._withdraw_after(error, self._request, is_own=True)
+            return
         try:
-            self.handle.settimeout(0)
-            # Between calls nothing is due: whatever can be read is the end, or nothing that we understand.
-            self.handle.recv(1)
-        except ssl.SSLWantReadError:
-            self.handle.settimeout(timeout)
-            return True
-        except OSError:
-            pass
-        self.close()
-        return False
+            name = withdrawal.name_of(self._request)
+            status = self._client._repeat_once(Iface.finish, name, self._part, TransferReport())
+        except Ended:
+            raise
+        except BaseException as failure:
+            self._client._withdraw_after(failure, self._request, is_own=True)
+            raise
+        if not PartState(status.state).final:
+            # No program would use the parts that the controller could still grant.
+            self._client._withdraw_soon(self._request, is_own=True)

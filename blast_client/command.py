@@ -1,9 +1,8 @@
 """The `blast` command: finds the sub-commands of all installed packages and runs one.
 
-A package offers a sub-command by an entry point of the group `blast.commands` with its name: a function
-`register(subparsers)` that adds parsers, several if it likes, and gives each `set_defaults(run=...)`: a callable that
-takes the parsed arguments and returns the exit status. So `blast` needs none of them to be installed, and loads those
-alone that are asked for; its own help and version load nothing.
+A package offers a sub-command by an entry point of the group `blast.commands`: a function `register(subparsers)` that
+adds one or more parsers and sets `run` of each to a function that takes the parsed arguments and returns the exit
+status. `blast` loads only the entry point of the command that runs; its help and version load none.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import argparse
 import os
 import sys
 
-from blast_client.json_errors import OPTION, ErrorLines, telling_in_json
+from blast_client.json_errors import OPTION, ErrorLines, run_with_json_errors
 from blast_client.summaries import SUMMARIES
 from blast_client.terminal import columns
 from blast_client.version import VERSION
@@ -36,8 +35,8 @@ examples:
   blast status
   blast fabric show
 
-Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several, 130 stopped by Ctrl-C. With --json what would be
-a sentence on standard error is a line of JSON: {"note": …}, and at a failure {"error": …, "status": …}.
+Exit status: 0 success, 1 failure, 2 wrong use, 3 partial success, 130 stopped by Ctrl-C. With --json each line on
+standard error is JSON: {"note": …}, or {"error": …, "status": …} after a failure.
 """
 
 
@@ -48,10 +47,10 @@ def _nothing() -> None:
 def main(argv: Sequence[str] | None = None, loaded: Callable[[], None] = _nothing) -> int:
     """Run `blast` with these arguments (default: those of the process) and return the exit status.
 
-    `loaded` is called when the command is there, before it runs.
+    `loaded` is called after the command is loaded, before it runs.
     """
     words = sys.argv[1:] if argv is None else argv
-    return telling_in_json(lambda: _run(words, loaded)) if OPTION in words else _run(words, loaded)
+    return run_with_json_errors(lambda: _run(words, loaded)) if OPTION in words else _run(words, loaded)
 
 
 def _run(words: Sequence[str], loaded: Callable[[], None]) -> int:
@@ -59,60 +58,60 @@ def _run(words: Sequence[str], loaded: Callable[[], None]) -> int:
         arguments = _parser_for(words).parse_args(words)
         loaded()
         if isinstance(sys.stderr, ErrorLines) and getattr(arguments, "json", None) is not True:
-            # It was something else, as the name of a file.
+            # "--json" was the value of another option.
             sys.stderr.as_text()
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except SystemExit as end:
-        # How argparse ends help and wrong use.
+        # argparse ends help and wrong use in this way.
         return end.code if isinstance(end.code, int) else WRONG_USE
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing may be flushed into the closed pipe at exit either.
+        # The reader of the output has closed the pipe; Python must not flush into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
-        # A path that no command has a better sentence for: too long, in a folder that may not be read.
+        # A path for which no command has a better message: too long, or in an unreadable directory.
         if error.filename is None:
             raise
-        sys.stderr.write(f"blast: {error.filename} cannot be used: {error.strerror}\n")
+        sys.stderr.write(f"blast: cannot use {error.filename}: {error.strerror}\n")
         return FAILED
     return status
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
-    """Those that installed packages declare for a group."""
+    """Return the entry points of a group that installed packages declare."""
     from importlib.metadata import entry_points as declared
 
     return declared(group=group)
 
 
 def _parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
-    """With as few commands loaded as these arguments need: to load all takes longer than most commands do."""
+    """Return a parser with only the commands that these arguments need: loading all is slower than most commands."""
     if not words or words[0].startswith("-"):
         return _outline()
     commands = entry_points(GROUP)
-    asked = [command for command in commands if command.name == words[0]]
-    # A name that is in no list is mistyped: to know which is nearest, nothing has to be loaded.
-    return build_parser(asked or commands) if asked or words[0] in SUMMARIES else _outline()
+    named = [command for command in commands if command.name == words[0]]
+    # An unknown name is misspelled; finding the nearest name needs no loaded command.
+    return build_parser(named or commands) if named or words[0] in SUMMARIES else _outline()
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Texts as they are written, and a column for the longest name of a command."""
+    """A formatter that keeps line breaks and has a column for the longest command name."""
 
     def __init__(self, prog: str) -> None:
-        # Left to itself argparse loads shutil, and with it every compressor of files, to learn this width.
+        # Without a width argparse imports shutil, and with it all compression modules.
         super().__init__(prog, width=columns(sys.stdout, 80) - 2)
-        # It forgets that names of commands are indented twice.
+        # argparse ignores that command names are indented twice.
         self._action_max_length = max(map(len, SUMMARIES)) + 4
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells wrong use in one line, in all sub-commands, with what may be meant: a wrapped usage would hide it."""
+    """A parser that reports wrong use in one line with a suggestion; a long usage text would hide the error."""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """As argparse does it, which tells of unknown options nobody but the parser of `blast` itself."""
+        """Parse as argparse does, but report unknown options in the parser of the sub-command."""
         parsed, unknown = super().parse_known_args(args, namespace)
         option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
         if option is not None:
@@ -120,33 +119,33 @@ class _Parser(argparse.ArgumentParser):
 
             self.error(f"there is no option {option}{did_you_mean(option, self._option_string_actions)}")
         if unknown:
-            self.error(f"there is nothing that {unknown[0]!r} could be")
+            self.error(f"unexpected argument {unknown[0]!r}")
         return parsed, unknown
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """As argparse does it, with the nearest choice named."""
+        """Check a choice as argparse does, and suggest the nearest one."""
         if action.choices is None or value in action.choices:
             return
         from blast_client.nearest import did_you_mean
 
         known = [str(choice) for choice in action.choices]
         near = did_you_mean(str(value), known)
-        # Many are listed by the help.
+        # The help lists longer sets.
         others = f" (there are {', '.join(known)})" if not near and len(known) <= _FEW else ""
-        what = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
-        # Of options argparse names the option itself.
+        noun = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
+        # argparse adds the name of an option itself.
         raise argparse.ArgumentError(
             action if action.option_strings else None,
-            f"there is no {what} {value!r}{near or others}",
+            f"there is no {noun} {value!r}{near or others}",
         )
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USE, f"{self.prog}: {message} (`{self.prog} --help` tells more)\n")
+        self.exit(WRONG_USE, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
 
 
-class _TellVersion(argparse.Action):
+class _VersionAction(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Tell it, and end: what else is installed is looked at only now."""
+        """Print the version and the installed engines, and exit."""
         from blast_transport.base.engines import engines_here
 
         sys.stdout.write(f"blast {VERSION}\nengines: {engines_here()}\n")
@@ -154,14 +153,14 @@ class _TellVersion(argparse.Action):
 
 
 def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:
-    """The parser with the sub-commands of these entry points."""
+    """Return the parser with the sub-commands of these entry points."""
     parser, subparsers = _new_parser()
     add_commands(commands, subparsers)
     return parser
 
 
 def _outline() -> argparse.ArgumentParser:
-    """A parser that knows of the sub-commands only what they are for."""
+    """Return a parser that has only the names and summaries of the sub-commands."""
     parser, subparsers = _new_parser()
     for name, summary in SUMMARIES.items():
         subparsers.add_parser(name, help=summary, add_help=False)
@@ -169,14 +168,14 @@ def _outline() -> argparse.ArgumentParser:
 
 
 def bare_parser() -> argparse.ArgumentParser:
-    """The parser without any command."""
+    """Return the parser without sub-commands."""
     parser: argparse.ArgumentParser = _Parser(
         prog="blast",
         description="Optical multicast: the controller, its clients and the lab.",
         epilog=_EXAMPLES,
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action=_TellVersion, nargs=0, help="the version of Blast and of its engines")
+    parser.add_argument("--version", action=_VersionAction, nargs=0, help="versions of Blast and of its engines")
     return parser
 
 
@@ -188,13 +187,13 @@ def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
 def add_commands(
     commands: Iterable[EntryPoint], subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
 ) -> None:
-    """Let these entry points add their sub-commands, in the order of their names."""
+    """Add the sub-commands of these entry points, in the order of their names."""
     registered: set[Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]] = set()
     for command in sorted(commands, key=lambda command: command.name):
         try:
             register = command.load()
         except ImportError as error:
-            # An extra that is not installed must not take the other commands with it.
+            # A missing extra must not disable the other commands.
             _register_absent(command, error, subparsers)
             continue
         if register not in registered:
@@ -210,10 +209,10 @@ def _register_absent(
     name, extra = command.name, next(iter(command.extras), command.name)
 
     def run(_: argparse.Namespace) -> int:
-        sys.stderr.write(f"blast: `blast {name}` is not installed here ({error}): {how_to_install(extra)}\n")
+        sys.stderr.write(f"blast: `blast {name}` is not installed ({error}): {how_to_install(extra)}\n")
         return FAILED
 
-    # With a prefix that nobody types, every argument is accepted: what counts is the sentence.
+    # No argument starts with this prefix, so that the parser accepts all and `run` prints the reason.
     parser = subparsers.add_parser(name, prefix_chars="\0", add_help=False, help="(not installed)")
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)

@@ -1,7 +1,8 @@
-"""Data to many hosts by whatever brings it earlier: light when it is granted, packets while it is not.
+"""Delivery of data to many hosts over the transport that finishes first: optical after a grant, packets otherwise.
 
-The transfer begins at once. It goes by packets (a pipeline, or trees) as long as the request waits; over to light when
-that comes, if it is then done earlier; and back when the light is withdrawn or paused, or our own side of it fails.
+The transfer begins at once. The packet network (a pipeline or trees) carries it while the request is pending. After a
+grant the transfer changes to the optical path if it then finishes earlier, and back to packets when the grant ends or
+pauses, or the optical transport of the sender fails.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from thrift.Thrift import TException
 
 from blast_api.ttypes import Event, EventKind, MulticastRequest, PartState, RequestStatus, TimedOut
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachableError
 from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
 from blast_client.part_sending import Carry, Controller, PartSending, PartSent
@@ -24,25 +25,25 @@ from blast_transport.session.route import Route
 from blast_transport.transports.choices import Light, TransportChoice
 
 GRANT_SECONDS = 0.1
-"""How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
+"""Time to wait for a grant before the transfer begins over packets; a grant on an idle fabric takes a fifth of it."""
 
 _SMALL_BYTES = 1 << 18
-"""A transfer of at most this size waits for light no longer than its data take by packets."""
+"""Up to this size a transfer waits for a grant only as long as the data would take over packets."""
 
 _PACKET_RATE = 1e9
-"""Bits/s that the packet network is then taken to have."""
+"""Assumed rate of the packet network for such a transfer, in bits/s."""
 
 SWITCH_SECONDS = 0.2
-"""What changing over to light costs."""
+"""Time to change to the optical path."""
 
 _LIGHT_SHARE = 0.94
-"""Share of the rate of light that carries data: headers, and room for clocks that differ."""
+"""Share of the optical rate that carries data; the rest is headers, and margin for clocks that differ."""
 
 _MIN_MEASURED_SECONDS = 0.2
 
 
 def grant_seconds(size: int) -> float:
-    """Return how long a transfer of `size` bytes waits for light: small ones are there before any grant.
+    """Return the seconds that a transfer of `size` bytes waits for a grant: a small one ends before any grant.
 
     >>> grant_seconds(125_000), grant_seconds(10**9)
     (0.001, 0.1)
@@ -51,7 +52,10 @@ def grant_seconds(size: int) -> float:
 
 
 def light_is_earlier(remaining: int, light_rate: float, packet_rate: float | None) -> bool:
-    """Whether `remaining` bytes are there earlier by light than by packets at so many bits/s (None: not known)."""
+    """Return True if `remaining` bytes arrive earlier over the optical path than over packets.
+
+    Rates are in bits/s; `packet_rate` None: unknown, and the optical path is preferred.
+    """
     if not packet_rate:
         return True
     return SWITCH_SECONDS + remaining * 8 / (light_rate * _LIGHT_SHARE) < remaining * 8 / packet_rate
@@ -59,7 +63,7 @@ def light_is_earlier(remaining: int, light_rate: float, packet_rate: float | Non
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of it. `refused` is why there was no light to be had, or none any more, empty if there could be."""
+    """The result of a delivery. `refused`: reason why no grant was available, or no more; empty otherwise."""
 
     sent: PartSent
     refused: str = ""
@@ -68,11 +72,11 @@ class Delivered:
 async def deliver(
     controller: Controller | None, request: MulticastRequest, carry: Carry, packets: TransportChoice
 ) -> Delivered:
-    """Send the data of a request to all of its receivers, by light if that is granted and worth it.
+    """Send the data of a request to all of its receivers, over the optical path if that finishes earlier.
 
-    Without a controller (None), with one that is away or refuses, all goes by `packets`, a chain or trees. The request
-    must not be split: one transfer serves all receivers. Cancelled, it is given up and the request withdrawn. Raises
-    what `carry` raises, and WrongGrant.
+    If there is no controller (None), or it does not answer or rejects the request, `packets` (a chain or trees) carries
+    all data. The request must not allow splitting: one transfer serves all receivers. Cancellation stops the transfer
+    and withdraws the request. Raises the exceptions of `carry`, and InvalidGrantError.
     """
     return await _Delivery(controller, request, carry, packets).run()
 
@@ -90,7 +94,7 @@ class _Delivery:
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(Submitted(self._controller, self._request))
-            except (TException, ControllerUnreachable) as error:
+            except (TException, ControllerUnreachableError) as error:
                 return Delivered(await self._alone(), explain_failure(error)[1])
             return await self._with(self._controller)
 
@@ -118,7 +122,7 @@ class _Delivery:
         return Delivered(part.outcome(), part.route.broken)
 
     async def _first(self, controller: Controller) -> Event | None:
-        """The first event, if it comes soon."""
+        """Return the first event, or None if it does not arrive within `grant_seconds`."""
         try:
             async with asyncio.timeout(grant_seconds(self._request.bytes)):
                 return await self._next(controller)
@@ -126,14 +130,14 @@ class _Delivery:
             return None
 
     async def _listen(self, controller: Controller, part: _Part) -> None:
-        """Hand events over until the request has ended, or the controller is away: then there is no light."""
+        """Forward events until the request ends or the controller does not answer, which counts as its end."""
         try:
             while True:
                 event = await self._next(controller)
                 part.inbox.put_nowait(event)
                 if event.kind == EventKind.ENDED:
                     return
-        except (TException, ControllerUnreachable) as error:
+        except (TException, ControllerUnreachableError) as error:
             part.inbox.put_nowait(_away(error))
 
     async def _next(self, controller: Controller) -> Event:
@@ -147,12 +151,12 @@ class _Delivery:
 
 
 def _away(error: Exception) -> Event:
-    """There is no light any more, as far as we are concerned."""
+    """Return the event by which the transfer continues without a controller."""
     return Event(0, EventKind.ENDED, 0, state=PartState.FAILED, reason=explain_failure(error)[1])
 
 
 class _Part(PartSending):
-    """All receivers; where there is no light, packets go on."""
+    """One part with all receivers, which packets serve while there is no grant."""
 
     def __init__(
         self, controller: Controller, request: MulticastRequest, packets: TransportChoice, first: TransportChoice
@@ -161,7 +165,7 @@ class _Part(PartSending):
         self._begun: tuple[float, int] | None = None if isinstance(first, Light) else (time.monotonic(), 0)
 
     async def shine(self, light: Light) -> None:
-        """Go over to light, or stay with it, unless packets are there earlier."""
+        """Use the optical path unless packets finish earlier."""
         if not self.route.no_more_light and self._is_worth(light):
             self._begun = None
             self.route.shine(light)
@@ -169,29 +173,29 @@ class _Part(PartSending):
             await self.decline()
 
     async def light_broke(self) -> None:
-        """Go on by packets."""
+        """Continue over packets."""
         self._go_by_packets()
         await super().light_broke()
 
     def darken(self) -> None:
-        """Go on by packets until another grant."""
+        """Continue over packets until another grant."""
         self._go_by_packets()
 
     def without_light(self) -> None:
-        """Go on by packets."""
+        """Continue over packets."""
         self._go_by_packets()
 
     async def transferred(self) -> None:
-        """Every receiver has the data or has failed: a request that waits is not wanted any more."""
+        """Withdraw a pending request: every receiver has the data or has failed."""
         if self.waits:
             await self.withdraw()
         await super().transferred()
 
     async def _unless_over(self, call: Awaitable[RequestStatus]) -> None:
-        """A controller that is away, or refuses, costs the light and nothing else."""
+        """Continue without a grant if the controller does not answer or rejects a call."""
         try:
             await super()._unless_over(call)
-        except (TException, ControllerUnreachable) as error:
+        except (TException, ControllerUnreachableError) as error:
             self.inbox.put_nowait(_away(error))
 
     def _go_by_packets(self) -> None:

@@ -1,11 +1,11 @@
-"""What a client raises. The text of each is a sentence that says what is wrong, and what to do about it.
+"""Exceptions of the clients. The text of each states the failure, its reason and the next step.
 
 BlastError                                                                  (base_error.py)
-    WrongArgument           what the caller gave cannot be sent; nothing was asked
-    BadAddress, BadCredentials                                              (address.py, tls.py)
-    ControllerUnreachable   no answer; ClientClosed, NoAnswerInTime, ...    (calls.py)
-    Rejected, TimedOut, Ended, UnknownRequest, KeyReused, Denied, Unsupported, NotLeader, CallFailed
-                            the controller's answer; each is what `blast_api` calls so, too
+    InvalidArgumentError           an argument cannot be sent; no call was made
+    AddressError, CredentialsError                                              (address.py, tls.py)
+    ControllerUnreachableError   no answer; ClientClosedError, AnswerTimeoutError, ...    (calls.py)
+    Rejected, TimedOut, Ended, UnknownRequest, KeyReused, Denied, Unsupported, NotLeader, CallFailedError
+                            the controller's answer; each also inherits the class of this name in `blast_api`
 """
 
 from __future__ import annotations
@@ -17,15 +17,25 @@ from blast_client.base_error import BlastError
 from blast_client.states import PartState
 
 
-class _Answer(BlastError):
-    """An exception of the interface. The generated ones refuse even the attributes that Python itself sets on them."""
+class _AnswerError(BlastError):
+    """An exception of the interface, with the attributes that Python sets and the generated classes forbid."""
 
     __setattr__ = Exception.__setattr__
     __delattr__ = Exception.__delattr__
 
 
-class Rejected(_Answer, ttypes.Rejected):
-    """The request cannot be had, now or ever; `code` says why for programs, `sentence` for people."""
+class Rejected(_AnswerError, ttypes.Rejected):
+    """The controller rejects a request or call.
+
+    Attributes
+    ----------
+    code
+        Reason for programs, for example "unknown_host".
+    message
+        Reason for people.
+    maxRacks
+        Largest possible number of racks, or None.
+    """
 
     def __str__(self) -> str:
         largest = self.maxRacks
@@ -34,66 +44,66 @@ class Rejected(_Answer, ttypes.Rejected):
         return f"{self.message.rstrip('.')} (at most {largest} racks)"
 
 
-class TimedOut(_Answer, ttypes.TimedOut):
-    """Nothing happened within the time that the caller gave; the request goes on waiting."""
+class TimedOut(_AnswerError, ttypes.TimedOut):
+    """The event did not occur within the caller's timeout; the request stays pending."""
 
     def __str__(self) -> str:
         return f"not yet: {self.message}"
 
 
-class Ended(_Answer, ttypes.Ended):
-    """The request is over, in its final `state` and for its `reason`; nothing has been changed."""
+class Ended(_AnswerError, ttypes.Ended):
+    """The request has ended, in its final `state` and for its `reason`; the call changed nothing."""
 
     def __str__(self) -> str:
         return f"the request has ended ({self.state}): {self.reason or 'no reason given'}"
 
 
-class UnknownRequest(_Answer, ttypes.UnknownRequest):
-    """The controller knows no request with this key, or not any more, or it is another tenant's."""
+class UnknownRequest(_AnswerError, ttypes.UnknownRequest):
+    """The controller has no request with this key for this tenant; it forgets ended requests after some time."""
 
     def __str__(self) -> str:
-        return f"the controller knows no request {self.key!r}, or not any more: submit it anew"
+        return f"the controller knows no request {self.key!r}: submit it again"
 
 
-class KeyReused(_Answer, ttypes.KeyReused):
+class KeyReused(_AnswerError, ttypes.KeyReused):
     """The key is in use by a request with other content."""
 
     def __str__(self) -> str:
         return f"the key {self.key!r} is in use by a request with other content: choose another key"
 
 
-class Denied(_Answer, ttypes.Denied):
-    """The caller is not who may do this."""
+class Denied(_AnswerError, ttypes.Denied):
+    """The caller lacks the permission."""
 
     def __str__(self) -> str:
         return f"denied: {self.message}"
 
 
-class Unsupported(_Answer, ttypes.Unsupported):
+class Unsupported(_AnswerError, ttypes.Unsupported):
     """A feature or optional field that this controller does not serve."""
 
     def __str__(self) -> str:
         return f"this controller does not serve {self.feature}: {self.message}"
 
 
-class NotLeader(_Answer, ttypes.NotLeader):
-    """This controller stands by; `address`, where known, is that of the one that decides."""
+class NotLeader(_AnswerError, ttypes.NotLeader):
+    """This controller is a standby; `address` is that of the leader, or None."""
 
     def __str__(self) -> str:
-        return f"this controller is not the leader{f': ask {self.address}' if self.address else ''}"
+        return f"this controller is a standby{f': use {self.address}' if self.address else ''}"
 
 
-class CallFailed(_Answer, TApplicationException):  # type: ignore[misc]
-    """The controller understood the call and failed at it, or does not know it: its fault, not the caller's."""
+class CallFailedError(_AnswerError, TApplicationException):  # type: ignore[misc]
+    """The controller failed to execute the call, or does not know the method."""
 
     def __str__(self) -> str:
-        return f"the controller could not carry out the call: {TApplicationException.__str__(self)}"
+        return f"the controller failed to execute the call: {TApplicationException.__str__(self)}"
 
 
 def as_answer(error: TException) -> TException:
-    """An exception of the interface as the one of this module that stands for it."""
+    """Return the exception of this module for an exception of the interface."""
     match error:
-        case _Answer():
+        case _AnswerError():
             return error
         case ttypes.Rejected():
             return Rejected(error.code, error.message, error.maxRacks)
@@ -112,12 +122,12 @@ def as_answer(error: TException) -> TException:
         case ttypes.NotLeader():
             return NotLeader(error.address)
         case TApplicationException():
-            return CallFailed(error.type, error.message)
+            return CallFailedError(error.type, error.message)
     return error
 
 
 def refuse_ended(status: ttypes.RequestStatus, after_sequence: int) -> None:
-    """Raise Ended where a request is over and no event comes after this one."""
+    """Raise Ended if a request has ended and has no event above `after_sequence`."""
     state = PartState(status.state)
     if state.final and status.latestSequence <= after_sequence:
         raise Ended(state, next((part.reason for part in status.parts if part.reason), ""))

@@ -1,6 +1,6 @@
-"""`blast fabric show|svg|verify`: the fabric as a table and as a picture, and its fibers checked.
+"""`blast fabric show|svg|verify`: print and draw the fabric, and verify its fibers.
 
-Other packages add their own, as they do to `blast` itself, by entry points of the group `blast.fabric_commands`.
+Other packages add commands by entry points of the group `blast.fabric_commands`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from blast_client.command import add_commands
 from blast_client.fabric_svg import fabric_svg
 from blast_client.fabric_table import fabric_table
-from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
+from blast_client.failures import DONE, FAILED, WRONG_USE, report_failures
 from blast_client.json_form import to_json
 from blast_client.operator_commands import register_verify
 from blast_client.options import add_command, connect
@@ -32,18 +32,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog="examples:\n  blast fabric show\n  blast fabric svg --output fabric.svg",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    kinds = fabric.add_subparsers(metavar="WHAT", required=True)
+    kinds = fabric.add_subparsers(metavar="COMMAND", required=True)
     show = add_command(kinds, "show", "print the fabric as tables", "blast fabric show --controller 10.0.0.1:9090")
     show.set_defaults(run=_show)
     svg = add_command(kinds, "svg", "draw the fabric as an SVG picture", "blast fabric svg --output fabric.svg")
-    svg.epilog = f"{svg.epilog}\n\nWith --json the picture is the text `svg`; an --output gets it as ever."
+    svg.epilog = (
+        f"{svg.epilog}\n\nWith --json standard output is JSON with the text `svg`; the file of --output is SVG."
+    )
     svg.add_argument("--output", metavar="FILE", type=Path, help="file to write (default: standard output)")
     svg.set_defaults(run=_svg)
     register_verify(kinds)
     add_commands(entry_points(group=GROUP), kinds)
 
 
-@telling_failures
+@report_failures
 def _show(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         fabric = client.fabric()
@@ -51,7 +53,7 @@ def _show(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-@telling_failures
+@report_failures
 def _svg(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         fabric = client.fabric()
@@ -62,7 +64,7 @@ def _svg(arguments: argparse.Namespace) -> int:
     try:
         arguments.output.write_text(picture, encoding="utf-8")
     except OSError as error:
-        sys.stderr.write(f"blast: {arguments.output} cannot be written ({error.strerror}): choose another --output\n")
+        sys.stderr.write(f"blast: cannot write {arguments.output} ({error.strerror}): choose another --output\n")
         return WRONG_USE if isinstance(error, _WRONG_PLACE) else FAILED
     if arguments.json:
         sys.stdout.write(f"{json.dumps({'file': str(arguments.output)})}\n")

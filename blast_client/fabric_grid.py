@@ -1,8 +1,8 @@
-"""Rows of boxes on one side of an optical switch, with lanes between the columns for the fibers of the rows behind.
+"""A grid of boxes on one side of an optical switch, with lanes between the columns for the fibers of far rows.
 
-The first row stands next to the switch, and its fibers run straight. A fiber of a row behind leaves its box, turns
-left above it, and goes to the switch in the lane beside its column. Lanes of the row farthest away lie farthest left,
-so that no two fibers of a grid cross.
+The first row is next to the switch, and its fibers run straight. A fiber of another row turns left above its box and
+runs to the switch in the lane beside its column. The lanes of the farthest row are leftmost, so that no two fibers of a
+grid cross.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from math import ceil
 
 _GAP = 14.0
 _AISLE = 8.0
-"""Free space in front of a box, beside what its fibers need to turn."""
-_TURN = 4.0
+"""Free space in front of a box, in addition to the turns of its fibers."""
+_BEND = 4.0
 _SHARE_OF_LANES = 0.3
 _LANE, _NARROWEST_LANE = 4.0, 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What wants a place: its width, and how many fiber ends it has on the side of the switch."""
+    """A box: its width, and the number of its fiber ends on the side of the switch."""
 
     width: float
     ends: int
@@ -29,9 +29,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells row by row, as many columns as given. Depths are counted from the row next to the switch.
+    """Cells in rows of `columns`. Depths are relative to the row next to the switch.
 
-    `lanes_room` is the width that all lanes may take together, before they are drawn closer.
+    `lanes_room` is the total width of all lanes above which they are drawn closer together.
     """
 
     cells: Sequence[Cell]
@@ -47,25 +47,25 @@ class Grid:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return ceil(len(self.cells) / self.columns)
 
     @property
     def width(self) -> float:
-        """The least width, with a gap beside every column."""
+        """Minimum width, with a gap beside every column."""
         return sum(self._widths) + len(self._widths) * (_GAP + self._lanes_width)
 
     @property
     def depth(self) -> float:
-        """From the near edge of the first row to the far edge of the last."""
+        """Distance from the near edge of the first row to the far edge of the last."""
         return self.rows * self.cell_height + max(self.rows - 1, 0) * self._aisle if self.cells else 0.0
 
     def row_depth(self, number: int) -> float:
-        """From the near edge of the first row to that of a cell's row."""
+        """Return the distance from the near edge of the first row to that of a cell's row."""
         return number // self.columns * (self.cell_height + self._aisle)
 
     def lefts(self, room: float) -> list[float]:
-        """Left edge of every cell, when the grid is spread over this width."""
+        """Return the left edge of every cell if the grid is spread over this width."""
         slack = (room - self.width) / max(len(self._widths), 1)
         lefts, x = [], 0.0
         for width in self._widths:
@@ -77,14 +77,17 @@ class Grid:
             for n, cell in enumerate(self.cells)
         ]
 
-    def turn(self, number: int, end: int) -> tuple[float, float] | None:
-        """Where a fiber turns: its lane, left of the cell's left edge, and how far before its near edge; or not."""
+    def bend(self, number: int, end: int) -> tuple[float, float] | None:
+        """Return where a fiber bends, relative to its cell: distance left of it, and in front of it.
+
+        None: the fiber of a cell in the first row is straight.
+        """
         row = number // self.columns
         if row == 0:
             return None
         lane = (row - 1) * self._max_ends + self._max_ends - end
         inset = (self._widths[number % self.columns] - self.cells[number].width) / 2
-        return _GAP / 4 + inset + lane * self._lane, _TURN + end * self._turn_pitch
+        return _GAP / 4 + inset + lane * self._lane, _BEND + end * self._bend_pitch
 
     @property
     def _max_ends(self) -> int:
@@ -100,16 +103,16 @@ class Grid:
         return max(self.rows - 1, 0) * self._max_ends * self._lane
 
     @property
-    def _turn_pitch(self) -> float:
+    def _bend_pitch(self) -> float:
         return min(3.0, 24.0 / max(self._max_ends, 1))
 
     @property
     def _aisle(self) -> float:
-        return _AISLE + self._max_ends * self._turn_pitch
+        return _AISLE + self._max_ends * self._bend_pitch
 
 
 def fewest_rows(cells: Sequence[Cell], room: float, cell_height: float) -> Grid:
-    """The grid of the fewest rows that fits into this width; where none does, the narrowest."""
+    """Return the grid with the fewest rows that fits this width, or the narrowest if none does."""
     lanes_room = room * _SHARE_OF_LANES
     grids = (Grid(cells, ceil(len(cells) / rows), cell_height, lanes_room) for rows in range(1, len(cells) + 1))
     narrowest: Grid | None = None

@@ -1,8 +1,7 @@
-"""Where the pieces of a fabric stand in its picture: splitters on top, optical switches between, racks below.
+"""Layout of a fabric's picture: splitters at the top, optical switches in the middle, racks at the bottom.
 
-Every fiber end gets a point on the edge of its optical switch, so that a cross-connect is a curve between two of
-them. Many racks or splitters stand in rows, and a rack's hosts become a number. Units are those of the picture
-(pixels at scale 1).
+Every fiber end has a point on the edge of its optical switch, so that a cross-connect is a curve between two points.
+Many racks or splitters are laid out in rows, and a number replaces the hosts of a rack. Lengths are pixels at scale 1.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ _SMALLEST_PICTURE = 720.0
 _OUTPUT_PITCH, _NARROWEST_OUTPUT_PITCH = 13.0, 4.0
 _NARROWEST_SPLITTER = 54.0
 _OUTPUTS_ROOM = 1_600.0
-"""Width that the outputs of all splitters may take together, before they are drawn closer."""
+"""Total width of the outputs of all splitters above which they are drawn closer together."""
 _RACKS_IN_A_ROW = 16
 _RACKS_LANES_ROOM = 768.0
 
 
 @dataclass(slots=True)
 class Layout:
-    """Where everything stands. Fibers are found by (optical switch, number) of the switch's input or output."""
+    """Positions of all elements. Keys of fibers: (optical switch, number of its input or output)."""
 
     width: float
     height: float = 0.0
     hosts_shown: int = HOSTS_SHOWN
-    """How many hosts of a rack have a line below it; 0 where there is only room for their number."""
+    """Maximum number of hosts that are listed below a rack; 0: only their number is shown."""
     switches: dict[str, Box] = field(default_factory=dict)
     racks: list[tuple[RackStatus, Box]] = field(default_factory=list)
     splitters: list[tuple[SplitterStatus, Box]] = field(default_factory=list)
@@ -57,7 +56,7 @@ class Layout:
 
 
 def lay_out(fabric: FabricStatus) -> Layout:
-    """Find a place for everything in the fabric."""
+    """Compute the positions of all elements of a fabric."""
     crowded = len(fabric.racks) > _RACKS_IN_A_ROW
     racks = _rack_grid(fabric.racks)
     pitch = _output_pitch(fabric.splitters)
@@ -91,27 +90,27 @@ def _rack_grid(racks: Sequence[RackStatus]) -> Grid:
 
 
 def _output_pitch(splitters: Sequence[SplitterStatus]) -> float:
-    # Splitters of many ways, and many splitters, keep to what the racks' row needs anyway.
+    # Large fan-outs and many splitters must fit the width of the row of racks.
     widest = max((s.fanOut for s in splitters), default=1)
     pitch = _OUTPUT_PITCH if widest <= 8 else max(6.0, _OUTPUT_PITCH * 8 / widest)
     share = _OUTPUTS_ROOM / max(sum(s.fanOut + 2 for s in splitters), 1)
     return max(min(pitch, share), _NARROWEST_OUTPUT_PITCH)
 
 
-def _splitter_width(ways: int, pitch: float) -> float:
-    return max((ways + 2) * pitch, _NARROWEST_SPLITTER)
+def _splitter_width(fan_out: int, pitch: float) -> float:
+    return max((fan_out + 2) * pitch, _NARROWEST_SPLITTER)
 
 
 def _place_switches(layout: Layout, fabric: FabricStatus, splitters_depth: float) -> None:
     names = [switch.name for switch in fabric.opticalSwitches]
-    # Curves that reach far need height to stay apart.
+    # Long curves need height to stay apart.
     height = min(150.0 + 3.0 * len(fabric.racks), max(240.0, layout.width / 6))
     y = MARGIN + TITLE_HEIGHT + max(splitters_depth, SPLITTER_HEIGHT) + SPLITTER_FIBER
     gaps = _GAP * (len(names) - 1)
     width = (layout.width - 2 * MARGIN - gaps) / max(len(names), 1)
     for number, name in enumerate(names):
         layout.switches[name] = Box(MARGIN + number * (width + _GAP), y, width, height)
-    # Fibers that change sides on their way to several switches need it too.
+    # So do fibers that cross each other on their way to several switches.
     sideways = min(0.05 * layout.width, 80.0) if len(names) > 1 else 0.0
     layout.height = y + height + RACK_FIBER + sideways
 
@@ -126,20 +125,20 @@ def _place_racks(layout: Layout, racks: Sequence[RackStatus], grid: Grid) -> Non
         for n, port in enumerate(rack.opticalPorts):
             point = Point(first + n * _PORT_WIDTH, box.y)
             layout.ports.append((port, point))
-            into = _leave(Point(point.x - _PAIR, point.y), box, grid.turn(number, 2 * n), -1)
-            out = _leave(Point(point.x + _PAIR, point.y), box, grid.turn(number, 2 * n + 1), -1)
+            into = _leave(Point(point.x - _PAIR, point.y), box, grid.bend(number, 2 * n), -1)
+            out = _leave(Point(point.x + _PAIR, point.y), box, grid.bend(number, 2 * n + 1), -1)
             ends.append((port, into, out))
     _connect_ports(layout, ends, top)
     lines = max((min(len(rack.hosts), layout.hosts_shown + 1) for rack in racks), default=0)
     layout.height = top + grid.depth + (lines * HOST_LINE if layout.hosts_shown else 0.0) + 14.0
 
 
-def _leave(near: Point, box: Box, turn: tuple[float, float] | None, way: int) -> Fiber:
-    """A fiber from its box up (-1) or down (1) to where it runs straight to the switch, whose edge is still unknown."""
-    if turn is None:
+def _leave(near: Point, box: Box, bend: tuple[float, float] | None, direction: int) -> Fiber:
+    """Return a fiber from its box up (-1) or down (1) to its straight section; the edge of the switch is not known."""
+    if bend is None:
         return Fiber(near, near)
-    sideways, before = turn
-    corner = near.y + way * before
+    sideways, before = bend
+    corner = near.y + direction * before
     lane = Point(box.x - sideways, corner)
     return Fiber(near, lane, (Point(near.x, corner), lane))
 
@@ -148,7 +147,7 @@ def _connect_ports(layout: Layout, ends: Sequence[tuple[OpticalPortStatus, Fiber
     for name, box in layout.switches.items():
         own = sorted((end for end in ends if end[0].opticalSwitch == name), key=lambda end: end[1].far.x)
         for number, (port, into, out) in enumerate(own):
-            # Below the only switch a fiber runs straight up; several switches share the width.
+            # With one switch the fiber runs straight up; several switches share the width.
             x = None if len(layout.switches) == 1 else _spread(box, number, len(own))
             layout.into_switch[name, port.switchInput] = _sideways(into, x and x - _PAIR, box.bottom, top)
             layout.out_of_switch[name, port.switchOutput] = _sideways(out, x and x + _PAIR, box.bottom, top)
@@ -159,7 +158,7 @@ def _straight(fiber: Fiber, y: float) -> Fiber:
 
 
 def _sideways(fiber: Fiber, x: float | None, y: float, top: float) -> Fiber:
-    """To another place of the switch, once the fiber has left its lane between the racks, which begin at `top`."""
+    """Lead a fiber to `x` at the switch after it leaves its lane between the racks, which begin at `top`."""
     if x is None or x == fiber.far.x:
         return _straight(fiber, y)
     bends = (*fiber.bends, Point(fiber.far.x, top)) if fiber.bends else ()
@@ -175,11 +174,11 @@ def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: 
         y = bottom - grid.row_depth(number) - SPLITTER_HEIGHT
         box = Box(left + x, y, grid.cells[number].width, SPLITTER_HEIGHT)
         layout.splitters.append((splitter, box))
-        # The input stands a little apart from the outputs.
+        # A gap separates the input from the outputs.
         first = box.middle.x - pitch * (splitter.fanOut + 0.5) / 2
         offsets = [0.0, *(pitch * (output + 1.5) for output in range(splitter.fanOut))]
         trunk, *outputs = (
-            _straight(_leave(Point(first + offset, box.bottom), box, grid.turn(number, end), 1), switch.y)
+            _straight(_leave(Point(first + offset, box.bottom), box, grid.bend(number, end), 1), switch.y)
             for end, offset in enumerate(offsets)
         )
         layout.out_of_switch[splitter.opticalSwitch, splitter.switchOutput] = trunk

@@ -1,4 +1,4 @@
-"""What stands below the picture of a fabric: its trees in their colors, and why something cannot be used."""
+"""The legend below the picture of a fabric: light trees in their colors, and the reasons of unusable elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROWS = 12
 
 
 def legend(fabric: FabricStatus, colors: Mapping[int, str], width: float) -> list[str]:
-    """One piece of SVG a row, each drawn at height 0: a line for each tree, and for each thing that cannot be used."""
+    """Return one SVG fragment for each row, drawn at height 0: light trees, then unusable elements."""
     rows = [_tree(tree, colors[tree.reservation], width) for tree in fabric.lightTrees[:_ROWS]]
     if len(fabric.lightTrees) > _ROWS:
         rows.append(_text(f"… and {len(fabric.lightTrees) - _ROWS} more light trees", width))
@@ -26,13 +26,13 @@ def legend(fabric: FabricStatus, colors: Mapping[int, str], width: float) -> lis
     mark = cross(Point(MARGIN + 17, 0))
     rows += [mark + _text(fault, width, "badtext") for fault in faults[:_ROWS]]
     if len(faults) > _ROWS:
-        rows.append(_text(f"… and {len(faults) - _ROWS} more that cannot be used", width, "badtext"))
+        rows.append(_text(f"… and {len(faults) - _ROWS} more unusable elements", width, "badtext"))
     return rows
 
 
 def _tree(tree: LightTreeStatus, color: str, width: float) -> str:
-    way = [tree.rootRack, *([shortened(tree.splitters, 3)] if tree.splitters else []), shortened(tree.leafRacks, 8)]
-    words = [f"tree {tree.reservation}", tree.key, tree.state, tree.groupAddress, " → ".join(way)]
+    path = [tree.rootRack, *([shortened(tree.splitters, 3)] if tree.splitters else []), shortened(tree.leafRacks, 8)]
+    words = [f"tree {tree.reservation}", tree.key, tree.state, tree.groupAddress, " → ".join(path)]
     style = line_style(tree.state)
     line = f'<path class="light" stroke="{color}" {style} d="M{MARGIN} 0h34"/>'
     return line + _text(" · ".join(words), width)

@@ -1,4 +1,4 @@
-"""The light in the picture of a fabric: fibers, cross-connects and splitters of a tree, in the tree's color."""
+"""Light trees in the picture of a fabric: fibers, cross-connects and splitters in the color of each tree."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _CORNER = 3.0
 
 
 def color(number: int) -> str:
-    """The color of the tree of this number in the list. Beyond the chosen ones, hues by the golden angle."""
+    """Return the color of a tree by its position in the list; beyond the palette, hues differ by the golden angle."""
     return _COLORS[number] if number < len(_COLORS) else f"hsl({number * 137.508 % 360:.0f}, 65%, 45%)"
 
 
 def line_style(state: str, width: float = 3.0) -> str:
-    """How a tree in this state is drawn: solid is lit, faint is idle, dashes are on their way."""
-    told = _LINE_STYLES.get(state)
-    return f'stroke-width="{width:g}"' if told is None else f'stroke-width="{width - 0.6:g}" {told}'
+    """Return the line attributes of a state: solid for lit, faint for idle, dashed during a change."""
+    style = _LINE_STYLES.get(state)
+    return f'stroke-width="{width:g}"' if style is None else f'stroke-width="{width - 0.6:g}" {style}'
 
 
 def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
@@ -62,7 +62,7 @@ def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
 
 
 def fiber_path(fiber: Fiber) -> str:
-    """A fiber from its element to the switch: round its corners, and by an S where it has to go sideways."""
+    """Return the path of a fiber from its element to the switch: rounded corners, and an S curve for a shift."""
     start, far = fiber.last, fiber.far
     path = f"M{fiber.near.x:.1f} {fiber.near.y:.1f}" + "".join(_corners(fiber))
     if start.x == far.x:
@@ -72,22 +72,22 @@ def fiber_path(fiber: Fiber) -> str:
 
 
 def _corners(fiber: Fiber) -> Iterator[str]:
-    # The last part leaves its corner straight up or down, whatever it does later.
+    # The last segment leaves its corner vertically.
     points = (fiber.near, *fiber.bends, Point(fiber.last.x, fiber.far.y))
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        start, end = _towards(corner, before), _towards(corner, after)
+        start, end = _corner_end(corner, before), _corner_end(corner, after)
         yield f"L{start.x:.1f} {start.y:.1f}Q{corner.x:.1f} {corner.y:.1f} {end.x:.1f} {end.y:.1f}"
 
 
-def _towards(start: Point, end: Point) -> Point:
-    """The point of a straight line where its rounded corner ends."""
+def _corner_end(start: Point, end: Point) -> Point:
+    """Return the point of a straight line where its rounded corner ends."""
     length = hypot(end.x - start.x, end.y - start.y)
     share = min(_CORNER / length, 0.5) if length else 0.0
     return Point(start.x + share * (end.x - start.x), start.y + share * (end.y - start.y))
 
 
 def _circuit_path(start: Point, end: Point, box: Box) -> str:
-    """A cross-connect: an S between the two edges of the switch, an arch between two points of one edge."""
+    """Return the path of a cross-connect: an S between two edges of the switch, an arch between points of one edge."""
     if start.y != end.y:
         bend = (start.y + end.y) / 2
     else:
@@ -97,7 +97,7 @@ def _circuit_path(start: Point, end: Point, box: Box) -> str:
 
 
 def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tuple[str, int]]) -> str:
-    """Inside a splitter: from the input to each output that carries light on."""
+    """Return the path inside a splitter, from its input to each output that the tree uses."""
     switch = splitter.opticalSwitch
     trunk = layout.out_of_switch[switch, splitter.switchOutput].near
     outputs = [layout.into_switch[switch, output].near for output in splitter.switchInputs if (switch, output) in used]
@@ -109,7 +109,7 @@ def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tup
 
 
 def _arrow(fiber: Fiber, to_switch: int, size: float, fill: str) -> str:
-    """A head near the switch, where every fiber is free of boxes: into the switch (1) or out of it (-1)."""
+    """Return an arrow head near the switch, clear of boxes: into the switch (1) or out of it (-1)."""
     x, y = _near_the_switch(fiber)
     tip = (size if fiber.far.y > fiber.near.y else -size) * to_switch
     wide = 0.9 * size
@@ -120,5 +120,5 @@ def _near_the_switch(fiber: Fiber) -> tuple[float, float]:
     start, far = fiber.last, fiber.far
     if start.x != far.x:
         return (start.x + far.x) / 2, (start.y + far.y) / 2
-    way = 1 if far.y > start.y else -1
-    return far.x, far.y - way * min(abs(far.y - start.y) / 2, 23.0)
+    direction = 1 if far.y > start.y else -1
+    return far.x, far.y - direction * min(abs(far.y - start.y) / 2, 23.0)

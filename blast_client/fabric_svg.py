@@ -1,7 +1,7 @@
-"""A picture of the fabric: the way of the light from root over switch and splitters to the leaves.
+"""SVG picture of the fabric: the path of each light tree from its root over switches and splitters to its leaves.
 
-Everything that carries light has the color of its light tree; what is free is gray, what is unusable has a red
-cross and a line in the legend. The style sheet knows light and dark pages.
+Elements in use have the color of their light tree, free ones are gray, and unusable ones have a red cross and a line in
+the legend. The style sheet supports light and dark pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blast_client.units import format_rate
 
 _LEGEND_LINE = 22.0
 _BESIDE = 10.0
-"""What the names of hosts may take of the gap between two racks."""
+"""Width of the gap between two racks that names of hosts may use."""
 
 _STYLE = """
 text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif; fill: #1f2933 }
@@ -39,7 +39,7 @@ text { fill: #e6edf3 } .card { fill: #0d1117; stroke: #30363d } .switch { fill: 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What all racks and all splitters have in common."""
+    """Colors and font sizes common to all racks and splitters."""
 
     colors: Mapping[int, str]
     splitter_font: float
@@ -130,7 +130,7 @@ def _splitter_label(splitter: SplitterStatus, box: Box, font: float) -> str:
 
 
 def _rack(rack: RackStatus, box: Box, trees: Sequence[LightTreeStatus], look: _Look) -> str:
-    """A ToR with its hosts: filled where a tree has its root, outlined where a tree has a leaf."""
+    """Return a ToR with its hosts: filled if it is the root of a tree, outlined if it is a leaf."""
     own = [t for t in trees if t.rootRack == rack.name] or [t for t in trees if rack.name in t.leafRacks]
     style = name_kind = ""
     if own:
@@ -165,7 +165,7 @@ def _name_and_number(rack: RackStatus, box: Box, look: _Look, kind: str) -> Iter
 
 def _fibers(layout: Layout) -> str:
     fibers = (*layout.into_switch.values(), *layout.out_of_switch.values())
-    # In lanes that are close together, thin lines stay lines.
+    # Wider lines would merge in narrow lanes.
     width = 1.2 if layout.hosts_shown else 0.6
     paths = "".join(f'<path d="{fiber_path(fiber)}"/>' for fiber in fibers)
     return f'<g class="fiber" stroke-width="{width}">{paths}</g>'

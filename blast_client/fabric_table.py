@@ -1,4 +1,4 @@
-"""The fabric as tables for a terminal."""
+"""Tables of the fabric for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blast_client.units import format_rate
 
 
 def fabric_table(fabric: FabricStatus) -> str:
-    """Optical switches, splitters, racks with their optical ports, and light trees."""
+    """Return tables of optical switches, splitters, racks with their optical ports, and light trees."""
     return "\n\n".join(
         [
             *warned(fabric.warnings),
@@ -32,10 +32,10 @@ def _switches(fabric: FabricStatus) -> str:
 
 
 def _warm(warm: WarmStatus) -> str:
-    """How many trees are kept lit, whether that helps, and what is dark of what nobody uses."""
+    """Return the number of warm trees, their hit rate, and the dark and lit resources that no request uses."""
     share = f" ({warm.warmHits / warm.opticalGrants:.0%})" if warm.opticalGrants else ""
-    told = (
-        f"trees kept lit: {warm.trees}; grants that found theirs: {warm.warmHits} of {warm.opticalGrants}{share}; "
+    summary = (
+        f"warm trees: {warm.trees}; grants on a warm tree: {warm.warmHits} of {warm.opticalGrants}{share}; "
         f"evicted: {warm.evicted}; reclaimed: {warm.reclaimed}"
     )
     rows = [
@@ -46,7 +46,7 @@ def _warm(warm: WarmStatus) -> str:
         ]
         for pieces in warm.resources
     ]
-    return told + "\n" + text_table(["IDLE", "ON", "DARK", "KEPT LIT", "RESERVE"], rows) if rows else told
+    return summary + "\n" + text_table(["IDLE", "ON", "DARK", "KEPT LIT", "RESERVE"], rows) if rows else summary
 
 
 def _splitters(fabric: FabricStatus) -> str:
@@ -93,7 +93,7 @@ def _use(reservation: int | None, unusable: str | None) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 7 as 1-3, 7."""
+    """Return numbers as ranges: 1, 2, 3, 7 as "1-3, 7"."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""What a failed call means for somebody at a terminal: one sentence and an exit status."""
+"""Error messages and exit statuses of commands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from functools import wraps
 from thrift.Thrift import TApplicationException, TException
 
 from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, Rejected, TimedOut, UnknownRequest, Unsupported
-from blast_client.address import BadAddress
-from blast_client.base_error import BlastError, WrongArgument
-from blast_client.calls import ClientClosed, ControllerUnreachable, NoAnswerInTime, TlsFailed
+from blast_client.address import AddressError
+from blast_client.base_error import BlastError, InvalidArgumentError
+from blast_client.calls import AnswerTimeoutError, ClientClosedError, ControllerUnreachableError, TlsError
 from blast_client.errors import as_answer
 from blast_client.json_errors import ErrorLines
-from blast_client.tls import BadCredentials
+from blast_client.tls import CredentialsError
 from blast_transport.base.errors import EngineError, LocalProtocolError, SettingsError, TransportError, WrongInputError
 
 DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
@@ -39,43 +39,43 @@ _NOT_NOW = frozenset(
         "too_many_calls",
     }
 )
-"""Codes of refusals that are no mistake of the caller's: the same call may succeed at another time."""
+"""Codes of rejections that are not wrong use: the same call may succeed later."""
 
 
 def explain_failure(error: Exception) -> tuple[int, str]:
-    """The exit status and the sentence for an exception of a client call."""
+    """Return the exit status and the message for an exception of a client call."""
     match error:
         case Rejected():
             return FAILED if error.code in _NOT_NOW else WRONG_USE, str(as_answer(error))
         case UnknownRequest():
-            return WRONG_USE, f"the controller knows no request {error.key!r}: `blast status` lists those it knows"
+            return WRONG_USE, f"the controller knows no request {error.key!r}: `blast status --all` lists requests"
         case KeyReused():
             return WRONG_USE, f"the key {error.key!r} is in use by a request with other content: choose another --key"
         case Denied() | Unsupported():
             return WRONG_USE, str(as_answer(error))
         case NotLeader():
             other = f": try --controller {error.address}" if error.address else ""
-            return FAILED, f"this controller is not the leader{other}"
+            return FAILED, f"this controller is a standby{other}"
         case TimedOut() | Ended() | TApplicationException():
             return FAILED, str(as_answer(error))
-        case TlsFailed() | NoAnswerInTime() | ClientClosed():
+        case TlsError() | AnswerTimeoutError() | ClientClosedError():
             return FAILED, str(error)
-        case ControllerUnreachable():
+        case ControllerUnreachableError():
             return FAILED, f"{error} with --controller"
-        case BadAddress() | BadCredentials() | WrongArgument() | WrongInputError() | SettingsError():
+        case AddressError() | CredentialsError() | InvalidArgumentError() | WrongInputError() | SettingsError():
             return WRONG_USE, str(error)
     return FAILED, str(error)
 
 
-def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
-    """Turn what client calls raise into a sentence on standard error and an exit status."""
+def report_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
+    """Print exceptions of client calls as messages on standard error, and return their exit status."""
 
     @wraps(run)
     def wrapped(arguments: Namespace) -> int:
         try:
             return run(arguments)
         except (EngineError, LocalProtocolError):
-            # Faults of the program: a traceback is what its developers need.
+            # Bugs: their traceback is useful.
             raise
         except (TException, BlastError, TransportError) as error:
             status, sentence = explain_failure(error)

@@ -1,9 +1,9 @@
-"""Controllers that stand by tell of what they have seen, each a little late: who asks now this one and now that must
-not go back in time.
+"""Monotonic reads across several controllers, whose state may lag.
 
-Answers say up to which entry of the journal they tell (`journalSequence`). One that is behind what was told before its
-call began is not taken: of one that stands by, or of a leader whose latest change is already seen elsewhere and not yet
-by itself. A leader that goes on saying so is believed: the journal was restored from a backup.
+An answer has the sequence number of the latest journal entry that it includes (`journalSequence`). The client rejects
+an answer with a number below that of an answer before the call: a standby lags, or the leader has not yet seen the
+confirmation of its own latest entry, which a standby has already reported. If the leader repeats the lower number for
+`BELIEVED_AFTER` seconds, the client accepts it: the journal was restored from a backup.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from blast_client.address import Address
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachableError
 
 T = TypeVar("T")
 
 BELIEVED_AFTER = 5.0
-"""Seconds in which a leader hears what has become of its latest change, or leads no more."""
+"""Seconds after which a leader has either seen its latest entry or lost leadership."""
 
 
-class Outdated(ControllerUnreachable):
-    """What a controller tells of is older than what was told before."""
+class StaleAnswerError(ControllerUnreachableError):
+    """The answer of a controller is older than a previous answer."""
 
     def __init__(self, address: Address) -> None:
         Exception.__init__(
             self,
-            f"the controller at {address} tells of what is older than what was told before: ask again, or name the "
-            "controller that leads as well",
+            f"the answer of the controller at {address} is older than a previous answer: try again, or give the "
+            "leader's address as well",
         )
         self.address = address
 
 
 class Freshness:
-    """How far answers have told so far, on a steady `clock`. `known` is to be kept when a call begins."""
+    """The highest journal sequence number of answers (`known`); read it before each call. `clock` is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.known = 0
@@ -42,12 +42,15 @@ class Freshness:
         self._doubted_since: float | None = None
 
     def note(self, answer: T) -> T:
-        """An answer to a change, which is not asked for again."""
+        """Return an answer to a change, which is never repeated, and update `known`."""
         self.known = max(self.known, getattr(answer, "journalSequence", None) or 0)
         return answer
 
     def of(self, answer: T, known: int, address: Address) -> T:
-        """The answer of the controller at this address to a call that began when so much was known. Raises Outdated."""
+        """Return an answer to a call that began when `known` was known, and update the state.
+
+        Raises StaleAnswerError if the answer is older.
+        """
         sequence = getattr(answer, "journalSequence", None)
         if sequence is None:
             return answer
@@ -58,10 +61,10 @@ class Freshness:
         self.known = max(self.known, sequence)
         return answer
 
-    def _doubt(self, leads: bool, address: Address) -> None:
+    def _doubt(self, is_leader: bool, address: Address) -> None:
         now = self._clock()
         since = now if self._doubted_since is None else self._doubted_since
-        if leads:
+        if is_leader:
             self._doubted_since = since
-        if not leads or now - since < BELIEVED_AFTER:
-            raise Outdated(address)
+        if not is_leader or now - since < BELIEVED_AFTER:
+            raise StaleAnswerError(address)

@@ -1,7 +1,7 @@
-"""Files of hosts: those that are to receive, and afterwards those that have it and those that have not.
+"""Files of hosts: receivers of a transfer, and afterwards hosts that have the data and hosts that failed.
 
-One host or set of hosts a line; what follows a # is a comment. So the file of those that failed, with the reasons as
-comments, is the next one of those that are to receive.
+Each line has a host or a set of hosts; # begins a comment. The file of failed hosts, with reasons as comments, can be
+the file of receivers of the next attempt.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LONGEST_REASON = 300
 
 
 def read_hosts(path: Path) -> list[Receiver]:
-    """The hosts that a file names. Raises ValueError."""
+    """Read the hosts of a file. Raises ValueError."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {sentence(error)}") from error
+        raise ValueError(f"cannot read {path}: {sentence(error)}") from error
     if len(text) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES} bytes: that is no list of hosts")
+        raise ValueError(f"{path} exceeds {MAX_BYTES} bytes, the maximum of a list of hosts")
     try:
         lines = [line.partition("#")[0].strip() for line in text.decode().splitlines()]
         hosts = parse_receivers(line for line in lines if line)
@@ -39,32 +39,32 @@ def read_hosts(path: Path) -> list[Receiver]:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if not hosts:
-        raise ValueError(f"{path} names no host")
+        raise ValueError(f"{path} contains no host: write one in each line")
     return hosts
 
 
-class ListNotWritten(BlastError):
-    """Hosts have, or have not, what was sent, and the list of them could not be written."""
+class HostListError(BlastError):
+    """The transfer has ended, but a list of hosts could not be written."""
 
 
 class HostLists:
-    """Where those that have it (`ok`) and those that have not (`failed`) are to be written; None: nowhere.
+    """The output files of hosts that have the data (`ok`) and of hosts that failed (`failed`); None: no file.
 
-    Raises WrongInputError where that cannot be, before there is anything to write.
+    Raises WrongInputError, before the transfer, if a file cannot be written.
     """
 
     def __init__(self, ok: Path | None, failed: Path | None, source: str) -> None:
         self._ok, self._failed = _usable(ok), _usable(failed)
         if self._ok is not None and self._ok == self._failed:
-            raise WrongInputError("--ok-file and --failed-file are the same file: name two")
+            raise WrongInputError("--ok-file and --failed-file are the same file: name two files")
         if Path(source).resolve() in (self._ok, self._failed):
-            raise WrongInputError(f"{source} is what is sent: name another file for the hosts")
+            raise WrongInputError(f"{source} is the file to send: name another file for the hosts")
 
     @contextmanager
     def written_for(self, receivers: Sequence[Receiver], reasons: Mapping[str, str]) -> Iterator[None]:
-        """Written when the block is over, however it ends, unless it was not even begun (WrongInputError).
+        """Write the files after the block, also after an exception other than WrongInputError.
 
-        By then a host has a reason in `reasons` if it does not have it, or is not known to. Raises ListNotWritten.
+        A host in `reasons` failed, or may have. Raises HostListError.
         """
         try:
             yield
@@ -89,23 +89,23 @@ class HostLists:
 
 
 def _usable(path: Path | None) -> Path | None:
-    """The file itself, of which is known that it can be written."""
+    """Return the resolved path of a file after checking that it can be written. Raises WrongInputError."""
     if path is None:
         return None
     path = path.resolve()
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise WrongInputError(f"{path} is no file: a list of hosts cannot take its place")
+            raise WrongInputError(f"{path} is not a regular file: name another file for the hosts")
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise WrongInputError(f"{path} cannot be looked at: {sentence(error)}") from error
+        raise WrongInputError(f"cannot access {path}: {sentence(error)}") from error
     _made_beside(path, "").unlink()
     return path
 
 
 def _put(path: Path, text: str) -> None:
-    """Whole, or not at all."""
+    """Write a file atomically. Raises HostListError."""
     try:
         partial = _made_beside(path, text)
         try:
@@ -113,11 +113,11 @@ def _put(path: Path, text: str) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except (OSError, WrongInputError) as error:
-        raise ListNotWritten(f"the hosts are not listed in {path}: {sentence(error)}") from error
+        raise HostListError(f"cannot write the list of hosts {path}: {sentence(error)}") from error
 
 
 def _made_beside(path: Path, text: str) -> Path:
-    """A new file in the same folder, on disk. Raises WrongInputError."""
+    """Write a new file in the same directory, and sync it to disk. Raises WrongInputError."""
     partial = path.with_name(f".{path.name[:_LONGEST_NAME]}-{secrets.token_hex(4)}")
     try:
         with partial.open("x", encoding="utf-8") as file:
@@ -126,7 +126,7 @@ def _made_beside(path: Path, text: str) -> Path:
             os.fsync(file.fileno())
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise WrongInputError(f"{path} cannot be written: {sentence(error)}") from error
+        raise WrongInputError(f"cannot write {path}: {sentence(error)}") from error
     except BaseException:
         partial.unlink(missing_ok=True)
         raise

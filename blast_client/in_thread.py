@@ -1,4 +1,4 @@
-"""A blocking transfer from asyncio, in a thread that keeps neither a cancelled task nor the process."""
+"""Blocking transfers in threads, for asyncio; neither a cancelled task nor the end of the process waits for them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Route
 
 Carry = Callable[[Sequence[str], Route], TransferResult]
-"""(receivers, route) -> the result, when each of these receivers has the data or has failed. Blocks."""
+"""Function (receivers, route) that blocks until each receiver has the data or has failed, and returns the result."""
 
 STOPPED = "the sender has stopped"
 
-GOODBYE_SECONDS = 1.0
-"""How long a transfer that is given up may take to tell its receivers so. Those that are gone are not waited for."""
+ABORT_SECONDS = 1.0
+"""Time in which a transfer that is stopped sends Abort to its receivers; it does not wait for their answers."""
 
 T = TypeVar("T")
 
 
 def in_thread(name: str, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-    """What `work` gives or raises. An executor's threads would be waited for at the end of the process."""
+    """Run a function in a daemon thread and return its future; the process would wait for an executor's threads."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -32,7 +32,7 @@ def in_thread(name: str, work: Callable[..., T], *arguments: object) -> asyncio.
             return
         if error is not None:
             future.set_exception(error)
-            # Whoever was cancelled does not ask any more.
+            # A cancelled task does not retrieve the exception, and asyncio would log it.
             future.exception()
         else:
             future.set_result(result)  # type: ignore[arg-type]
@@ -41,9 +41,9 @@ def in_thread(name: str, work: Callable[..., T], *arguments: object) -> asyncio.
         result, error = None, None
         try:
             result = work(*arguments)
-        except BaseException as raised:  # noqa: BLE001 - it is raised where it is waited for
+        except BaseException as raised:  # noqa: BLE001 - the future raises it
             error = raised
-        # The loop is closed where nobody could wait for it.
+        # Raised if the loop is closed.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, error)
 
@@ -52,7 +52,7 @@ def in_thread(name: str, work: Callable[..., T], *arguments: object) -> asyncio.
 
 
 async def carried(carry: Carry, receivers: Sequence[str], route: Route) -> TransferResult:
-    """Carry it by the route. Cancelled, it is given up, and the receivers hear so. Raises what `carry` raises."""
+    """Run a transfer in a thread; cancellation stops it and aborts the sessions of its receivers."""
     carrying = in_thread("transfer", carry, receivers, route)
     try:
         return await asyncio.shield(carrying)
@@ -62,7 +62,7 @@ async def carried(carry: Carry, receivers: Sequence[str], route: Route) -> Trans
 
 
 async def let_go(carrying: asyncio.Future[TransferResult], route: Route) -> None:
-    """Give a transfer up, if it has not ended, and let it say so to its receivers."""
+    """Stop a transfer that has not ended, and let it send Abort to its receivers."""
     if not carrying.done():
         route.give_up(STOPPED)
-        await asyncio.wait([carrying], timeout=GOODBYE_SECONDS)
+        await asyncio.wait([carrying], timeout=ABORT_SECONDS)

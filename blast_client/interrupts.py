@@ -1,4 +1,4 @@
-"""What a command says and does when it is told to end while the controller is at work for it."""
+"""Interruption of commands by signals during a call."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from types import FrameType
 
 
 @contextmanager
-def telling_when_interrupted(sentence: str) -> Iterator[None]:
-    """Say what is left undone, or goes on, when Ctrl-C ends what is in this block."""
+def report_interrupt(sentence: str) -> Iterator[None]:
+    """Print the state that remains if Ctrl-C ends the block."""
     try:
         yield
     except KeyboardInterrupt:
@@ -22,8 +22,8 @@ def telling_when_interrupted(sentence: str) -> Iterator[None]:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP a SystemExit in this block, so that what has to be given back is."""
-    # Nobody but the main thread is told of signals.
+    """Raise SystemExit in the block on SIGTERM and SIGHUP, so that resources are released."""
+    # Only the main thread handles signals.
     numbers = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
     before = {number: signal.signal(number, _end) for number in numbers}
     try:

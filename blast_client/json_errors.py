@@ -1,8 +1,7 @@
-"""Standard error of a command with --json: a line of JSON for each line that would be text.
+"""Standard error of a command with --json: a line of JSON instead of each line of text.
 
-What was said last before a command fails is its error, `{"error": sentence, "status": exit status}`, with `code` where
-the controller's refusal had one; everything else is `{"note": sentence}`. So that it is known which is which, a line
-leaves when the next one is said, or at the end.
+The last line before a failure is `{"error": message, "status": exit status}`, with the `code` of a rejection; all other
+lines are `{"note": message}`. Each line is therefore held until the next line or the end.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ FAILED = 1
 OPTION = "--json"
 
 
-def telling_in_json(run: Callable[[], int]) -> int:
-    """Run a command with standard error as lines of JSON; its exit status."""
+def run_with_json_errors(run: Callable[[], int]) -> int:
+    """Run a command with standard error as lines of JSON, and return its exit status."""
     before = sys.stderr
     lines = ErrorLines(before)
     status = FAILED
@@ -34,7 +33,7 @@ def telling_in_json(run: Callable[[], int]) -> int:
 
 
 class ErrorLines(io.TextIOBase):
-    """In place of a stream: holds the last line back. `code`: of the refusal that the error is, if it has one."""
+    """A text stream that converts lines to JSON and holds the last one. `code`: that of a rejection, or None."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -44,50 +43,50 @@ class ErrorLines(io.TextIOBase):
         self.code: str | None = None
 
     def as_text(self) -> None:
-        """Let everything through as it is, from here on."""
+        """Pass all further text through unchanged."""
         self._as_text = True
 
     def write(self, text: str) -> int:
-        """Lines that have come to their end."""
+        """Write complete lines as JSON."""
         if self._as_text:
             return self._stream.write(text)
         *lines, self._begun = (self._begun + text).split("\n")
         for line in filter(None, lines):
-            self._let_go({})
+            self._emit({})
             self._held = line
         return len(text)
 
     def writable(self) -> bool:
-        """So it is."""
+        """Return True."""
         return True
 
     def isatty(self) -> bool:
-        """Whether bars may move here, which they may not in JSON."""
+        """Return False for JSON, which must not contain progress bars."""
         return self._as_text and self._stream.isatty()
 
     def fileno(self) -> int:
-        """Of the stream: what other processes say there is theirs."""
+        """Return the descriptor of the stream, which child processes write to directly."""
         return self._stream.fileno()
 
     def end(self, status: int) -> None:
-        """The command has ended so."""
+        """Write the last line, for the exit status of the command."""
         if self._begun:
             self.write("\n")
         code = {} if self.code is None else {"code": self.code}
-        self._let_go({"status": status, **code} if status else {})
+        self._emit({"status": status, **code} if status else {})
 
-    def _let_go(self, failure: dict[str, object]) -> None:
-        # Only those who ask for JSON wait until it is loaded.
+    def _emit(self, failure: dict[str, object]) -> None:
+        # Commands without --json do not import it.
         from json import dumps
 
         held, self._held = self._held, None
         if held is not None:
-            said = {"error" if failure else "note": _sentence(held), **failure}
-            self._stream.write(f"{dumps(said, ensure_ascii=False)}\n")
+            line = {"error" if failure else "note": _sentence(held), **failure}
+            self._stream.write(f"{dumps(line, ensure_ascii=False)}\n")
             self._stream.flush()
 
 
 def _sentence(line: str) -> str:
-    """The line without the name of the command in front."""
+    """Return a line without the prefix of the command."""
     name, colon, sentence = line.partition(": ")
     return sentence if colon and name.startswith("blast") and "'" not in name else line

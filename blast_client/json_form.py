@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from blast_api.ttypes import EventKind, PartState
 from blast_client import states
 
-# The runtime description of a struct does not say which numbers are enumerated; by name they are few.
+# The runtime description of a struct does not identify enumerations.
 _ENUMERATED: Mapping[str, Mapping[int, str]] = {
     "state": PartState._VALUES_TO_NAMES,
     "kind": EventKind._VALUES_TO_NAMES,
@@ -16,7 +16,7 @@ _ENUMERATED: Mapping[str, Mapping[int, str]] = {
 
 
 def plain(value: object) -> object:
-    """A struct as a dict, a list of structs as a list of dicts; anything else as it is."""
+    """Return a struct as a dict, a list of structs as a list of dicts, and any other value unchanged."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not hasattr(value, "thrift_spec"):
@@ -26,12 +26,12 @@ def plain(value: object) -> object:
 
 
 def to_json(value: object) -> str:
-    """A struct as readable JSON."""
+    """Return a struct as indented JSON."""
     return json.dumps(plain(value), indent=2, ensure_ascii=False)
 
 
 def state_name(state: int) -> str:
-    """A `PartState` as it is written on screen; a number that this client does not know stays a number."""
+    """Return the name of a `PartState`; an unknown number stays a number."""
     return str(states.PartState(state))
 
 

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that there is not."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.6
 _LONGEST = 64
-"""Nobody means a name by more than this; to compare takes time."""
+"""Maximum length of compared names, which bounds the time."""
 
 
 def nearest(written: str, known: Iterable[str]) -> str | None:
-    """The known name that is written most alike, if one is alike at all."""
-    # Loaded when somebody has mistyped.
+    """Return the most similar known name, or None if no name is similar."""
+    # Imported only for a misspelled name.
     from difflib import get_close_matches
 
     names = {name.lower(): name for name in known if len(name) <= _LONGEST}
@@ -22,6 +22,6 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(written: str, known: Iterable[str]) -> str:
-    """To be put behind "there is no WRITTEN": a question, or nothing."""
+    """Return a question to append to "there is no WRITTEN", or an empty text."""
     name = nearest(written, known)
     return f": did you mean {name}?" if name else ""

@@ -1,6 +1,6 @@
-"""Sets of hosts as people write them, `node[1-64,70]` and `@group`: ClusterShell's, with a bound on what they become.
+"""Sets of hosts in the notation of ClusterShell, `node[1-64,70]` and `@group`, with a bound on their size.
 
-ClusterShell reads and folds them; it is there where agents are started over SSH, and asked for nothing else.
+ClusterShell expands and folds them; it is an optional dependency, which starting agents over SSH also needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 from blast_transport.base.extras import how_to_install
 
 MAX_HOSTS = 10_000
-"""Of one transfer."""
+"""Maximum number of hosts of one transfer."""
 
 _SIGNS = re.compile(r"[\[\]@!&^]")
 _RANGES = re.compile(r"\[([^\[\]]*)\]")
@@ -21,14 +21,14 @@ _PORT = re.compile(r"(.*\]):(\d+)")
 _NUMBER = re.compile(r"\d+")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _SHOWN = 8
-"""Names that are written out where nobody can fold them."""
+"""Number of names that are listed if they cannot be folded."""
 _LONGEST = 300
 _MAX_FOLDED = 200
-"""Names with several numbers in each, such as addresses: to fold them takes time that grows with their square."""
+"""Maximum number of names with several numbers each, such as addresses: folding takes quadratic time."""
 
 
 def split(text: str) -> list[str]:
-    """What stands between commas outside of brackets, without white space around it."""
+    """Split a text at commas outside of brackets, and strip white space."""
     begins, depth = [0], 0
     for place, character in enumerate(text, 1):
         depth += (character == "[") - (character == "]")
@@ -38,12 +38,12 @@ def split(text: str) -> list[str]:
 
 
 def is_set(text: str) -> bool:
-    """Whether this is written like more than the name of one host; what begins with [ is an IPv6 address."""
+    """Return True for the notation of a set; a text that begins with [ is an IPv6 address."""
     return "=" not in text and not text.startswith("[") and _SIGNS.search(text) is not None
 
 
 def expanded(text: str) -> list[str]:
-    """The hosts of a set, each as HOST or HOST:PORT. Raises ValueError, at once for what is too large."""
+    """Return the hosts of a set as HOST or HOST:PORT. Raises ValueError, for a large set before it is expanded."""
     if found := _PORT.fullmatch(text):
         return [f"{host}:{found[2]}" for host in expanded(found[1])]
     count = 1
@@ -68,14 +68,14 @@ def expanded(text: str) -> list[str]:
         raise ValueError(f"{text!r} is no set of hosts: {error}") from error
 
 
-def check_count(count: int, what: str) -> None:
-    """Raises ValueError where that are more hosts than one transfer has."""
+def check_count(count: int, text: str) -> None:
+    """Raise ValueError for more hosts than one transfer may have."""
     if count > MAX_HOSTS:
-        raise ValueError(f"{what!r} names more than {MAX_HOSTS} hosts, which is as many as one transfer has")
+        raise ValueError(f"{text!r} names more than {MAX_HOSTS} hosts, the maximum of one transfer: send it in parts")
 
 
 def folded(names: Iterable[str]) -> str:
-    """Names in few words, for a sentence: node[1-64], or the first of them where they cannot be folded."""
+    """Return names in short form for a message: node[1-64], or the first names if they cannot be folded."""
     listed = list(names)
     shown = _by_ranges(listed) if len(listed) > 1 else ", ".join(listed)
     if shown and len(shown) <= _LONGEST:
@@ -85,7 +85,7 @@ def folded(names: Iterable[str]) -> str:
 
 
 def _by_ranges(names: list[str]) -> str:
-    """As ClusterShell folds them; empty where it is not there, or would take long."""
+    """Return names folded by ClusterShell; empty if it is not installed or would take long."""
     several = any(len(_NUMBER.findall(name)) > 1 for name in names)
     if (several and len(names) > _MAX_FOLDED) or not all(_PLAIN.fullmatch(name) for name in names):
         return ""
@@ -97,7 +97,7 @@ def _by_ranges(names: list[str]) -> str:
 
 
 def _length(written: str, text: str) -> int:
-    """How many numbers a range has at most. Raises ValueError."""
+    """Return an upper bound of the size of a range. Raises ValueError."""
     found = _RANGE.fullmatch(written)
     if found is None:
         raise ValueError(f"{text!r} has {written!r} in brackets: write ranges like [1-64,70], of at most nine digits")

@@ -1,4 +1,4 @@
-"""`blast drain|resume|reconcile|element|quarantine|release`: taking hardware and the controller in and out of use."""
+"""`blast drain|resume|step-down|reconcile|element|quarantine|release`: commands of operators."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import wraps
 
 from blast_api.ttypes import Unsupported
 from blast_client.client import Client
-from blast_client.failures import DONE, FAILED, explain_failure, telling_failures
-from blast_client.interrupts import telling_when_interrupted
+from blast_client.failures import DONE, FAILED, explain_failure, report_failures
+from blast_client.interrupts import report_interrupt
 from blast_client.json_form import to_json
 from blast_client.operator_views import (
     describe_drain,
@@ -26,42 +26,44 @@ from blast_client.units import parse_seconds
 _READING_DEVICES = 60.0
 _PROBING_FIBERS = 600.0
 _STATES = ("free", "reserved", "unusable", "away")
-_LISTED = "whether that was done is not known, `blast element list` tells"
+_LISTED = "the outcome is unknown, `blast element list` shows it"
 _SWITCH = {"on": True, "off": False, "status": None}
-"""What `drain` is asked; a call that names neither on nor off only asks."""
+"""Argument of `Client.drain` by that of `blast drain`."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add these commands to `blast`."""
-    drain = add_command(subparsers, "drain", "take no new requests, let active ones end", "blast drain on")
-    drain.add_argument("what", choices=list(_SWITCH), help="begin, end, or only tell")
+    drain = add_command(subparsers, "drain", "accept no new requests, let active ones end", "blast drain on")
+    drain.add_argument("state", choices=list(_SWITCH), help="start draining, stop it, or print the state")
     drain.set_defaults(run=_drain)
     reconcile = add_command(
         subparsers,
         "reconcile",
-        "compare what devices hold with what they should, and repair it",
+        "compare devices with the journal and repair differences",
         "blast reconcile --dry-run",
     )
-    reconcile.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+    reconcile.add_argument("--dry-run", action="store_true", help="print the differences without a repair")
     _add_timeout(reconcile, _READING_DEVICES)
     reconcile.set_defaults(run=_reconcile)
-    resume = add_command(subparsers, "resume", "let a controller that is holding decide again", "blast resume")
+    resume = add_command(subparsers, "resume", "release a controller from safe mode", "blast resume")
     resume.set_defaults(run=_resume)
-    step_down = add_command(subparsers, "step-down", "let another controller lead; light goes on", "blast step-down")
-    step_down.set_defaults(run=_stand_down)
+    step_down = add_command(
+        subparsers, "step-down", "hand leadership to a standby; light trees stay lit", "blast step-down"
+    )
+    step_down.set_defaults(run=_step_down)
     element = subparsers.add_parser(
         "element",
-        help="list hardware, take it out of use and back",
-        description="List ports, splitters, switches and ToRs, take them out of use and back.",
+        help="list, quarantine and release hardware",
+        description="List, quarantine and release ports, splitters, optical switches and ToRs.",
         epilog="examples:\n  blast element list --state unusable\n"
         "  blast element quarantine splitter:s1 --reason 'dirty connector'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    kinds = element.add_subparsers(metavar="WHAT", required=True)
+    kinds = element.add_subparsers(metavar="COMMAND", required=True)
     listing = add_command(kinds, "list", "list hardware and its state", "blast element list --state away")
-    listing.add_argument("--state", choices=_STATES, help="only those in this state")
+    listing.add_argument("--state", choices=_STATES, help="state of the listed elements (default: all)")
     listing.set_defaults(run=_list)
-    # Both `blast quarantine` and `blast element quarantine` are said.
+    # Both `blast quarantine` and `blast element quarantine` exist.
     for place, prefix in ((kinds, "blast element"), (subparsers, "blast")):
         _register_quarantine(place, prefix)
 
@@ -69,7 +71,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def register_verify(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `verify` to the sub-commands of `blast fabric`."""
     verify = add_command(
-        kinds, "verify", "check the fibers against the configuration with probe frames", "blast fabric verify"
+        kinds, "verify", "compare the fibers with the configuration by probe frames", "blast fabric verify"
     )
     _add_timeout(verify, _PROBING_FIBERS)
     verify.set_defaults(run=_verify)
@@ -77,12 +79,12 @@ def register_verify(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _register_quarantine(place: argparse._SubParsersAction[argparse.ArgumentParser], prefix: str) -> None:
     example = f"{prefix} quarantine splitter:s1 --reason 'dirty connector'"
-    quarantine = add_command(place, "quarantine", "take an element out of use; what it serves now goes on", example)
-    quarantine.add_argument("element", metavar="ELEMENT", help="as `blast element list` names it")
-    quarantine.add_argument("--reason", required=True, help="told to whoever asks why it is not used")
+    quarantine = add_command(place, "quarantine", "take an element out of use; grants that use it continue", example)
+    quarantine.add_argument("element", metavar="ELEMENT", help="name of the element in `blast element list`")
+    quarantine.add_argument("--reason", required=True, help="reason, which listings and errors print")
     quarantine.set_defaults(run=_quarantine)
-    release = add_command(place, "release", "put a quarantined element back into use", f"{prefix} release splitter:s1")
-    release.add_argument("element", metavar="ELEMENT", help="as `blast element list` names it")
+    release = add_command(place, "release", "return a quarantined element to use", f"{prefix} release splitter:s1")
+    release.add_argument("element", metavar="ELEMENT", help="name of the element in `blast element list`")
     release.set_defaults(run=_release)
 
 
@@ -92,17 +94,17 @@ def _add_timeout(parser: argparse.ArgumentParser, default: float) -> None:
         metavar="TIME",
         type=checked(parse_seconds),
         default=default,
-        help=f"wait so long for the answer (default: {default:g}s)",
+        help=f"time to wait for the answer (default: {default:g}s)",
     )
 
 
-# ---------------------------------------------------------------------- what they do
+# ---------------------------------------------------------------------- commands
 
 
-def _telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """As `telling_failures`, but a controller that does not serve a command is not the user's mistake."""
+def _report_failures(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Report failures as `report_failures` does, but Unsupported as a failure instead of wrong use."""
 
-    @telling_failures
+    @report_failures
     @wraps(run)
     def wrapped(arguments: argparse.Namespace) -> int:
         try:
@@ -114,74 +116,74 @@ def _telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
     return wrapped
 
 
-@_telling
+@_report_failures
 def _drain(arguments: argparse.Namespace) -> int:
-    unknown = "what the controller does now, `blast drain status` tells"
-    with connect(arguments) as client, telling_when_interrupted(unknown):
-        status = client.drain(_SWITCH[arguments.what])
+    unknown = "the outcome is unknown, `blast drain status` shows it"
+    with connect(arguments) as client, report_interrupt(unknown):
+        status = client.drain(_SWITCH[arguments.state])
     return _print(arguments, status, describe_drain(status))
 
 
-@_telling
-def _stand_down(arguments: argparse.Namespace) -> int:
-    unknown = "whether another controller leads by now, `blast fabric show` tells"
-    with connect(arguments) as client, telling_when_interrupted(unknown):
+@_report_failures
+def _step_down(arguments: argparse.Namespace) -> int:
+    unknown = "the outcome is unknown, `blast fabric show` shows the state of this controller"
+    with connect(arguments) as client, report_interrupt(unknown):
         client.step_down()
     return _print(arguments, None, "another controller takes over")
 
 
-@_telling
+@_report_failures
 def _resume(arguments: argparse.Namespace) -> int:
-    unknown = "whether the controller decides again, `blast status` tells"
-    with connect(arguments) as client, telling_when_interrupted(unknown):
+    unknown = "the outcome is unknown, `blast fabric show` prints a warning in safe mode"
+    with connect(arguments) as client, report_interrupt(unknown):
         client.resume()
         fabric = client.fabric()
-    return _print(arguments, fabric, "\n".join([*(fabric.warnings or ()), "the controller decides again"]))
+    return _print(arguments, fabric, "\n".join([*(fabric.warnings or ()), "the controller has left safe mode"]))
 
 
-@_telling
+@_report_failures
 def _reconcile(arguments: argparse.Namespace) -> int:
-    goes_on = "the controller goes on comparing" + (
-        "" if arguments.dry_run else " and repairing, `blast journal show` tells what it does"
+    goes_on = "the controller continues the comparison" + (
+        "" if arguments.dry_run else " and the repair, `blast journal show` shows the outcome"
     )
-    with connect(arguments, arguments.timeout) as client, telling_when_interrupted(goes_on):
+    with connect(arguments, arguments.timeout) as client, report_interrupt(goes_on):
         report = client.reconcile(arguments.dry_run)
     _print(arguments, report, describe_reconcile(report))
     return reconcile_status(report)
 
 
-@_telling
+@_report_failures
 def _verify(arguments: argparse.Namespace) -> int:
-    goes_on = "the controller goes on probing, `blast fabric verify` shows what it finds"
-    with connect(arguments, arguments.timeout) as client, telling_when_interrupted(goes_on):
+    goes_on = "the controller continues to probe; run `blast fabric verify` again for the result"
+    with connect(arguments, arguments.timeout) as client, report_interrupt(goes_on):
         report = client.verify_fabric()
     _print(arguments, report, describe_fibers(report))
     return fibers_status(report)
 
 
-@_telling
+@_report_failures
 def _list(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         elements = [e for e in client.elements() if arguments.state in (None, e.state)]
     return _print(arguments, elements, element_table(elements))
 
 
-@_telling
+@_report_failures
 def _quarantine(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client, telling_when_interrupted(_LISTED):
+    with connect(arguments) as client, report_interrupt(_LISTED):
         client.quarantine(arguments.element, arguments.reason)
         return _show(arguments, client)
 
 
-@_telling
+@_report_failures
 def _release(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client, telling_when_interrupted(_LISTED):
+    with connect(arguments) as client, report_interrupt(_LISTED):
         client.release_element(arguments.element)
         return _show(arguments, client)
 
 
 def _show(arguments: argparse.Namespace, client: Client) -> int:
-    """The element as it is now."""
+    """Print the element of a command."""
     found = [e for e in client.elements() if e.name == arguments.element]
     return _print(arguments, found, element_table(found))
 

@@ -1,4 +1,4 @@
-"""What an operator is shown: pure functions from what the controller said to text."""
+"""Text of the controller's answers for operators, as pure functions."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from blast_client.text_table import text_table
 
 
 def describe_drain(status: DrainStatus) -> str:
-    """Whether requests are taken, and how many are still being served."""
-    waiting = f", {status.pending} waiting" if status.pending else ""
+    """Describe if the controller drains, and the numbers of active and pending requests."""
+    pending = f", {status.pending} pending" if status.pending else ""
     if not status.draining:
-        return f"not draining: requests are taken, {status.active} active{waiting}"
+        return f"not draining: new requests are accepted, {status.active} active{pending}"
     if status.active or status.pending:
-        return f"draining: nothing new is taken, {status.active} still active{waiting}"
-    return "drained: nothing new is taken, nothing is active or waiting"
+        return f"draining: new requests are rejected, {status.active} active{pending}"
+    return "drained: new requests are rejected, none is active or pending"
 
 
 def describe_reconcile(report: ReconcileReport) -> str:
-    """What was, or would be, changed on devices, and what there is not ours."""
+    """Describe the changes on devices, made or planned, and the circuits and rules that Blast did not make."""
     if report.commands:
-        said = "would be sent" if report.dryRun else "sent"
-        lines = [f"{_count(report.commands, 'command')} {said}:"]
+        sent = "would be sent" if report.dryRun else "sent"
+        lines = [f"{_count(report.commands, 'command')} {sent}:"]
         lines += [f"  {command}" for command in report.commands]
     elif report.compared is None:
-        lines = ["nothing to do (which devices were compared this controller does not say)"]
+        lines = ["no differences (this controller does not report which devices it compared)"]
     elif not report.compared:
-        lines = ["nothing was compared: whether devices hold what they should is not known"]
+        lines = ["no device was compared: differences are unknown"]
     elif report.notCompared:
-        lines = [f"{_count(report.compared, 'device')} compared: what was compared is as it should be"]
+        lines = [f"{_count(report.compared, 'device')} compared: no differences on these"]
     else:
-        lines = [f"{_count(report.compared, 'device')} compared, all there are: nothing to do"]
+        lines = [f"{_count(report.compared, 'device')} compared, all devices: no differences"]
     if report.foreign:
-        lines.append("on devices, not made by Blast and left alone:")
+        lines.append("on devices, not made by Blast and not changed:")
         lines += [f"  {found}" for found in report.foreign]
     if report.notCompared:
         lines.append(f"not compared ({len(report.notCompared)}):")
@@ -43,25 +43,25 @@ def describe_reconcile(report: ReconcileReport) -> str:
 
 
 def reconcile_status(report: ReconcileReport) -> int:
-    """The exit status: devices that nobody looked at are no success."""
+    """Return the exit status: success only if every device was compared."""
     if report.compared is None or (report.compared and report.notCompared):
         return PARTLY
     return DONE if report.compared else FAILED
 
 
 def describe_fibers(report: FiberReport) -> str:
-    """The differences between the config and what probe frames found."""
+    """Describe the differences between the configuration and the result of probe frames."""
     if report.faults:
         lines = [
             f"{_count(report.faults, 'difference')} from the configuration:",
             text_table(["ELEMENT", "FOUND"], [[fault.element, fault.message] for fault in report.faults]),
         ]
     elif report.probed == 0:
-        lines = ["nothing was probed: whether the fibers are wired as the configuration says is not known"]
+        lines = ["no fiber was probed: differences from the configuration are unknown"]
     elif report.skipped:
-        lines = ["what was probed is wired as the configuration says"]
+        lines = ["every probed fiber matches the configuration"]
     else:
-        lines = ["every fiber is wired as the configuration says"]
+        lines = ["every fiber matches the configuration"]
     if report.skipped:
         lines.append(f"not probed ({len(report.skipped)}):")
         lines += [f"  {skipped}" for skipped in report.skipped]
@@ -69,19 +69,19 @@ def describe_fibers(report: FiberReport) -> str:
 
 
 def fibers_status(report: FiberReport) -> int:
-    """The exit status: a difference is a failure, and what was not probed is no success."""
+    """Return the exit status: failure for a difference, partial success if fibers were not probed."""
     if report.faults or report.probed == 0:
         return FAILED
     return PARTLY if report.skipped else DONE
 
 
 def element_table(elements: Sequence[ElementStatus]) -> str:
-    """Pieces of hardware, one a line."""
+    """Return a table of hardware elements."""
     if not elements:
         return "no such elements"
     rows = [[e.name, e.state, "" if e.reservation is None else str(e.reservation), e.reason or ""] for e in elements]
     return text_table(["ELEMENT", "STATE", "RESERVATION", "REASON"], rows)
 
 
-def _count(found: Sequence[object], what: str) -> str:
-    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}"
+def _count(found: Sequence[object], noun: str) -> str:
+    return f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Options that several commands share, and argument types that explain themselves when they refuse."""
+"""Options that several commands share, and argument types with error messages."""
 
 from __future__ import annotations
 
@@ -8,49 +8,54 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from blast_client.address import DEFAULT_ADDRESS, BadAddress
+from blast_client.address import DEFAULT_ADDRESS, AddressError
 from blast_client.client import Client
 from blast_client.tls import TlsSettings, read_token
 
 Value = TypeVar("Value")
 
 SYSTEM = "system"
+_OUTPUT = "Output"
 _NO_CONTROLLER = (
-    f"$BLAST_CONTROLLER or --controller is empty, which says that there is no controller: name one as HOST:PORT, or "
-    f"unset the variable to ask {DEFAULT_ADDRESS}"
+    f"no controller: $BLAST_CONTROLLER or --controller is empty; set it to HOST:PORT, or unset the variable to use "
+    f"{DEFAULT_ADDRESS}"
 )
 _PROOFS = {
-    "ca": f"certificates that the controller's is checked against; {SYSTEM}: those that this machine trusts",
-    "cert": "this client's certificate",
-    "cert-key": "its private key, unless that is in the same file",
-    "server-name": "name in the controller's certificate, where its address is another",
-    "token-file": "file with the token to log in with",
+    "ca": f"CA certificates (PEM) for the controller's certificate; {SYSTEM}: the certificates of this machine",
+    "cert": "certificate of this client (PEM)",
+    "cert-key": "private key of --cert, if it is not in the same file",
+    "server-name": "name in the controller's certificate, if it is not the host of the address",
+    "token-file": "file with the login token",
 }
 
 
 def controller_options() -> argparse.ArgumentParser:
-    """A parent parser with --controller, --json and what proves who is who."""
+    """Return a parent parser with --controller, --json and the options of group Security."""
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument(
         "--controller",
         metavar="ADDRESS",
         default=os.environ.get("BLAST_CONTROLLER", DEFAULT_ADDRESS),
-        help="HOST:PORT of the controller, several with commas; empty: there is none (default: $BLAST_CONTROLLER, "
-        f"else {DEFAULT_ADDRESS})",
+        help="HOST:PORT of the controller, or of several with commas; empty: no controller (default: "
+        f"$BLAST_CONTROLLER, else {DEFAULT_ADDRESS})",
     )
-    options.add_argument("--json", action="store_true", help="print JSON")
-    credentials = options.add_argument_group(
-        "credentials", "For a controller that speaks TLS or wants to know who is calling."
-    )
-    for name, what in _PROOFS.items():
+    output = options.add_argument_group(_OUTPUT)
+    output.add_argument("--json", action="store_true", help="JSON instead of text")
+    security = options.add_argument_group("Security", "TLS and login, if the controller requires them.")
+    for name, description in _PROOFS.items():
         variable = variable_of(name)
-        credentials.add_argument(
+        security.add_argument(
             f"--{name}",
             metavar="NAME" if name == "server-name" else "FILE",
             default=os.environ.get(variable) or None,
-            help=f"{what} (default: ${variable})",
+            help=f"{description} (default: ${variable})",
         )
     return options
+
+
+def output_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Return the group Output of a command, for further options."""
+    return next(group for group in parser._action_groups if group.title == _OUTPUT)
 
 
 def add_command(
@@ -69,23 +74,23 @@ def add_command(
 
 
 def connect(arguments: argparse.Namespace, timeout: float = 10.0) -> Client:
-    """A client of the controller that the arguments name; `timeout` in seconds for each answer.
+    """Return a client of the controller in the arguments; `timeout` in seconds bounds each answer.
 
-    Raises BadAddress, BadCredentials.
+    Raises AddressError, CredentialsError.
     """
     if not arguments.controller:
-        raise BadAddress(_NO_CONTROLLER)
+        raise AddressError(_NO_CONTROLLER)
     token = read_token(Path(arguments.token_file)) if arguments.token_file else None
     return Client(arguments.controller, timeout, tls=tls_settings(arguments), token=token)
 
 
 def variable_of(option: str) -> str:
-    """The environment variable that stands for an option: BLAST_CERT_KEY for cert-key."""
+    """Return the environment variable of an option: BLAST_CERT_KEY for cert-key."""
     return f"BLAST_{option.upper().replace('-', '_')}"
 
 
 def tls_settings(arguments: argparse.Namespace) -> TlsSettings | None:
-    """What the arguments say about TLS; None where they say nothing."""
+    """Return the TLS settings of the arguments, or None if they have none."""
     ca, cert, key = (Path(text) if text else None for text in (arguments.ca, arguments.cert, arguments.cert_key))
     if ca is None and cert is None and key is None and arguments.server_name is None:
         return None
@@ -93,14 +98,14 @@ def tls_settings(arguments: argparse.Namespace) -> TlsSettings | None:
 
 
 def tls_settings_of_environment() -> TlsSettings | None:
-    """What the environment says about TLS, as a command finds it; None where it says nothing."""
+    """Return the TLS settings of the environment variables, or None if none is set."""
     return tls_settings(
         argparse.Namespace(**{name.replace("-", "_"): os.environ.get(variable_of(name)) or None for name in _PROOFS})
     )
 
 
 def checked(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """Make a parser that raises ValueError an argument type whose sentence reaches the user."""
+    """Return an argument type that reports the text of a parser's ValueError."""
 
     def argument_type(text: str) -> Value:
         try:
@@ -112,11 +117,8 @@ def checked(parse: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 def names(text: str) -> list[str]:
-    """Read a list of names, separated by commas.
-
-    Raises ValueError.
-    """
+    """Parse a list of names with commas between them. Raises ValueError."""
     found = [name.strip() for name in text.split(",")]
     if not all(found):
-        raise ValueError(f"{text!r} is no list of names: write them with commas between, for example h2,h3")
+        raise ValueError(f"{text!r} is not a list of names: write for example h2,h3")
     return found

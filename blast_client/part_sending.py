@@ -1,4 +1,4 @@
-"""Sending one part of a request: its grants, leases and pauses on one side, the data plane on the other."""
+"""The sender of one part of a request: connects grants, leases and pauses with the data plane."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from blast_api.ttypes import (
     TransferReport,
 )
 from blast_client.in_thread import Carry, in_thread, let_go
-from blast_client.part_plan import Action, Darken, PartPlan, Shine, Tell
+from blast_client.part_plan import Action, Darken, PartPlan, ReportProgress, Shine
 from blast_transport.base.errors import TransportError
 from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Route
@@ -32,33 +32,33 @@ FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILE
 
 
 class Controller(Protocol):
-    """What is needed of a client."""
+    """The methods of `AsyncClient` that a sender needs."""
 
     async def submit(self, request: MulticastRequest) -> RequestStatus:
-        """As `AsyncClient.submit`."""
+        """Submit a request."""
 
     async def await_event(self, key: str, after_sequence: int = 0) -> Event:
-        """As `AsyncClient.await_event`."""
+        """Return the next event of a request."""
 
     async def extend(self, key: str, extension: Extension) -> RequestStatus:
-        """As `AsyncClient.extend`."""
+        """Change a request."""
 
     async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
-        """As `AsyncClient.finish`."""
+        """Finish a part."""
 
     async def withdraw(self, key: str) -> RequestStatus:
-        """As `AsyncClient.withdraw`."""
+        """Withdraw a request."""
 
     async def status(self, key: str) -> RequestStatus:
-        """As `AsyncClient.status`."""
+        """Return the state of a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartSent:
-    """What became of a part that had light.
+    """The result of a part that had a grant.
 
-    `state` is the controller's (`PartState`), `reason` its sentence; `result` is None where sending itself failed, and
-    `reason` then says why. `pauses` counts how often the light was taken away in between.
+    `state` (`PartState`) and `reason` are the controller's. If the transfer failed, `result` is None and `reason` is
+    that of the failure. `pauses` counts the interruptions of the grant.
     """
 
     part: int
@@ -70,17 +70,17 @@ class PartSent:
 
     @property
     def complete(self) -> bool:
-        """Every receiver of the part has the data."""
+        """True if every receiver of the part has the data."""
         return self.result is not None and self.result.complete == len(self.receivers)
 
 
 @dataclass(frozen=True, slots=True)
 class LightBroke:
-    """Our own side cannot send by light any more; the transfer goes on without."""
+    """Event: this sender can no longer send over the optical path; the transfer continues without it."""
 
 
 class PartSending:
-    """One part, to its end. `inbox` takes its events, LightBroke, and None when the transfer has ended."""
+    """The transfer of one part. `inbox` receives its events, LightBroke, and None after the end of the transfer."""
 
     def __init__(
         self,
@@ -101,11 +101,11 @@ class PartSending:
         self._pauses = 0
 
     def outcome(self) -> PartSent:
-        """What became of it."""
+        """Return the result."""
         return PartSent(self._number, self._receivers, self._state, self._reason, self._pauses, self._result)
 
     async def run(self, carry: Carry) -> None:
-        """Serve the part until the controller says that it has ended and the data has arrived."""
+        """Serve the part until the controller has ended it and the transfer is complete."""
         loop = asyncio.get_running_loop()
         self.route.on_broken = lambda: loop.call_soon_threadsafe(self.inbox.put_nowait, LightBroke())
         carrying = in_thread(f"{self._request.key}-{self._number}", carry, self._receivers, self.route)
@@ -121,44 +121,44 @@ class PartSending:
             await let_go(carrying, self.route)
 
     async def shine(self, light: Light) -> None:
-        """There is light, for a first, another or a longer lease."""
+        """Send over the optical path, for a first, another or a longer lease."""
         self.route.shine(light)
 
     def darken(self) -> None:
-        """The light is gone until another grant."""
+        """Stop using the optical path until another grant."""
         self.route.darken()
 
     def without_light(self) -> None:
-        """There will be no light any more, though not all is sent."""
+        """Handle the end of the part before all data was sent: abort the transfer."""
         self.route.give_up(self._reason)
 
     async def light_broke(self) -> None:
-        """The data goes another way: light is of no use to us, neither this nor what might still be granted."""
+        """Release the grant, or withdraw the request if there is none: another transport carries the data."""
         if self.waits:
             await self.withdraw()
         else:
             await self.decline()
 
     async def transferred(self) -> None:
-        """Every receiver has the data or has failed."""
+        """Handle the end of the transfer: every receiver has the data or has failed."""
         await self._act(self._plan.confirm())
 
     @property
     def waits(self) -> bool:
-        """The request has no light, and had none to give back."""
+        """True while the part has no grant and has released none."""
         return self._plan.waits
 
     async def decline(self) -> None:
-        """Give the light back: the data goes another way."""
+        """Release the grant: another transport carries the data."""
         await self._act(self._plan.decline())
 
     async def withdraw(self) -> None:
-        """The request is not wanted any more, if it has not ended."""
+        """Withdraw the request if it has not ended."""
         if self._state not in FINAL:
             await self._unless_over(self._controller.withdraw(self._request.key))
 
     async def _once(self, carrying: asyncio.Future[TransferResult]) -> None:
-        """Wait for the next thing to happen, and act on it."""
+        """Wait for the next event or deadline, and handle it."""
         deadline = self._plan.deadline()
         try:
             async with asyncio.timeout(None if deadline is None else max(0.0, deadline - time.monotonic())):
@@ -193,15 +193,15 @@ class PartSending:
                     await self.shine(light)
                 case Darken():
                     self.darken()
-                case Tell(reached):
-                    told = Extension(progressBytes=reached, part=self._number)
-                    await self._unless_over(self._controller.extend(self._request.key, told))
+                case ReportProgress(reached):
+                    progress = Extension(progressBytes=reached, part=self._number)
+                    await self._unless_over(self._controller.extend(self._request.key, progress))
                 case _:
                     report = self._report()
                     await self._unless_over(self._controller.finish(self._request.key, self._number, report))
 
     async def _unless_over(self, call: Awaitable[RequestStatus]) -> None:
-        """What became of the part meanwhile is said by an event that is on its way."""
+        """Await a call; ignore that the part has ended or paused meanwhile, since an event reports that."""
         try:
             await call
         except Ended:
@@ -211,9 +211,9 @@ class PartSending:
                 raise
 
     async def _collect(self, carrying: asyncio.Future[TransferResult]) -> None:
-        """Take the result; without one nobody can go on, and the request is given up."""
+        """Store the result of the transfer; withdraw the request if the transfer failed."""
         try:
-            # To be cancelled here ends the waiting; the transfer is told by its route.
+            # Cancellation ends only this wait; `let_go` stops the transfer by its route.
             self._result = await asyncio.shield(carrying)
         except TransportError as error:
             self._reason = self._reason or str(error)

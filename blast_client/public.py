@@ -1,10 +1,10 @@
-"""The names of `blast_client`: clients of the controller, what they give back, and what they raise."""
+"""Public names of `blast_client`: clients of the controller, their results and their exceptions."""
 
 from blast_client.thrift_guard import require_thrift
 
 require_thrift()
 
-from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported before the guard
+from blast_api.ttypes import (  # noqa: E402 - the guard must precede imports of Thrift
     Event,
     Extension,
     Grant,
@@ -13,22 +13,22 @@ from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported
     RequestStatus,
     TransferReport,
 )
-from blast_client.address import BadAddress  # noqa: E402
+from blast_client.address import AddressError  # noqa: E402
 from blast_client.agent_credentials import agent_certificates, agent_secret  # noqa: E402
 from blast_client.aio import AsyncClient  # noqa: E402
-from blast_client.base_error import BlastError, WrongArgument  # noqa: E402
+from blast_client.base_error import BlastError, InvalidArgumentError  # noqa: E402
 from blast_client.broadcasting import (  # noqa: E402
-    NotDelivered,
-    NotSent,
+    DeliveryError,
     Outcome,
+    SendError,
     async_broadcast,
     broadcast,
     settings_of_environment,
 )
-from blast_client.calls import ClientClosed, ControllerUnreachable  # noqa: E402
+from blast_client.calls import ClientClosedError, ControllerUnreachableError  # noqa: E402
 from blast_client.client import Client  # noqa: E402
 from blast_client.errors import (  # noqa: E402
-    CallFailed,
+    CallFailedError,
     Denied,
     Ended,
     KeyReused,
@@ -38,47 +38,47 @@ from blast_client.errors import (  # noqa: E402
     UnknownRequest,
     Unsupported,
 )
-from blast_client.objects.not_readable import NotReadable  # noqa: E402
-from blast_client.objects.receiving import LibraryMissing, NotHere, async_receive, receive  # noqa: E402
+from blast_client.objects.not_readable import UnreadableObjectError  # noqa: E402
+from blast_client.objects.receiving import MissingLibraryError, NotReceivedError, async_receive, receive  # noqa: E402
 from blast_client.round import RoundSettings  # noqa: E402
 from blast_client.states import EventKind, PartState  # noqa: E402
-from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
+from blast_client.tls import CredentialsError, TlsSettings  # noqa: E402
 
 __all__ = [
+    "AddressError",
     "AsyncClient",
-    "BadAddress",
-    "BadCredentials",
     "BlastError",
-    "CallFailed",
+    "CallFailedError",
     "Client",
-    "ClientClosed",
-    "ControllerUnreachable",
+    "ClientClosedError",
+    "ControllerUnreachableError",
+    "CredentialsError",
+    "DeliveryError",
     "Denied",
     "Ended",
     "Event",
     "EventKind",
     "Extension",
     "Grant",
+    "InvalidArgumentError",
     "KeyReused",
-    "LibraryMissing",
+    "MissingLibraryError",
     "MulticastRequest",
-    "NotDelivered",
-    "NotHere",
     "NotLeader",
-    "NotReadable",
-    "NotSent",
+    "NotReceivedError",
     "Outcome",
     "PartState",
     "Rejected",
     "RequestFilter",
     "RequestStatus",
     "RoundSettings",
+    "SendError",
     "TimedOut",
     "TlsSettings",
     "TransferReport",
     "UnknownRequest",
+    "UnreadableObjectError",
     "Unsupported",
-    "WrongArgument",
     "agent_certificates",
     "agent_secret",
     "async_broadcast",

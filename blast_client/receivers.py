@@ -1,4 +1,4 @@
-"""Where agents are, as people and programs write it: HOST, HOST:PORT or HOST=ADDRESS:PORT, or a set of hosts."""
+"""Notation of agents: HOST, HOST:PORT or HOST=ADDRESS:PORT, or a set of hosts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from blast_transport.base.endpoint import Endpoint, parse_endpoint
 AGENT_PORT = 9095
 
 _SIGNS = frozenset(" ,@[]")
-"""Signs of lists and sets: a set of hosts has no addresses."""
+"""Characters of lists and sets, which names must not contain."""
 
 Receiver = tuple[str, str, int]
 """(name, address, port) of an agent."""
 
 
 def parse_receivers(texts: Iterable[str]) -> list[Receiver]:
-    """Read several, each of which may be a set of hosts or a list with commas, none of them twice. Raises ValueError.
+    """Parse receivers; each text may be a set of hosts or a list with commas. Raises ValueError, also for duplicates.
 
     >>> [name for name, _, _ in parse_receivers(["h2,h3", "node[9-10]"])]
     ['h2', 'h3', 'node9', 'node10']
@@ -32,16 +32,16 @@ def parse_receivers(texts: Iterable[str]) -> list[Receiver]:
 
 
 def check_once(receivers: Iterable[Receiver]) -> None:
-    """Raises ValueError if a host is named twice."""
+    """Raise ValueError if a host is named twice."""
     names = set[str]()
     for name, _, _ in receivers:
         if name in names:
-            raise ValueError(f"a receiver is named twice: {name}")
+            raise ValueError(f"the receiver {name} is named twice")
         names.add(name)
 
 
 def parse_receiver(text: str) -> Receiver:
-    """Read one. Raises ValueError.
+    """Parse one receiver. Raises ValueError.
 
     >>> parse_receiver("h2"), parse_receiver("h2=10.0.0.2:7000"), parse_receiver("h2=[fd00::2]")
     (('h2', 'h2', 9095), ('h2', '10.0.0.2', 7000), ('h2', 'fd00::2', 9095))
@@ -59,7 +59,7 @@ def parse_receiver(text: str) -> Receiver:
 
 
 def written(receiver: Receiver) -> str:
-    """As `parse_receiver` reads it.
+    """Return the notation of a receiver, which `parse_receiver` parses.
 
     >>> written(("h2", "h2", 9095)), written(("h2", "10.0.0.2", 7000)), written(("h2", "fd00::2", 9095))
     ('h2', 'h2=10.0.0.2:7000', 'h2=[fd00::2]:9095')

@@ -1,4 +1,4 @@
-"""`blast request|extend|withdraw|finish|status|explain|top`: a script's and an operator's view of requests."""
+"""`blast request|extend|withdraw|finish|status|explain|top`: commands on requests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from contextlib import contextmanager, suppress
 
 from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
 from blast_client.base_error import BlastError
-from blast_client.calls import ControllerUnreachable, milliseconds
+from blast_client.calls import ControllerUnreachableError, milliseconds
 from blast_client.client import Client
 from blast_client.errors import Ended, Rejected, TimedOut
-from blast_client.failures import DONE, FAILED, telling_failures
-from blast_client.giving_back import withdraw_abandoned
-from blast_client.interrupts import ended_by_signals, telling_when_interrupted
+from blast_client.failures import DONE, FAILED, report_failures
+from blast_client.interrupts import ended_by_signals, report_interrupt
 from blast_client.json_form import plain, to_json
 from blast_client.options import add_command, checked, connect, names
 from blast_client.request_views import (
@@ -39,98 +38,111 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _register_request(subparsers)
     _register_extend(subparsers)
     _register_finish(subparsers)
-    withdraw = add_command(subparsers, "withdraw", "give up a request, pending or active", "blast withdraw nightly-7")
-    withdraw.add_argument("key", metavar="KEY")
+    withdraw = add_command(subparsers, "withdraw", "withdraw a pending or active request", "blast withdraw nightly-7")
+    withdraw.add_argument("key", metavar="KEY", help="key of the request")
     withdraw.set_defaults(run=_withdraw)
     add_status(subparsers)
-    what = "say what blocks a request, when it could start, and what would free it now"
-    explain = add_command(subparsers, "explain", what, "blast explain nightly-7")
-    explain.add_argument("key", metavar="KEY")
+    summary = "explain what blocks a request, and when it could start"
+    explain = add_command(subparsers, "explain", summary, "blast explain nightly-7")
+    explain.add_argument("key", metavar="KEY", help="key of the request")
     explain.set_defaults(run=_explain)
     _register_top(subparsers)
 
 
 def _register_request(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     example = "blast request --from h1 --to h2,h3,h4 --bytes 300MB --timeout 60"
-    parser = add_command(subparsers, "request", "ask for a multicast and wait for its grant", example)
-    parser.add_argument("--from", dest="sender", metavar="HOST", required=True, help="host that sends")
+    parser = add_command(subparsers, "request", "submit a multicast request and wait for its grant", example)
+    parser.add_argument("--from", dest="sender", metavar="HOST", required=True, help="sender")
     parser.add_argument(
         "--to", dest="receivers", metavar="HOST,…", type=checked(names), required=True, help="receivers"
     )
-    parser.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), required=True, help="size, as 300MB")
     parser.add_argument(
-        "--key", type=checked(_key), help="names the request; the same key and content again is the same request"
+        "--bytes", metavar="SIZE", type=checked(parse_bytes), required=True, help="size of the data, for example 300MB"
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=checked(parse_seconds), default=60.0, help="wait so long (default: 60s)"
+        "--key",
+        type=checked(_key),
+        help="key of the request; the same key and content is the same request (default: random)",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=checked(parse_seconds),
+        default=60.0,
+        help="time to wait for the grant (default: 60s)",
     )
     parser.add_argument(
         "--pending-timeout",
         metavar="TIME",
         type=checked(parse_seconds),
-        help="the controller drops it if pending for so long",
+        help="time after which the pending request expires (default: none)",
     )
-    parser.add_argument("--priority", metavar="N", type=int, help="who has more goes first (default: 0)")
+    parser.add_argument("--priority", metavar="N", type=int, help="priority; the highest is served first (default: 0)")
     parser.add_argument(
-        "--deadline", metavar="TIME", type=checked(parse_seconds), help="wanted end, from now (policy edf goes by it)"
+        "--deadline",
+        metavar="TIME",
+        type=checked(parse_seconds),
+        help="wanted end of the transfer, from now, for policy edf (default: none)",
     )
-    parser.add_argument("--may-split", action="store_true", help="receivers may be served in several parts")
+    parser.add_argument("--may-split", action="store_true", help="permission to serve the receivers in several parts")
     parser.add_argument(
-        "--may-pause", action="store_true", help="may lose the light between two leases, and go on later"
+        "--may-pause", action="store_true", help="permission to interrupt the transfer between two leases"
     )
-    parser.add_argument("--no-wait", action="store_true", help="submit and return at once")
+    parser.add_argument("--no-wait", action="store_true", help="submission without waiting for the grant")
     parser.set_defaults(run=_request)
 
 
 def _register_extend(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     example = "blast extend nightly-7 --add h5,h6 --time 20s"
     parser = add_command(subparsers, "extend", "change the members, time or size of a request", example)
-    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("key", metavar="KEY", help="key of the request")
     parser.add_argument("--add", metavar="HOST,…", type=checked(names), help="receivers to add")
     parser.add_argument("--remove", metavar="HOST,…", type=checked(names), help="receivers to remove")
-    parser.add_argument("--time", metavar="TIME", type=checked(parse_seconds), help="added to the lease")
-    parser.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), help="added to the size")
+    parser.add_argument("--time", metavar="TIME", type=checked(parse_seconds), help="time to add to the lease")
+    parser.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), help="bytes to add to the size")
     parser.set_defaults(run=_extend, refuse=parser.error)
 
 
 def _register_finish(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     example = "blast finish nightly-7 --bytes-sent 300MB"
-    parser = add_command(subparsers, "finish", "say that a transfer is over, so that its light is free", example)
-    parser.add_argument("key", metavar="KEY")
+    parser = add_command(subparsers, "finish", "report the end of a transfer and release its resources", example)
+    parser.add_argument("key", metavar="KEY", help="key of the request")
     parser.add_argument("--part", type=int, default=0, help="part of the request (default: 0)")
-    parser.add_argument("--bytes-sent", metavar="SIZE", type=checked(parse_bytes), help="for the statistics")
-    parser.add_argument("--duration", metavar="TIME", type=checked(parse_seconds), help="for the statistics")
+    parser.add_argument("--bytes-sent", metavar="SIZE", type=checked(parse_bytes), help="bytes sent, for statistics")
+    parser.add_argument(
+        "--duration", metavar="TIME", type=checked(parse_seconds), help="duration of the transfer, for statistics"
+    )
     parser.set_defaults(run=_finish)
 
 
 def _register_top(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add_command(subparsers, "top", "watch requests, light trees and what is free", "blast top --interval 2s")
+    parser = add_command(subparsers, "top", "watch requests, light trees and free resources", "blast top --interval 2s")
     parser.add_argument(
         "--interval", metavar="TIME", type=checked(_interval), default=1.0, help="time between views (default: 1s)"
     )
-    parser.add_argument("--once", action="store_true", help="print one view and return")
+    parser.add_argument("--once", action="store_true", help="a single view")
     parser.set_defaults(run=_top)
 
 
 def _key(text: str) -> str:
-    """Raises ValueError."""
+    """Parse a key. Raises ValueError."""
     if not text:
-        raise ValueError("a key has at least one character; leave --key out to have one made up")
+        raise ValueError("the key is empty: give a key, or leave --key out for a random one")
     return text
 
 
 def _interval(text: str) -> float:
-    """Raises ValueError."""
+    """Parse an interval. Raises ValueError."""
     seconds = parse_seconds(text)
     if seconds == 0:
-        raise ValueError("there must be time between two views; --once prints one")
+        raise ValueError("the interval must be above 0; --once prints a single view")
     return seconds
 
 
-# ---------------------------------------------------------------------- what they do
+# ---------------------------------------------------------------------- commands
 
 
-@telling_failures
+@report_failures
 def _request(arguments: argparse.Namespace) -> int:
     request = MulticastRequest(
         key=f"cli-{secrets.token_hex(6)}" if arguments.key is None else arguments.key,
@@ -150,7 +162,7 @@ def _request(arguments: argparse.Namespace) -> int:
             grant = _grant(client, request, arguments.timeout)
         except TimedOut as error:
             sys.stderr.write(
-                f"blast: not yet: {error.message.rstrip('.')}; request {request.key} is still waiting "
+                f"blast: not yet: {error.message.rstrip('.')}; request {request.key} stays pending "
                 f"(`blast status {request.key}`, `blast withdraw {request.key}`)\n"
             )
             return FAILED
@@ -159,7 +171,7 @@ def _request(arguments: argparse.Namespace) -> int:
 
 
 def _grant(client: Client, request: MulticastRequest, seconds: float) -> Grant:
-    """Ask, and wait for the grant. Whoever ends the command meanwhile wants none any more."""
+    """Submit a request and wait for its grant; withdraw it if a signal ends the command meanwhile."""
     begun = time.monotonic()
     status = None
     try:
@@ -172,30 +184,33 @@ def _grant(client: Client, request: MulticastRequest, seconds: float) -> Grant:
             sys.stderr.write(f"blast: interrupted: {_withdrawal(client, request)}\n")
         else:
             sys.stderr.write(
-                f"blast: interrupted: request {request.key} goes on, for it was there before (`blast withdraw "
-                f"{request.key}`)\n"
+                f"blast: interrupted: request {request.key} existed before and continues (`blast withdraw "
+                f"{request.key}` withdraws it)\n"
             )
         raise
-    except ControllerUnreachable as error:
+    except ControllerUnreachableError as error:
         if status is not None:
-            error.add_note(f"request {request.key} goes on where the controller does (`blast withdraw {request.key}`)")
+            error.add_note(
+                f"request {request.key} continues if the controller does (`blast withdraw {request.key}` withdraws it)"
+            )
         raise
 
 
 def _withdrawal(client: Client, request: MulticastRequest) -> str:
-    """Withdraw a request that nobody waits for any more; what came of it."""
+    """Withdraw a request, and return a message on the outcome."""
     try:
-        withdraw_abandoned(client, request)
+        if client._calls_sent:
+            client._withdraw_soon(request, is_own=False)
         return f"request {request.key} is withdrawn"
     except BlastError as failure:
         reason = str(failure)
     except KeyboardInterrupt:
         reason = "interrupted again"
-    return f"request {request.key} could not be withdrawn, do so with `blast withdraw {request.key}`: {reason}"
+    return f"request {request.key} could not be withdrawn, run `blast withdraw {request.key}`: {reason}"
 
 
 def _await_grant(client: Client, status: RequestStatus, seconds: float) -> Grant:
-    """The grant of a request's active part, as soon as there is one."""
+    """Wait for an active part of a request, and return its grant."""
     end = time.monotonic() + seconds
     while True:
         for part in status.parts:
@@ -208,10 +223,10 @@ def _await_grant(client: Client, status: RequestStatus, seconds: float) -> Grant
         status = client.status(status.key)
 
 
-@telling_failures
+@report_failures
 def _extend(arguments: argparse.Namespace) -> int:
     if not any((arguments.add, arguments.remove, arguments.time, arguments.bytes)):
-        arguments.refuse("nothing to change: give --add, --remove, --time or --bytes")
+        arguments.refuse("no change requested: give --add, --remove, --time or --bytes")
     extension = Extension(
         addReceivers=arguments.add,
         removeReceivers=arguments.remove,
@@ -221,27 +236,27 @@ def _extend(arguments: argparse.Namespace) -> int:
     added = arguments.add or []
     with (
         connect(arguments) as client,
-        telling_when_interrupted(_unknown(arguments.key, "was changed")),
+        report_interrupt(_unknown(arguments.key)),
         _naming_hosts(client, added),
     ):
         return _show(arguments, client.extend(arguments.key, extension))
 
 
-@telling_failures
+@report_failures
 def _finish(arguments: argparse.Namespace) -> int:
     duration = None if arguments.duration is None else milliseconds(arguments.duration)
-    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "has ended")):
+    with connect(arguments) as client, report_interrupt(_unknown(arguments.key)):
         report = TransferReport(bytesSent=arguments.bytes_sent, durationMs=duration)
         return _show(arguments, client.finish(arguments.key, arguments.part, report))
 
 
-@telling_failures
+@report_failures
 def _withdraw(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "has ended")):
+    with connect(arguments) as client, report_interrupt(_unknown(arguments.key)):
         return _show(arguments, client.withdraw(arguments.key))
 
 
-@telling_failures
+@report_failures
 def _explain(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         explanation = client.explain(arguments.key)
@@ -249,7 +264,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-@telling_failures
+@report_failures
 def _top(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         while True:
@@ -265,19 +280,19 @@ def _top(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _naming_hosts(client: Client, asked: Sequence[str]) -> Iterator[None]:
-    """Say which hosts may be meant where one of these is not known."""
+def _naming_hosts(client: Client, names: Sequence[str]) -> Iterator[None]:
+    """Suggest similar hosts if the controller does not know one of these."""
     try:
         yield
     except Rejected as error:
         with suppress(BlastError):
-            if error.code == CODE and (question := meant(asked, hosts_of(client.fabric()))):
+            if error.code == CODE and (question := meant(names, hosts_of(client.fabric()))):
                 error.add_note(question)
         raise
 
 
-def _unknown(key: str, what: str) -> str:
-    return f"whether request {key} {what} is not known, `blast status {key}` tells"
+def _unknown(key: str) -> str:
+    return f"the outcome is unknown, `blast status {key}` shows request {key}"
 
 
 def _show(arguments: argparse.Namespace, status: RequestStatus) -> int:

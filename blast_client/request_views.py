@@ -1,4 +1,4 @@
-"""Requests, grants and the live view as text: pure functions from what the controller said to what is shown."""
+"""Text of requests, grants and the live view, as pure functions of the controller's answers."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ _DEFAULT_TENANT = "default"
 
 
 def describe_grant(grant: Grant, size: int) -> str:
-    """A grant for somebody who is about to send `size` bytes."""
+    """Describe a grant for a transfer of `size` bytes."""
     lines = [
         f"granted {grant.key}, part {grant.part}",
-        f"  send to    {grant.groupAddress}:{grant.groupPort} (UDP), never faster than "
-        f"{format_rate(grant.rateBitsPerSecond)}",
+        f"  group      {grant.groupAddress}:{grant.groupPort} (UDP), at most {format_rate(grant.rateBitsPerSecond)}",
         f"  receivers  {shortened(grant.receivers)}",
-        f"  takes      {format_ms(grant.estimatedServiceMs)} for {format_bytes(size)}; "
-        f"the light is yours for {format_ms(grant.leaseMs)}",
+        f"  transfer   {format_ms(grant.estimatedServiceMs)} ({format_bytes(size)} at "
+        f"{format_rate(grant.rateBitsPerSecond)}); lease {format_ms(grant.leaseMs)}",
     ]
     if grant.pendingReceivers:
-        lines.append(f"  not yet    {shortened(grant.pendingReceivers)}")
-    lines += [f"  set up in  {timings}" for timings in [_timings(grant)] if timings]
-    lines += [f"  light      {margin}" for margin in [_min_margin(grant)] if margin]
-    lines.append(f"  afterwards blast finish {grant.key}" + (f" --part {grant.part}" if grant.part else ""))
+        lines.append(f"  pending    {shortened(grant.pendingReceivers)}")
+    lines += [f"  setup      {timings}" for timings in [_timings(grant)] if timings]
+    lines += [f"  power      {margin}" for margin in [_min_margin(grant)] if margin]
+    lines.append(f"  when done  blast finish {grant.key}" + (f" --part {grant.part}" if grant.part else ""))
     return "\n".join(lines)
 
 
 def describe_request(status: RequestStatus) -> str:
-    """One request with its parts."""
+    """Describe a request with its parts."""
     lines = [
         f"{status.key}: {state_name(status.state)}, {format_bytes(status.bytes)} from {status.sender} "
         f"to {shortened(status.receivers)}, {format_ms(status.ageMs)} old"
@@ -46,12 +45,12 @@ def describe_request(status: RequestStatus) -> str:
             line += f", lease ends in {format_ms(part.leaseLeftMs)}"
         lines.append(line + (f" ({part.reason})" if part.reason else ""))
         margin = _min_margin(part.grant) if part.grant is not None else ""
-        lines += [f"    light: {margin}"] if margin else []
+        lines += [f"    power: {margin}"] if margin else []
     return "\n".join(lines)
 
 
 def describe_explanation(explanation: Explanation) -> str:
-    """What blocks a request, one blocker a line."""
+    """Describe the reasons that block a request, one in each line."""
     lines = [explanation.message]
     lines += [f"  blocked by  {blocker}" for blocker in explanation.blockers or ()]
     if explanation.suggestion:
@@ -60,21 +59,21 @@ def describe_explanation(explanation: Explanation) -> str:
 
 
 def warned(warnings: Sequence[str] | None) -> list[str]:
-    """What is to be known of the controller itself, as a block of its own; nothing where there is nothing."""
+    """Return the controller's warnings as one block; empty if there are none."""
     return ["\n".join(f"WARNING: {sentence}" for sentence in warnings)] if warnings else []
 
 
-def request_table(requests: Sequence[RequestStatus], most: int) -> str:
-    """Many requests, one a line of `most` columns; TENANT/KEY where there are other tenants than the default one."""
+def request_table(requests: Sequence[RequestStatus], width: int) -> str:
+    """Return a table of requests of at most `width` columns; keys are TENANT/KEY if there are several tenants."""
     if not requests:
         return "no requests"
     tenants = any(request.tenant != _DEFAULT_TENANT for request in requests)
     rows = [[f"{r.tenant}/{r.key}" if tenants else r.key, *_row(r)] for r in requests]
-    return text_table(["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"], rows, most)
+    return text_table(["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"], rows, width)
 
 
-def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controller: str, most: int) -> str:
-    """The live view, with tables of `most` columns: what is free, the light trees, the unfinished requests."""
+def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controller: str, width: int) -> str:
+    """Return the live view of at most `width` columns: free resources, light trees, unfinished requests."""
     ports = [port for rack in fabric.racks for port in rack.opticalPorts]
     free_ports = sum(port.reservation is None and not port.unusable for port in ports)
     free_splitters = [s for s in fabric.splitters if s.reservation is None and not s.unusable]
@@ -86,8 +85,8 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
         f"requests   {active} active, {fabric.pendingParts} pending\n"
         f"splitters  {len(free_splitters)} of {len(fabric.splitters)} free {_bar(fabric)}\n"
         f"ports      {free_ports} of {len(ports)} optical ports free",
-        light_tree_table(fabric, most),
-        request_table(requests, most),
+        light_tree_table(fabric, width),
+        request_table(requests, width),
     ]
     if away:
         blocks.insert(1, f"AWAY: {', '.join(away)}")
@@ -95,8 +94,8 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
     return "\n\n".join(blocks)
 
 
-def light_tree_table(fabric: FabricStatus, most: int = sys.maxsize) -> str:
-    """The light trees, one a line."""
+def light_tree_table(fabric: FabricStatus, width: int = sys.maxsize) -> str:
+    """Return a table of light trees of at most `width` columns."""
     if not fabric.lightTrees:
         return "no light trees"
     rows = [
@@ -111,7 +110,7 @@ def light_tree_table(fabric: FabricStatus, most: int = sys.maxsize) -> str:
         ]
         for tree in fabric.lightTrees
     ]
-    return text_table(["TREE", "KEY", "STATE", "GROUP", "ROOT", "SPLITTERS", "LEAVES"], rows, most)
+    return text_table(["TREE", "KEY", "STATE", "GROUP", "ROOT", "SPLITTERS", "LEAVES"], rows, width)
 
 
 def _row(status: RequestStatus) -> list[str]:
@@ -142,18 +141,18 @@ def _timings(grant: Grant) -> str:
 
 
 def _min_margin(grant: Grant) -> str:
-    """How well the leaf with the smallest margin is lit; nothing where no losses are known."""
+    """Describe the power budget of the leaf with the minimum margin; empty if losses are not configured."""
     if not grant.margins:
         return ""
-    least = grant.margins[0]
-    text = f"least margin at {least.rack}"
-    if least.receivedDbm is not None:
-        text += f", which receives {least.receivedDbm:.1f} dBm"
-    if least.sensitivityMarginDb is not None and least.overloadMarginDb is not None:
-        text += f": {least.sensitivityMarginDb:+.1f} dB to sensitivity, {least.overloadMarginDb:+.1f} dB to overload"
-    return text + (f" ({least.limitingElement} binds)" if least.limitingElement else "")
+    leaf = grant.margins[0]
+    text = f"minimum margin at {leaf.rack}"
+    if leaf.receivedDbm is not None:
+        text += f", which receives {leaf.receivedDbm:.1f} dBm"
+    if leaf.sensitivityMarginDb is not None and leaf.overloadMarginDb is not None:
+        text += f": {leaf.sensitivityMarginDb:+.1f} dB to sensitivity, {leaf.overloadMarginDb:+.1f} dB to overload"
+    return text + (f" (limited by {leaf.limitingElement})" if leaf.limitingElement else "")
 
 
 def _bar(fabric: FabricStatus) -> str:
-    """One sign a splitter: free, in use, unusable."""
+    """Return one character for each splitter: free, in use or unusable."""
     return "".join("×" if s.unusable else "·" if s.reservation is None else "■" for s in fabric.splitters)

@@ -1,4 +1,4 @@
-"""A whole round: ask for light, send by it or by packets, see it confirmed, and give the light back."""
+"""A delivery round: request, transfer over the optical path or packets, confirmation, release."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from thrift.Thrift import TException
 
 from blast_api.ttypes import MulticastRequest
-from blast_client.address import DEFAULT_ADDRESS, BadAddress
+from blast_client.address import DEFAULT_ADDRESS, AddressError
 from blast_client.aio import AsyncClient
-from blast_client.base_error import BlastError, WrongArgument
-from blast_client.calls import ControllerUnreachable, milliseconds
+from blast_client.base_error import BlastError, InvalidArgumentError
+from blast_client.calls import ControllerUnreachableError, milliseconds
 from blast_client.delivery import deliver
 from blast_client.errors import Rejected
 from blast_client.in_thread import Carry, carried, in_thread
@@ -23,7 +23,7 @@ from blast_client.part_sending import PartSent
 from blast_client.receivers import Receiver
 from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.sending import send
-from blast_client.tls import BadCredentials, TlsSettings
+from blast_client.tls import CredentialsError, TlsSettings
 from blast_client.trees.given import given_trees
 from blast_client.trees.guide import Probe, TreeGuide
 from blast_client.trees.planner import planner_of
@@ -48,7 +48,7 @@ from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST
 
 Report = Callable[[Sequence[str], Progress], None]
-"""Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
+"""Function (receivers, progress) that the sending thread calls several times a second."""
 
 _VIAS = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
 _BY_PACKETS = (PIPELINE, TREES, UNICAST)
@@ -57,18 +57,49 @@ _ORDERS = (None, RACKS, NAMES, GIVEN)
 
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
-    """How a round goes, apart from what is sent and to whom.
+    """Settings of a delivery, apart from the data and the receivers.
 
-    `controller`: HOST:PORT of who grants light, None for nobody, with `tls` and `token` as a `Client` has them.
-    `sender`: this host as the controller knows it (None: its host name); `optical_address`: ours on the light path
-    (None: the one towards the receivers). `via`: auto, optical, pipeline, trees or unicast; `order` of a pipeline:
-    racks, names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it,
-    a silence of `node_timeout` seconds dead ones, and each keeps `buffer` bytes of what cannot be read again for
-    those behind it (0: as many as it likes). Trees are planned for the `network` in this file (as `blast trees`
-    reads it), and `auto` takes them where they are enough faster than a pipeline; or `trees` is a file with a plan.
-    `priority` and `patience` (seconds) of the request. `credentials` prove us to the agents (`agent_secret`,
-    `agent_certificates`); `sealed`: data of the optical transport is encrypted. `suite`: of digests; `engine`: what
-    reads and digests here. Raises WrongArgument.
+    Parameters
+    ----------
+    controller
+        HOST:PORT of the controller, or of several with commas; None: no optical transport.
+    tls, token
+        TLS and login of the controller, as for `Client`.
+    sender
+        Name of this host in the controller's configuration. None: its host name.
+    optical_address
+        IPv4 address of this host on the optical path. None: its address on the route to the receivers.
+    via
+        "auto", "optical", "pipeline", "trees" or "unicast".
+    order
+        Order of a pipeline: "racks", "names" or "given". None: by racks if they are known.
+    slowest_rate
+        Rate in bits/s below which a node is excluded from the pipeline. 0: none is.
+    node_timeout
+        Time in seconds after which a silent node of the pipeline is dead.
+    buffer
+        Bytes that each node of a pipeline keeps for nodes behind it if they cannot be read again. 0: the default.
+    network
+        Network file (`blast trees`) for which trees are planned; "auto" uses them if they are faster than a pipeline.
+    trees
+        File with a plan of trees.
+    priority
+        Priority of the request; the highest is served first.
+    pending_timeout
+        Time in seconds after which a pending request expires. None: no limit.
+    credentials
+        Credentials for the agents, from `agent_secret` or `agent_certificates`.
+    sealed
+        Encrypt the data of the optical transport.
+    engine
+        Implementation of the data path: "auto", "compiled" or "python".
+    suite
+        Digest suite.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A setting is invalid, or settings exclude each other.
     """
 
     controller: str | None = DEFAULT_ADDRESS
@@ -91,34 +122,34 @@ class RoundSettings:
     suite: str = BEST
 
     def __post_init__(self) -> None:
-        for what, given, known in (("via", self.via, _VIAS), ("order", self.order, _ORDERS)):
+        for name, given, known in (("via", self.via, _VIAS), ("order", self.order, _ORDERS)):
             if given not in known:
-                raise WrongArgument(f"{what} must be one of {', '.join(filter(None, known))}, and not {given!r}")
+                raise InvalidArgumentError(f"{name} must be one of {', '.join(filter(None, known))}, not {given!r}")
         if self.via == TREES and (self.network is None) == (self.trees is None):
-            raise WrongArgument("trees need either the network that they are planned for, or a plan of them")
+            raise InvalidArgumentError("trees need a network file or a file with a plan: give one of them")
         if self.trees is not None and self.via != TREES:
-            raise WrongArgument(f"a plan of trees goes with the way {TREES!r}, and not with {self.via!r}")
+            raise InvalidArgumentError(f"a plan of trees needs the transport {TREES!r}, not {self.via!r}")
         if self.network is not None and self.via not in (AUTO, TREES):
-            raise WrongArgument(f"a network is what trees are planned for: it does not go with {self.via!r}")
+            raise InvalidArgumentError(f"a network file needs the transport {AUTO!r} or {TREES!r}, not {self.via!r}")
         if not isinstance(self.credentials, SharedSecret | TlsFiles | None):
-            raise WrongArgument(
-                "credentials must be what agent_secret(path) or agent_certificates(certificate, private_key, ca) "
-                f"gives, and not a {type(self.credentials).__name__}"
+            raise InvalidArgumentError(
+                "credentials must be the result of agent_secret(path) or agent_certificates(certificate, private_key, "
+                f"ca), not a {type(self.credentials).__name__}"
             )
         try:
             check_engine(self.engine)
         except WrongInputError as error:
-            raise WrongArgument(str(error)) from error
+            raise InvalidArgumentError(str(error)) from error
 
     @property
     def host(self) -> str:
-        """This host, as the controller knows it."""
+        """Name of this host in the controller's configuration."""
         return self.sender or socket.gethostname()
 
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What became of it: a result for each transfer, why others were not `reached`, and why there was no light."""
+    """The result of a round: one for each transfer, reasons of `unreached` hosts, and why no grant was available."""
 
     results: tuple[TransferResult, ...]
     unreached: dict[str, str]
@@ -126,7 +157,7 @@ class RoundResult:
 
 
 class Round:
-    """One delivery to these receivers."""
+    """One delivery to receivers."""
 
     def __init__(self, receivers: Sequence[Receiver], settings: RoundSettings) -> None:
         self._addresses = {receiver[0]: receiver for receiver in receivers}
@@ -137,52 +168,52 @@ class Round:
     async def deliver(
         self, source: Source, destination: Destination, report: Report, size: int | None = None
     ) -> RoundResult:
-        """Send it; `size` in bytes where the source does not know its own.
+        """Send a source; `size` in bytes if the source does not know its own.
 
-        Raises what the client raises where only light will do, and TransportError.
+        Raises TransportError; with the transport "optical" also BlastError.
         """
         settings, size = self._settings, source.size if source.size is not None else size
         await self._look_up_addresses()
         try:
-            optical_address = self._light_address()
+            optical_address = self._optical_address()
         except WrongInputError as error:
-            # No name of a receiver leads anywhere: a controller may know what is meant.
-            raise WrongInputError(await self._with_hosts_asked_for(str(error))) from error
+            # No receiver can be resolved; the controller may know similar names.
+            raise WrongInputError(await self._with_suggestion(str(error))) from error
         carry = self._carry(source, destination, report, optical_address)
         if optical_address is None or size is None or settings.controller is None:
             if settings.via == OPTICAL:
-                raise WrongInputError(_no_light_without(size, settings.controller))
-            way = Unicast() if settings.via == UNICAST else await self._packets(await self._order())
-            return RoundResult((await carried(carry, tuple(self._addresses), Route(way)),), {}, "")
+                raise WrongInputError(_missing_for_optical(size, settings.controller))
+            choice = Unicast() if settings.via == UNICAST else await self._packets(await self._order())
+            return RoundResult((await carried(carry, tuple(self._addresses), Route(choice)),), {}, "")
         async with self._client(settings.controller) as client:
             if len(self._addresses) > MAX_DIRECT:
-                with suppress(TException, ControllerUnreachable):
+                with suppress(TException, ControllerUnreachableError):
                     await self._find_racks(client)
             if settings.via == OPTICAL:
-                return _of_parts(await self._by_light(client, size, carry))
+                return _of_parts(await self._send_optical(client, size, carry))
             packets = await self._packets(await self._order(client))
             delivered = await deliver(client, self._request(size, may_split=False), carry, packets)
-            return _of_parts([delivered.sent], self._with_hosts_meant(delivered.refused))
+            return _of_parts([delivered.sent], self._suggest_hosts(delivered.refused))
 
-    async def _by_light(self, client: AsyncClient, size: int, carry: Carry) -> list[PartSent]:
+    async def _send_optical(self, client: AsyncClient, size: int, carry: Carry) -> list[PartSent]:
         try:
             return await send(client, self._request(size, may_split=True), carry)
         except Rejected as error:
             if error.code == CODE:
-                with suppress(TException, ControllerUnreachable):
+                with suppress(TException, ControllerUnreachableError):
                     await self._find_racks(client)
-                error.message = self._with_hosts_meant(error.message)
+                error.message = self._suggest_hosts(error.message)
             raise
 
-    async def _with_hosts_asked_for(self, sentence: str) -> str:
+    async def _with_suggestion(self, sentence: str) -> str:
         if self._settings.controller is not None:
             with suppress(TException, BlastError):
                 async with self._client(self._settings.controller) as client:
                     await self._find_racks(client)
-        return self._with_hosts_meant(sentence)
+        return self._suggest_hosts(sentence)
 
     async def _look_up_addresses(self) -> None:
-        """Take from the controller the addresses of receivers that are given by name and that no resolver knows."""
+        """Look up at the controller the addresses of receivers whose names cannot be resolved."""
         named = [receiver for receiver in self._addresses.values() if receiver[0] == receiver[1]]
         unknown = await in_thread("name resolution", _unresolved, named)
         if not unknown or self._settings.controller is None:
@@ -193,8 +224,8 @@ class Round:
             for name, _, port in unknown:
                 self._addresses[name] = (name, known.get(name, name), port)
 
-    def _with_hosts_meant(self, refused: str) -> str:
-        """Why there was no light, with the hosts that may be meant where the fabric does not have one of ours."""
+    def _suggest_hosts(self, refused: str) -> str:
+        """Append similar host names to a reason if the fabric lacks one of the hosts."""
         question = meant([self._settings.host, *self._addresses], self._racks) if refused and self._racks else ""
         return f"{refused.rstrip('.')}; {question}" if question else refused
 
@@ -232,20 +263,20 @@ class Round:
         )
 
     async def _order(self, client: AsyncClient | None = None) -> list[str]:
-        """The receivers in the order of a pipeline."""
-        names, wanted, controller = list(self._addresses), self._settings.order, self._settings.controller
-        if wanted == GIVEN:
+        """Return the receivers in the order of a pipeline."""
+        names, order, controller = list(self._addresses), self._settings.order, self._settings.controller
+        if order == GIVEN:
             return as_given(names, names)
-        if wanted == NAMES or controller is None or (client is None and wanted is None):
+        if order == NAMES or controller is None or (client is None and order is None):
             return by_name(names)
         try:
             if client is not None:
                 await self._find_racks(client)
             else:
-                async with self._client(controller) as asked:
-                    await self._find_racks(asked)
-        except (TException, ControllerUnreachable, BadAddress, BadCredentials):
-            if wanted == RACKS:
+                async with self._client(controller) as connected:
+                    await self._find_racks(connected)
+        except (TException, ControllerUnreachableError, AddressError, CredentialsError):
+            if order == RACKS:
                 raise
             return by_name(names)
         return by_racks(self._settings.host, names, self._racks)
@@ -254,7 +285,7 @@ class Round:
         self._racks = hosts_of(await client.fabric())
 
     async def _packets(self, order: list[str]) -> TransportChoice:
-        """The way over the packet network: a pipeline in this order, or trees."""
+        """Return the transport over the packet network: a pipeline in this order, or trees."""
         settings, names = self._settings, list(self._addresses)
         chain = Chain(tuple(order), settings.slowest_rate, settings.node_timeout, settings.buffer)
         if settings.trees is not None:
@@ -269,11 +300,11 @@ class Round:
         return guide.choice
 
     def _probe(self, root: str) -> Probe:
-        """A look at what a path has, by the agents at its ends; the root's end is this process."""
+        """Return a function that measures a path by the agents at its ends; this process is the root's end."""
 
         def probe(start: str, end: str) -> float:
             source = HERE if start == root else self._addresses[start]
-            # Where others measure there is another look in some seconds.
+            # If the agents are busy with another measurement, the guide probes again in some seconds.
             return measure_link(source, self._addresses[end], dialer(self._settings.credentials), patience=0.0)
 
         return probe
@@ -281,8 +312,8 @@ class Round:
     def _client(self, controller: str) -> AsyncClient:
         return AsyncClient(controller, tls=self._settings.tls, token=self._settings.token)
 
-    def _light_address(self) -> str | None:
-        """The address from which to send by light, None where packets alone are used. Raises WrongInputError."""
+    def _optical_address(self) -> str | None:
+        """Return the address for the optical path, or None if only packets are used. Raises WrongInputError."""
         settings = self._settings
         if settings.via in _BY_PACKETS or settings.controller is None:
             return None
@@ -290,7 +321,7 @@ class Round:
 
 
 def _timings(node_timeout: float) -> SenderTimings:
-    """Nobody is given up while those before it in a chain may still wait for a silent node, and for one behind that."""
+    """Return timings in which a node's stall limit exceeds the timeouts of two silent nodes before it in a chain."""
     timings = SenderTimings()
     return replace(timings, stall=timings.stall + 2 * max(0.0, node_timeout - NODE_TIMEOUT))
 
@@ -300,12 +331,12 @@ def _of_parts(parts: Sequence[PartSent], refused: str = "") -> RoundResult:
     return RoundResult(tuple(part.result for part in parts if part.result is not None), unreached, refused)
 
 
-def _no_light_without(size: int | None, controller: str | None) -> str:
+def _missing_for_optical(size: int | None, controller: str | None) -> str:
     if size is None:
-        return "light is granted for a number of bytes: say how many come with --bytes"
+        return "the optical transport needs the size of the data: give --bytes"
     if controller is None:
-        return "light is granted by a controller: name one"
-    return "light is IPv4 multicast, and every receiver has an IPv6 address only: choose --via pipeline"
+        return "the optical transport needs a controller: name one with --controller"
+    return "the optical transport needs IPv4, and no receiver has an IPv4 address: choose --via pipeline"
 
 
 def _unresolved(receivers: Sequence[Receiver]) -> list[Receiver]:
@@ -319,9 +350,9 @@ def _unresolved(receivers: Sequence[Receiver]) -> list[Receiver]:
 
 
 def _own_address(receivers: Sequence[Receiver]) -> str | None:
-    """The IPv4 address from which packets to the first host leave that has one; None if all have IPv6 addresses only.
+    """Return the local IPv4 address on the route to the first receiver that has one; None if all have only IPv6.
 
-    Raises WrongInputError if no host is known.
+    Raises WrongInputError if no receiver can be resolved.
     """
     reasons, is_known = [], False
     for _, host, port in receivers:
@@ -336,7 +367,7 @@ def _own_address(receivers: Sequence[Receiver]) -> str | None:
                 return str(probe.getsockname()[0])
         except OSError as error:
             reason = error.strerror or error
-            reasons.append(f"the host {host} is not known ({reason}): give it as HOST=ADDRESS:PORT")
+            reasons.append(f"cannot resolve the host {host} ({reason}): write HOST=ADDRESS:PORT")
     if is_known:
         return None
     raise WrongInputError(reasons[0])

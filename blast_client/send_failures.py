@@ -1,4 +1,4 @@
-"""Why hosts do not have what was sent: in few words where many have the same reason, and a list of all of them."""
+"""Reasons of hosts that do not have the data, grouped by reason."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from blast_transport.base.errors import TransportError
 from blast_transport.base.report import TransferResult
 
 FEW = 4
-"""So many hosts with the same reason get a line each."""
+"""Up to this number of hosts with the same reason are listed in a line each."""
 
 
 class NoReceiverReachedError(TransportError):
-    """No host can receive; `reasons` says of each why."""
+    """No receiver could be reached; `reasons` has the reason of each."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{hosts}: {reason}" for hosts, reason in sentences(reasons)))
@@ -22,23 +22,23 @@ class NoReceiverReachedError(TransportError):
 
 
 def sentences(reasons: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(hosts, reason), each host once; many with the same reason are told together, in the order of the first."""
+    """Return (hosts, reason), each host once; hosts with the same reason are folded into one entry if they are many."""
     alike: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         alike.setdefault(reason, []).append(name)
-    told: list[tuple[str, str]] = []
+    grouped: list[tuple[str, str]] = []
     for reason, names in alike.items():
-        told += [(name, reason) for name in names] if len(names) <= FEW else [(folded(names), reason)]
-    return told
+        grouped += [(name, reason) for name in names] if len(names) <= FEW else [(folded(names), reason)]
+    return grouped
 
 
 def failed_of(results: Sequence[TransferResult]) -> dict[str, str]:
-    """Who does not have it, of those that were reached, and why."""
+    """Return the reason of each reached receiver that does not have the data."""
     return {one.name: one.reason for result in results for one in result.receivers if not one.complete}
 
 
 def reasons_of(names: Sequence[str], sent: RoundResult, unreachable: Mapping[str, str]) -> dict[str, str]:
-    """Why a host does not have it; those that have it are left out."""
+    """Return the reason of each host that does not have the data."""
     has = {one.name for result in sent.results for one in result.receivers if one.complete}
     known = {**unreachable, **sent.unreached, **failed_of(sent.results)}
-    return {name: known.get(name, "nothing was sent to it") for name in names if name not in has}
+    return {name: known.get(name, "no data was sent to it") for name in names if name not in has}

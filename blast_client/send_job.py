@@ -1,4 +1,4 @@
-"""What `blast send` does: understands what is wanted, sends it, and says what has become of it."""
+"""The job of `blast send`: interpret the options, send, and report the outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blast_client.send_failures import NoReceiverReachedError, reasons_of
 from blast_client.send_progress import ProgressLines, ProgressView, bar
 from blast_client.send_several import several
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
-from blast_client.send_target import names_stream, wanted_of
+from blast_client.send_target import names_stream, target_of
 from blast_client.send_transfer import Transfer
 from blast_client.send_words import RACKS, SECRET_VARIABLE
 from blast_client.tls import read_token
@@ -32,17 +32,17 @@ from blast_transport.credentials.tls import TlsFiles
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 from blast_transport.wire.transports import PIPELINE, TREES, UNICAST
 
-_UNDEFINED = "what is on {} of a host that does not have it is undefined, unless nothing was written there"
+_UNDEFINED = "the content of {} is undefined on hosts that do not have all data, unless no byte was written"
 
 
 def run_send(arguments: argparse.Namespace) -> int:
-    """Send; the exit status. Raises what the client and the transports raise."""
+    """Send and return the exit status. Raises BlastError, TransportError."""
     return _run_each(arguments) if arguments.more else _run_one(arguments)
 
 
 def _run_one(arguments: argparse.Namespace) -> int:
     if names_stream(arguments):
-        sys.stderr.write(f"blast: the stream will be called {arguments.name} there: --as gives it another name\n")
+        sys.stderr.write(f"blast: name of the stream at the receivers: {arguments.name} (change it with --as)\n")
     receivers = receivers_of(arguments)
     lists = HostLists(arguments.ok_file, arguments.failed_file, arguments.file)
     sending = Sending(arguments, receivers)
@@ -51,19 +51,20 @@ def _run_one(arguments: argparse.Namespace) -> int:
 
 
 def _run_each(arguments: argparse.Namespace) -> int:
-    """Send several, one after the other; the exit status of all. Raises WrongInputError before anything is sent."""
+    """Send several one after another, and return the exit status of all. Raises WrongInputError before it sends."""
     each = several(arguments)
     receivers = receivers_of(arguments)
     lists = [HostLists(arguments.ok_file, arguments.failed_file, one.file) for one in each]
     sendings = [Sending(one, receivers) for one in each]
-    # Who does not have one of them does not have them.
+    # A host that lacks one of them counts as failed.
     reasons: dict[str, str] = dict(sendings[0].reasons)
     statuses: list[int] = []
     with lists[0].written_for(receivers, reasons):
         missing: dict[str, str] = {}
         for sending in sendings:
             statuses.append(sending.run())
-            missing = {**{name: f"{sending.name}: {why}" for name, why in sending.reasons.items()}, **missing}
+            failed = {name: f"{sending.name}: {reason}" for name, reason in sending.reasons.items()}
+            missing = {**failed, **missing}
             if statuses[-1] in (INTERRUPTED, TERMINATED):
                 return statuses[-1]
         reasons.clear()
@@ -76,18 +77,18 @@ def _of_all(statuses: Sequence[int]) -> int:
 
 
 class Sending:
-    """One thing that is sent, from its start to the word that it leaves. `reasons`: of hosts that do not have it."""
+    """The transfer of one file, directory or stream. `reasons`: of hosts that do not have it."""
 
     def __init__(self, arguments: argparse.Namespace, receivers: Sequence[Receiver]) -> None:
-        self._arguments, self._wanted = arguments, wanted_of(arguments)
-        self.name = self._wanted.name
+        self._arguments, self._target = arguments, target_of(arguments)
+        self.name = self._target.name
         self._names = [name for name, _, _ in receivers]
         settings = replace(round_settings(arguments), buffer=arguments.buffer or 0)
-        self._transfer = Transfer(arguments, settings, receivers, self._wanted)
-        self.reasons = dict.fromkeys(self._names, "it was not confirmed that it has it")
+        self._transfer = Transfer(arguments, settings, receivers, self._target)
+        self.reasons = dict.fromkeys(self._names, "the transfer was not confirmed")
 
     def run(self) -> int:
-        """Send; the exit status. Raises WrongInputError before anything is sent, and what the client raises."""
+        """Send and return the exit status. Raises BlastError, and WrongInputError before it sends."""
         try:
             return self._send()
         except KeyboardInterrupt:
@@ -109,8 +110,8 @@ class Sending:
             view.done(sent.results, transfer.unreachable | sent.unreached, sent.refused)
         self.reasons.clear()
         self.reasons.update(reasons_of(self._names, sent, transfer.unreachable))
-        if self.reasons and self._wanted.overwrites:
-            sys.stderr.write(f"blast: {_UNDEFINED.format(self._wanted.path)}\n")
+        if self.reasons and self._target.overwrites:
+            sys.stderr.write(f"blast: {_UNDEFINED.format(self._target.path)}\n")
         if len(self.reasons) == len(self._names):
             return FAILED
         return PARTLY if self.reasons else DONE
@@ -119,7 +120,7 @@ class Sending:
         so_far = self._transfer.so_far
         for name in so_far.have_it():
             self.reasons.pop(name, None)
-        undefined = f"; {_UNDEFINED.format(self._wanted.path)}" if self._wanted.overwrites and so_far.whole else ""
+        undefined = f"; {_UNDEFINED.format(self._target.path)}" if self._target.overwrites and so_far.whole else ""
         return _fail(status, f"{so_far.sentence()}{undefined}")
 
     def _view(self) -> AbstractContextManager[ProgressView]:
@@ -129,9 +130,9 @@ class Sending:
 
 
 def receivers_of(arguments: argparse.Namespace) -> list[Receiver]:
-    """Those of the command line, then those of the file. Raises WrongInputError."""
+    """Return the receivers of the command line, then those of the file. Raises WrongInputError."""
     if not arguments.to and arguments.hosts_file is None:
-        raise WrongInputError("who is to receive it? Name hosts with --to, or a file of them with --hosts-file")
+        raise WrongInputError("no receivers: name hosts with --to, or a file of hosts with --hosts-file")
     try:
         listed = [] if arguments.hosts_file is None else read_hosts(arguments.hosts_file)
         receivers = [*(arguments.to or ()), *listed]
@@ -143,9 +144,9 @@ def receivers_of(arguments: argparse.Namespace) -> list[Receiver]:
 
 
 def round_settings(arguments: argparse.Namespace) -> RoundSettings:
-    """What the options of a command say. Raises WrongInputError, BadCredentials."""
+    """Return the settings of the options of a command. Raises WrongInputError, CredentialsError."""
     if arguments.order == RACKS and not arguments.controller:
-        raise WrongInputError("--order racks needs a controller, which knows the racks: name one, or another order")
+        raise WrongInputError("--order racks needs a controller: name one with --controller, or choose another order")
     asks = arguments.controller and (arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS)
     return RoundSettings(
         controller=arguments.controller if asks else None,
@@ -168,17 +169,17 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
 
 
 def agent_credentials(arguments: argparse.Namespace) -> Credentials:
-    """What proves us to the agents. Raises WrongInputError, SettingsError."""
+    """Return the credentials for the agents. Raises WrongInputError, SettingsError."""
     files = (arguments.agent_cert, arguments.agent_key, arguments.agent_ca)
     if arguments.secret_file is not None and any(files):
-        raise WrongInputError("agents know either a secret or certificates: give --secret-file or --agent-cert")
+        raise WrongInputError("--secret-file and --agent-cert exclude each other: give one of them")
     secret_file = arguments.secret_file or (None if any(files) else os.environ.get(SECRET_VARIABLE)) or None
     if secret_file is not None:
         return SharedSecret(read_secret(Path(secret_file)))
     if not any(files):
         return None
     if not all(files):
-        raise WrongInputError("--agent-cert, --agent-key and --agent-ca belong together: give all three")
+        raise WrongInputError("--agent-cert, --agent-key and --agent-ca need each other: give all three")
     refuse_readable_by_others(arguments.agent_key)
     return TlsFiles(*files)
 

@@ -1,4 +1,4 @@
-"""What `blast send` shows while it sends, and at the end."""
+"""Output of `blast send` during a transfer and at its end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Print = Callable[[dict[str, object]], None]
 
 
 class ProgressView(Protocol):
-    """Is told how a transfer goes, from the thread that sends, and how it ended."""
+    """A view of a transfer."""
 
     def report(self, progress: Progress) -> None:
-        """How far it is."""
+        """Show the progress; the sending thread calls this."""
 
     def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
-        """What became of it; `refused` says why there was no light to be had."""
+        """Show the outcome; `refused` is the reason why no grant was available."""
 
 
 class ProgressLines:
@@ -41,11 +41,11 @@ class ProgressLines:
         return
 
     def report(self, progress: Progress) -> None:
-        """A line."""
+        """Write a line of progress."""
         self._write(progress.to_json())
 
     def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
-        """The last line."""
+        """Write the line of the result."""
         self._write(
             {
                 "event": "result",
@@ -57,7 +57,7 @@ class ProgressLines:
 
 
 class _Bar:
-    """A bar on a terminal that follows the slowest receiver, and a summary."""
+    """A progress bar that follows the slowest receiver, and a summary."""
 
     def __init__(self, size: int | None, name: str, receivers: int, before: str) -> None:
         self._receivers, self._before = receivers, before
@@ -68,7 +68,7 @@ class _Bar:
             unit_scale=True,
             disable=not sys.stderr.isatty(),
             file=sys.stderr,
-            # A terminal that does not know its width would get an empty bar.
+            # tqdm draws an empty bar on a terminal that reports no width.
             ncols=columns(sys.stderr, 80),
         )
 
@@ -81,38 +81,38 @@ class _Bar:
         self._bar.close()
 
     def report(self, progress: Progress) -> None:
-        """Move the bar."""
+        """Update the bar."""
         self._bar.n = progress.slowest
         share = f"{progress.median / progress.bytes:.0%}" if progress.bytes else "-"
-        words: dict[str, object] = {"by": progress.transport or "-", "median": share}
+        words: dict[str, object] = {"via": progress.transport or "-", "median": share}
         if progress.repairs:
             words["repairs"] = progress.repairs
         if progress.demoted:
-            words["apart"] = len(progress.demoted)
+            words["demoted"] = len(progress.demoted)
         if progress.failed:
             words["failed"] = progress.failed
         self._bar.set_postfix(words)
 
     def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
-        """A summary on standard output, and who has failed on standard error."""
+        """Print a summary on standard output, and failed receivers on standard error."""
         self._bar.close()
         if refused:
-            sys.stderr.write(f"blast: no light: {refused}\n")
+            sys.stderr.write(f"blast: no optical path: {refused}\n")
         failed = {**unreachable, **failed_of(results)}
         for hosts, reason in sentences(failed):
             have = "does not have" if hosts in failed else "do not have"
             sys.stderr.write(f"blast: {hosts} {have} it: {reason}\n")
-        _tell([outcome for result in results for outcome in result.receivers if outcome.complete])
+        _report([outcome for result in results for outcome in result.receivers if outcome.complete])
         complete = [result for result in results if result.complete]
         have_it = sum(result.complete for result in complete)
         sys.stdout.write(f"{self._before}{have_it} of {self._receivers} receivers have it{_how(complete)}\n")
 
 
-def _tell(complete: Sequence[ReceiverOutcome]) -> None:
-    """What is to be known of receivers that have it."""
+def _report(complete: Sequence[ReceiverOutcome]) -> None:
+    """Print notes on receivers that have the data but were demoted, or have not stored it durably yet."""
     names = {outcome.name for outcome in complete}
     for hosts, reason in sentences({outcome.name: outcome.demoted for outcome in complete if outcome.demoted}):
-        sys.stderr.write(f"blast: {hosts} {'was' if hosts in names else 'were'} served apart: {reason}\n")
+        sys.stderr.write(f"blast: {hosts} {'was' if hosts in names else 'were'} demoted: {reason}\n")
     not_yet = [outcome.name for outcome in complete if outcome.durable is False]
     if not_yet:
         have, agents = ("has", "its agent") if len(not_yet) == 1 else ("have", "their agents")
@@ -120,23 +120,23 @@ def _tell(complete: Sequence[ReceiverOutcome]) -> None:
 
 
 def _how(results: Sequence[TransferResult]) -> str:
-    """Of transfers that somebody has now, in how much time; what was there before is no speed."""
+    """Return the size, time, rate and transports of complete transfers; the rate excludes resumed bytes and holes."""
     if not results:
         return ""
     size, seconds = results[0].bytes, max(result.seconds for result in results)
     before = min(result.resumed_bytes for result in results)
     holes = results[0].hole_bytes
-    ways = " and ".join(dict.fromkeys(way for result in results for way in result.transports))
-    told = f", verified: {size} bytes in {seconds:.2f} s"
+    transports = " and ".join(dict.fromkeys(name for result in results for name in result.transports))
+    summary = f", verified: {size} bytes in {seconds:.2f} s"
     if size and before == size:
-        return f"{told}, all of which were there before"
+        return f"{summary}, all present before"
     if seconds:
-        told += f", {format_rate(max(0, size - before - holes) * 8 / seconds)}"
-    told += f", by {ways}" if ways else ""
-    told += f"; {before} of them were there before" if before else ""
-    return told + (f"; {holes} of them are holes, which were not sent" if holes else "")
+        summary += f", {format_rate(max(0, size - before - holes) * 8 / seconds)}"
+    summary += f", via {transports}" if transports else ""
+    summary += f"; {before} of them present before" if before else ""
+    return summary + (f"; {holes} of them holes, not sent" if holes else "")
 
 
 def bar(size: int | None, name: str, receivers: int, before: str = "") -> _Bar:
-    """The view for people. `size` in bytes, None if nobody knows; `before` the summary, where there are several."""
+    """Return the view for a terminal; `size` in bytes (None: unknown), `before`: prefix of the summary."""
     return _Bar(size, name, receivers, before)

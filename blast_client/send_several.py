@@ -1,30 +1,30 @@
-"""Several files of one `blast send`: each as if it were sent alone, one after the other."""
+"""Several files of one `blast send`, sent one after another."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from blast_client.send_target import wanted_of
+from blast_client.send_target import target_of
 from blast_client.send_words import STREAM
 from blast_transport.base.errors import WrongInputError
 
 
 def several(arguments: argparse.Namespace) -> list[argparse.Namespace]:
-    """The arguments for each. Raises WrongInputError where they contradict each other, or one cannot be read."""
+    """Return the arguments of each. Raises WrongInputError for a conflict, or for a file that cannot be read."""
     files = [arguments.file, *arguments.more]
     if STREAM in files:
-        raise WrongInputError("standard input is sent alone: leave out -, or the files")
+        raise WrongInputError("standard input cannot be combined with files: send it by itself")
     if arguments.name:
-        raise WrongInputError(f"--as {arguments.name} is the name of one: send them one by one, or a folder of them")
+        raise WrongInputError(f"--as {arguments.name} names one file: send the files one by one, or a directory")
     for file in files:
         if not os.access(file, os.R_OK):
             raise WrongInputError(
-                f"cannot read {file}: {'permission denied' if os.path.lexists(file) else 'it is not there'}"
+                f"cannot read {file}: {'permission denied' if os.path.lexists(file) else 'no such file or directory'}"
             )
     each = [argparse.Namespace(**{**vars(arguments), "file": file}) for file in files]
-    names = [wanted_of(one).name for one in each]
+    names = [target_of(one).name for one in each]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise WrongInputError(f"two of them would be called {twice}: send one of them under another name, with --as")
+        raise WrongInputError(f"two of the files have the name {twice}: send one of them by itself, with --as")
     return each

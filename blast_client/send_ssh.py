@@ -1,4 +1,4 @@
-"""Agents for one `blast send`, started over SSH on hosts that have none."""
+"""Agents for one `blast send`, started over SSH."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from blast_client.receivers import Receiver
-from blast_client.send_target import Wanted
+from blast_client.send_target import Target
 from blast_transport.remote.start import StartedAgents, StartOptions, started_agents
 
 
 def agents_for(
-    arguments: argparse.Namespace, receivers: Sequence[Receiver], wanted: Wanted, stack: ExitStack
+    arguments: argparse.Namespace, receivers: Sequence[Receiver], target: Target, stack: ExitStack
 ) -> StartedAgents:
-    """Agents that do what is wanted, and nothing else, as long as `stack` lasts. Raises WrongInputError."""
+    """Start agents that accept only this transfer, until `stack` closes. Raises WrongInputError."""
     defaults = StartOptions()
     options = StartOptions(
         user=arguments.ssh_user,
@@ -23,7 +23,7 @@ def agents_for(
         window=arguments.ssh_window or defaults.window,
         seconds=arguments.start_timeout or defaults.seconds,
         addresses={name: host for name, host, _ in receivers},
-        line=wanted.line,
-        path=wanted.path,
+        line=target.line,
+        path=target.path,
     )
     return stack.enter_context(started_agents([name for name, _, _ in receivers], arguments.ssh_folder or "", options))

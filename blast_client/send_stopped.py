@@ -1,4 +1,4 @@
-"""What somebody hears who stops `blast send` in the middle: what is left at the receivers, and how to go on."""
+"""Interruption of `blast send`: the state of the receivers, and how to resume."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import TypeVar
 from blast_transport.store.source import AtEnd
 
 INTERRUPTED, TERMINATED = 130, 143
-"""Exit statuses, as a shell gives them to what SIGINT and SIGTERM end."""
+"""Exit statuses that a shell reports for SIGINT and SIGTERM."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class SoFar:
-    """How far a transfer of the data called `name` has come; `whole`: how many of these receivers have all of it.
+    """The progress of a transfer; `whole`: the number of receivers that have all data, by set of receivers.
 
-    `ended`: it is a stream, and its end was there before anybody stopped it.
+    `ended`: the data is a stream that ended before the interruption.
     """
 
     name: str
@@ -32,34 +32,36 @@ class SoFar:
     ended: bool = False
 
     def note(self, receivers: Sequence[str], complete: int = 0) -> None:
-        """So many of these have all of it."""
+        """Record how many of these receivers have all data."""
         self.whole[tuple(receivers)] = complete
 
     def have_it(self) -> list[str]:
-        """Receivers of which it is known that they have all of it."""
+        """Return the receivers that are known to have all data."""
         return [name for receivers, complete in self.whole.items() if complete == len(receivers) for name in receivers]
 
     def sentence(self) -> str:
-        """What is so now, and what to do next."""
+        """Return a message on the state of the receivers and the next step."""
         if not self.whole:
-            return "stopped before anything was sent"
+            return "stopped before the transfer began"
         complete = sum(self.whole.values())
-        some = f"{complete} of the receivers have all of it; " if complete else ""
+        have = "receiver has" if complete == 1 else "receivers have"
+        some = f"{complete} {have} all data; " if complete else ""
         if self.resumable:
             return (
-                f"stopped; {some}the same command goes on from here: receivers keep what they have of {self.name}"
-                " for a day"
+                f"stopped; {some}run the same command to resume: receivers keep partial data of {self.name} for a day"
             )
         if self.ended:
-            return f"stopped after the end of {self.name}: {some}others may have it, or nothing of it"
-        return f"stopped; {some}what cannot be sent twice cannot be gone on with: nothing else is kept of {self.name}"
+            return f"stopped after the end of {self.name}: {some}the others have all of it or nothing"
+        return (
+            f"stopped; {some}{self.name} cannot be resumed, and the other receivers keep nothing of it: send it again"
+        )
 
 
 def unless_stopped(so_far: SoFar) -> AtEnd:
-    """For `StreamSource.at_end`: the end is one unless the running task has been cancelled before it. Any thread.
+    """Return a function for `StreamSource.at_end`, which accepts the end unless the current task was cancelled before.
 
-    Ctrl-C ends all commands of a pipe, and what the one before us had written by then is not the whole. Its end is seen
-    in another thread, perhaps sooner than the signal, which is the main thread's: so the main thread is asked.
+    Ctrl-C ends all commands of a pipe, so that the output of the previous command is incomplete. Another thread may see
+    the end of the stream before the main thread handles the signal; the main thread therefore decides.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
@@ -70,7 +72,7 @@ def unless_stopped(so_far: SoFar) -> AtEnd:
             end()
 
     def ask(end: Callable[[], None]) -> None:
-        # A loop that is closed has been left, by whatever: nobody waits for the end.
+        # Raised if the loop is closed: the transfer has ended.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(judge, end)
 
@@ -78,16 +80,16 @@ def unless_stopped(so_far: SoFar) -> AtEnd:
 
 
 async def cancelled_by_sigterm(work: Awaitable[T]) -> T:
-    """What `work` gives. SIGTERM cancels the task, as asyncio.run makes SIGINT do, so that it parts in good order."""
+    """Await `work`; SIGTERM cancels the task, as SIGINT does in asyncio.run, so that it aborts its sessions."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
 
     def cancel(_number: int, _frame: FrameType | None) -> None:
         task.cancel()
-        # A loop that waits has to look.
+        # Wake the loop.
         loop.call_soon_threadsafe(lambda: None)
 
-    # Signals are the main thread's. A handler of the loop's own would be called in a later turn of it.
+    # Only the main thread handles signals. A handler of the loop would run only in a later iteration.
     if threading.current_thread() is not threading.main_thread():
         return await work
     before = signal.signal(signal.SIGTERM, cancel)

@@ -1,4 +1,4 @@
-"""What `blast send` wants of the data at each host: a file, a device, or the input of a command."""
+"""The target of `blast send` at each host: a file, a directory, a device, or the input of a command."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _OF_SSH = ("ssh_folder", "ssh_user", "ssh_port", "ssh_options", "ssh_window", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What agents are told, and, of agents that are started over SSH, what these may do: run `line` or write `path`."""
+class Target:
+    """The destination, and the permission of agents that are started over SSH: to run `line` or to write `path`."""
 
     destination: Destination
     line: str = ""
@@ -32,57 +32,56 @@ class Wanted:
 
     @property
     def name(self) -> str:
-        """What the data is called, for people."""
+        """Name of the data for messages."""
         return self.path or self.destination.file or self.destination.name
 
     @property
     def overwrites(self) -> bool:
-        """A device, which from the first byte on is no more what it was."""
+        """True for a device, which the first byte changes."""
         return self.path.startswith("/dev/") and self.path != _NOTHING_KEPT
 
     @property
     def is_kept(self) -> bool:
-        """What has come is kept to be gone on with, where it comes from a file."""
+        """True if receivers keep partial data of a file for a resumed transfer."""
         return self.destination.kind in (FILE, FOLDER) and not self.overwrites
 
 
-def wanted_of(arguments: argparse.Namespace) -> Wanted:
-    """What the options say. Raises WrongInputError."""
+def target_of(arguments: argparse.Namespace) -> Target:
+    """Return the target of the options. Raises WrongInputError."""
     kind = FOLDER if is_folder(arguments.file) else FILE
     if kind == FOLDER and arguments.command:
         raise WrongInputError(
-            f"{arguments.file} is a folder, and a command is fed a stream: tar c {arguments.file} | blast send - …"
+            f"{arguments.file} is a directory, but a command reads a stream: tar c {arguments.file} | blast send - …"
         )
     if not arguments.ssh:
         return _of_agents(arguments, kind)
     path = arguments.name if arguments.name and arguments.name.startswith("/") else ""
     if path and (arguments.command or arguments.ssh_folder or arguments.folder):
         raise WrongInputError(
-            f"--as {path} says all of where it goes: leave out --command, --ssh-folder and --folder, or give a name"
+            f"--as {path} is an absolute path: leave out --command, --ssh-folder and --folder, or give a relative name"
         )
     if path and kind == FOLDER:
-        raise WrongInputError(f"{arguments.file} is a folder: say where it goes by --ssh-folder, and its name by --as")
+        raise WrongInputError(f"{arguments.file} is a directory: give its parent by --ssh-folder, and its name by --as")
     if path:
-        return Wanted(Destination(_file_of(path), FILE, TARGET), path=path)
+        return Target(Destination(_file_of(path), FILE, TARGET), path=path)
     if arguments.command:
-        return Wanted(Destination(LINE, COMMAND, file=_file_name(arguments)), line=arguments.command)
+        return Target(Destination(LINE, COMMAND, file=_file_name(arguments)), line=arguments.command)
     if not arguments.ssh_folder:
         raise WrongInputError(
-            "--ssh needs to know what becomes of the data on the hosts: "
-            "--ssh-folder PATH, --as with an absolute path, or --command LINE"
+            "--ssh needs a destination: give --ssh-folder PATH, --as with an absolute path, or --command LINE"
         )
-    return Wanted(Destination(_file_name(arguments), kind, arguments.folder))
+    return Target(Destination(_file_name(arguments), kind, arguments.folder))
 
 
 def is_folder(written: str) -> bool:
-    """Whether what somebody wrote is a folder, and no file or stream."""
+    """Return True if an argument is a directory, not a file or stream."""
     return written != STREAM and Path(written).is_dir()
 
 
 def names_stream(arguments: argparse.Namespace) -> bool:
-    """Give a stream that has no name one that no file has; whether it did.
+    """Give a stream without a name a unique one, and return True if it did.
 
-    What was sent before must not be lost to what nobody gave a name.
+    A default name would overwrite an earlier stream.
     """
     if arguments.file != STREAM or arguments.name or arguments.command:
         return False
@@ -90,32 +89,32 @@ def names_stream(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _of_agents(arguments: argparse.Namespace, kind: str) -> Wanted:
+def _of_agents(arguments: argparse.Namespace, kind: str) -> Target:
     for option in _OF_SSH:
         if getattr(arguments, option):
-            raise WrongInputError(f"--{option.replace('_', '-')} goes with --ssh: give that too, or leave it out")
+            raise WrongInputError(f"--{option.replace('_', '-')} needs --ssh: add it, or leave the option out")
     name = _file_name(arguments)
     if not arguments.command:
-        return Wanted(Destination(name, kind, arguments.folder))
+        return Target(Destination(name, kind, arguments.folder))
     if not _NAME_OF_COMMAND.fullmatch(arguments.command):
         raise WrongInputError(
-            f"{arguments.command!r} is no name of a command: agents run what their configuration names, and nothing "
-            "else; on hosts without an agent --ssh runs a line of yours"
+            f"{arguments.command!r} is not the name of a command: agents run only commands of their configuration; "
+            "name one of them, or run a shell line with --ssh"
         )
-    return Wanted(Destination(arguments.command, COMMAND, file=name))
+    return Target(Destination(arguments.command, COMMAND, file=name))
 
 
 def _file_of(path: str) -> str:
     name = PurePosixPath(path).name
     if path.endswith("/") or name in ("", "..") or "{host}" in name:
-        raise WrongInputError(f"--as {path} does not end with the name of a file or a device: give one")
+        raise WrongInputError(f"--as {path} does not end with the name of a file or device: add it")
     return name
 
 
 def _file_name(arguments: argparse.Namespace) -> str:
-    """What the data is called at a receiver, if nobody says otherwise."""
+    """Return the name of the data at a receiver."""
     if arguments.name or arguments.file == STREAM:
         return arguments.name or _STREAM_NAME
-    # `.` and `..` are called what the folder is called.
+    # `.` and `..` get the name of their directory.
     name = Path(arguments.file).name
     return name if name not in ("", "..") else Path(arguments.file).resolve().name

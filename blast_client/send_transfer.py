@@ -1,4 +1,4 @@
-"""The transfer of one `blast send`: opens the source, has agents started where there are none, and sends."""
+"""The transfer of one `blast send`: opens the source, starts agents over SSH if needed, and sends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_client.round import Round, RoundResult, RoundSettings
 from blast_client.send_failures import NoReceiverReachedError
 from blast_client.send_progress import ProgressView
 from blast_client.send_stopped import SoFar, unless_stopped
-from blast_client.send_target import Wanted, is_folder
+from blast_client.send_target import Target, is_folder
 from blast_client.send_words import STREAM
 from blast_transport.base.report import Progress
 from blast_transport.store.folder_source import FolderSource
@@ -23,20 +23,20 @@ from blast_transport.store.source import RING_BYTES, Source, StreamSource, opene
 
 
 class Transfer:
-    """To these receivers; a context manager. `unreachable`: why hosts have no agent; `so_far`: what is known.
+    """A transfer, as a context manager. `unreachable`: reasons of hosts without an agent; `so_far`: its progress.
 
     Raises WrongInputError, TransportError.
     """
 
     def __init__(
-        self, arguments: argparse.Namespace, settings: RoundSettings, receivers: Sequence[Receiver], wanted: Wanted
+        self, arguments: argparse.Namespace, settings: RoundSettings, receivers: Sequence[Receiver], target: Target
     ) -> None:
-        self._arguments, self._settings, self._wanted = arguments, settings, wanted
+        self._arguments, self._settings, self._target = arguments, settings, target
         self._receivers = list(receivers)
         self._source: Source | None = None
         self._stack = ExitStack()
         self.unreachable: dict[str, str] = {}
-        self.so_far = SoFar(wanted.name, arguments.file != STREAM and wanted.is_kept)
+        self.so_far = SoFar(target.name, arguments.file != STREAM and target.is_kept)
 
     def __enter__(self) -> Transfer:
         with self._stack as stack:
@@ -53,7 +53,7 @@ class Transfer:
 
     @property
     def size(self) -> int | None:
-        """Bytes to send, None if nobody knows."""
+        """Bytes to send, or None if unknown."""
         known = None if self._source is None else self._source.size
         given: int | None = self._arguments.bytes
         return given if known is None else known
@@ -68,13 +68,13 @@ class Transfer:
             self.so_far.note(receivers, progress.complete)
             view.report(progress)
 
-        destination = self._wanted.destination
+        destination = self._target.destination
         return await Round(self._receivers, self._settings).deliver(self._source, destination, report, self.size)
 
     def _start_agents(self) -> None:
         from blast_client.send_ssh import agents_for
 
-        agents = agents_for(self._arguments, self._receivers, self._wanted, self._stack)
+        agents = agents_for(self._arguments, self._receivers, self._target, self._stack)
         self._settings = replace(self._settings, credentials=agents.secret, suite=agents.suite)
         self.unreachable = dict(agents.failed)
         self._receivers = list(agents.addresses)
@@ -85,7 +85,7 @@ class Transfer:
 @contextmanager
 def _opened(written: str, buffer: int) -> Iterator[Source]:
     if written == STREAM:
-        # What nodes may ask for once more, and as much again that is on its way to them.
+        # The blocks that nodes may request again, and the same amount in flight.
         with StreamSource(sys.stdin.fileno(), 2 * buffer or RING_BYTES) as stream:
             yield stream
     elif is_folder(written):

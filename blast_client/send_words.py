@@ -1,10 +1,10 @@
-"""What may be said to `blast send`: ways, and orders."""
+"""Values of options of `blast send`, and environment variables."""
 
 from __future__ import annotations
 
 AUTO = "auto"
-"""Beside the transports of `blast_transport.wire.transports`: whichever is best."""
+"""The best transport; the others are in `blast_transport.wire.transports`."""
 RACKS, NAMES, GIVEN = "racks", "names", "given"
 STREAM = "-"
 HOST_VARIABLE, SECRET_VARIABLE = "BLAST_HOST", "BLAST_SECRET_FILE"
-"""Of the environment: this host as the controller knows it, and the file with the secret that the agents know."""
+"""Environment variables: the name of this host in the controller's configuration, and the agents' secret file."""

@@ -1,16 +1,16 @@
-"""`blast sender`: send for another program, which asks by lines on standard input."""
+"""`blast sender`: send for another program, controlled by JSON lines on standard input."""
 
 from __future__ import annotations
 
 import argparse
 
-from blast_client.failures import telling_failures
+from blast_client.failures import report_failures
 from blast_client.options import add_command
-from blast_client.send_command import add_agents, add_way
+from blast_client.send_command import add_agents, add_transport
 
 _DESCRIPTION = """\
-Send for another program, in any language, for as long as it lives: it writes JSON lines to our standard input and reads
-some from our standard output. Where its end of the pipe closes, what is being sent is given up and the light goes back.
+Send for another program, in any language. The program writes JSON lines to standard input and reads JSON lines from
+standard output. When it closes the pipe, active transfers are aborted and their requests withdrawn.
 
   in   {"send": "1", "file": "/dev/shm/…/data", "name": "a/b", "folder": "spark", "to": ["h2=10.0.2.1:9095", "h3"]}
        {"stop": "1"}
@@ -19,8 +19,8 @@ some from our standard output. Where its end of the pipe closes, what is being s
        {"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "…"}, "transports": ["optical"], …}
        {"event": "refused", "send": "1", "reason": "…"}
 
-Each send ends with one `end` or `refused`. A file that lies in the spool is removed when it has been sent, and the
-spool when we end.
+Each send ends with one `end` or `refused`. A file in the spool directory is removed after it was sent, and the spool
+directory at exit.
 """
 _EXAMPLE = """\
 example:
@@ -30,16 +30,16 @@ example:
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `sender` to `blast`."""
-    parser = add_command(subparsers, "sender", "send for another program, which asks by JSON lines", "")
+    parser = add_command(subparsers, "sender", "send for another program, controlled by JSON lines", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLE
-    add_way(parser)
+    add_transport(parser)
     add_agents(parser)
     parser.set_defaults(run=_run)
 
 
-@telling_failures
+@report_failures
 def _run(arguments: argparse.Namespace) -> int:
-    # `blast` loads this file at every start; the data plane is loaded when it is needed.
+    # Importing the data plane takes longer than the help does.
     from blast_client.sender_job import run_sender
 
     return run_sender(arguments)

@@ -1,4 +1,4 @@
-"""What `blast sender` does: one task for each thing that it is asked to send, as long as whoever asks is there."""
+"""The job of `blast sender`: one task for each transfer, until the controlling program closes the pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from blast_client.base_error import BlastError, WrongArgument
+from blast_client.base_error import BlastError, InvalidArgumentError
 from blast_client.broadcasting import Outcome, async_broadcast
 from blast_client.failures import DONE
 from blast_client.round import RoundSettings
@@ -25,7 +25,7 @@ from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.base.report import Progress
 
 MAX_SENDS = 16
-"""At once; more are refused."""
+"""Maximum number of concurrent transfers; more are refused."""
 
 _LINE_BYTES = 1 << 20
 _IN_MEMORY = Path("/dev/shm")
@@ -33,7 +33,7 @@ _SPOOL = "blast-sender-"
 
 
 def run_sender(arguments: argparse.Namespace) -> int:
-    """Serve standard input until it ends; the exit status. Raises WrongInputError, SettingsError."""
+    """Serve standard input until it ends, and return the exit status. Raises WrongInputError, SettingsError."""
     settings = round_settings(arguments)
     with _spool() as spool:
         _print({"event": "ready", "spool": str(spool)})
@@ -43,8 +43,8 @@ def run_sender(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One thing to be sent."""
+class SendRequest:
+    """A request of the controlling program."""
 
     send: str
     file: Path
@@ -53,101 +53,106 @@ class Wanted:
     to: tuple[str, ...]
 
     @classmethod
-    def read(cls, line: dict[str, object]) -> Wanted:
-        """Raises WrongArgument."""
+    def read(cls, line: dict[str, object]) -> SendRequest:
+        """Parse a line. Raises InvalidArgumentError."""
         to = line.get("to")
         if not isinstance(to, list) or not all(isinstance(host, str) for host in to):
-            raise WrongArgument("`to` must be a list of HOST, HOST:PORT or HOST=ADDRESS:PORT")
+            raise InvalidArgumentError("`to` must be a list of HOST, HOST:PORT or HOST=ADDRESS:PORT")
         send, file, name, folder = (_text(line, key) for key in ("send", "file", "name", "folder"))
         return cls(send, Path(file), name, folder, tuple(to))
 
 
 class SenderJob:
-    """Reads what to send, and tells how it goes."""
+    """The transfers of one `blast sender`."""
 
     def __init__(self, settings: RoundSettings, spool: Path) -> None:
         self._settings, self._spool = settings, spool
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
-        """Until standard input ends; what is being sent then is given up."""
+        """Serve standard input until it ends, then stop all transfers."""
         reader = asyncio.StreamReader(limit=_LINE_BYTES)
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         except ValueError as error:
-            raise WrongInputError("standard input must be a pipe, to whoever asks us to send") from error
+            raise WrongInputError("standard input must be a pipe: start `blast sender` from a program") from error
         try:
             while line := await reader.readline():
                 self._take(line)
         except ValueError:
-            _print(_refusal(None, f"a line of more than {_LINE_BYTES} bytes: nobody asks for so much"))
+            _print(_refusal(None, f"the line exceeds {_LINE_BYTES} bytes: send fewer receivers at a time"))
         finally:
-            await self._give_up()
+            await self._stop_all()
 
     def _take(self, line: bytes) -> None:
         send = None
         try:
-            asked = json.loads(line)
-            if not isinstance(asked, dict):
-                raise WrongArgument("it is no JSON object")
-            if "stop" in asked:
-                self._stop(_text(asked, "stop"))
+            parsed = json.loads(line)
+            if not isinstance(parsed, dict):
+                raise InvalidArgumentError("the line is not a JSON object")
+            if "stop" in parsed:
+                self._stop(_text(parsed, "stop"))
                 return
-            send = _text(asked, "send")
-            self._begin(Wanted.read(asked))
+            send = _text(parsed, "send")
+            self._begin(SendRequest.read(parsed))
         except (ValueError, RecursionError, BlastError) as error:
             _print(_refusal(send, str(error)))
 
-    def _begin(self, wanted: Wanted) -> None:
-        if wanted.send in self._running:
-            raise WrongArgument(f"{wanted.send!r} is being sent")
+    def _begin(self, request: SendRequest) -> None:
+        if request.send in self._running:
+            raise InvalidArgumentError(f"{request.send!r} is in use by a running transfer: choose another number")
         if len(self._running) >= MAX_SENDS:
-            self._forget(wanted.file)
-            raise WrongArgument(f"{MAX_SENDS} are being sent: wait for one to end")
-        task = self._running[wanted.send] = asyncio.create_task(self._send(wanted))
-        task.add_done_callback(lambda _: self._running.pop(wanted.send))
+            self._remove(request.file)
+            raise InvalidArgumentError(f"{MAX_SENDS} transfers are running, the maximum: wait for one to end")
+        task = self._running[request.send] = asyncio.create_task(self._send(request))
+        task.add_done_callback(lambda _: self._running.pop(request.send))
 
     def _stop(self, send: str) -> None:
-        # What has ended meanwhile has told so.
+        # A transfer that has ended meanwhile has already reported that.
         if send in self._running:
             self._running[send].cancel()
 
-    async def _send(self, wanted: Wanted) -> None:
+    async def _send(self, request: SendRequest) -> None:
         loop = asyncio.get_running_loop()
 
         def progress(now: Progress) -> None:
-            # From the thread that sends, which may outlive the loop by a moment.
+            # The sending thread may outlive the loop.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_print, {**now.to_json(), "send": wanted.send})
+                loop.call_soon_threadsafe(_print, {**now.to_json(), "send": request.send})
 
         try:
             outcome = await async_broadcast(
-                wanted.file, wanted.to, wanted.name, folder=wanted.folder, settings=self._settings, progress=progress
+                request.file,
+                request.to,
+                request.name,
+                folder=request.folder,
+                settings=self._settings,
+                progress=progress,
             )
-            told = {"event": "end", "send": wanted.send, **_told(outcome)}
+            line = {"event": "end", "send": request.send, **_fields_of(outcome)}
         except asyncio.CancelledError:
-            told = _refusal(wanted.send, "stopped")
+            line = _refusal(request.send, "stopped")
         except (BlastError, TransportError, OSError) as error:
-            told = _refusal(wanted.send, str(error))
-        except Exception as error:  # noqa: BLE001 - whoever asked waits for an end, whatever it is
-            told = _refusal(wanted.send, f"an error of the program: {error!r}")
-        # First, so that whoever has heard the end finds the space free.
-        self._forget(wanted.file)
-        _print(told)
+            line = _refusal(request.send, str(error))
+        except Exception as error:  # noqa: BLE001 - the controlling program waits for an end
+            line = _refusal(request.send, f"internal error: {error!r}")
+        # Free the space before the program learns of the end.
+        self._remove(request.file)
+        _print(line)
 
-    def _forget(self, file: Path) -> None:
+    def _remove(self, file: Path) -> None:
         if file.parent == self._spool:
             file.unlink(missing_ok=True)
 
-    async def _give_up(self) -> None:
+    async def _stop_all(self) -> None:
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _told(outcome: Outcome) -> dict[str, object]:
+def _fields_of(outcome: Outcome) -> dict[str, object]:
     return {
         "delivered": sorted(outcome.delivered),
         "failed": dict(outcome.failed),
@@ -160,7 +165,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
 
 @contextmanager
 def _spool() -> Iterator[Path]:
-    """A folder in memory for what is to be sent, ours alone."""
+    """Create a directory in memory for files to send, with access for this user only."""
     above = _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
     _remove_orphans(above)
     folder = Path(tempfile.mkdtemp(prefix=f"{_SPOOL}{os.getpid()}-", dir=above))
@@ -172,7 +177,7 @@ def _spool() -> Iterator[Path]:
 
 
 def _remove_orphans(above: Path) -> None:
-    """What senders have left that were killed: nobody holds its lock any more."""
+    """Remove the directories of killed senders, whose locks are free."""
     for folder in above.glob(f"{_SPOOL}*"):
         with suppress(OSError), _locked(folder):
             shutil.rmtree(folder)
@@ -180,7 +185,7 @@ def _remove_orphans(above: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Raises OSError where somebody else has it, or it is not ours."""
+    """Lock a directory. Raises OSError if another process holds the lock, or another user owns the directory."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -192,7 +197,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def _text(line: dict[str, object], name: str) -> str:
     value = line.get(name)
     if not isinstance(value, str):
-        raise WrongArgument(f"`{name}` must be a text, and is {value!r}")
+        raise InvalidArgumentError(f"`{name}` must be a text, not {value!r}")
     return value
 
 

@@ -1,14 +1,14 @@
-"""Ask for light and send by it: the controller's grants and pauses on one side, the data plane on the other.
+"""Transfers that use only the optical transport, controlled by the grants of a request.
 
     results = await send(client, request, carry)
 
-`carry` sends the data to some of the receivers by light that comes and goes, usually
+`carry` sends the data to some of the receivers while their part has a grant, usually
 
     def carry(receivers: Sequence[str], route: Route) -> TransferResult:
         with Sender([addresses[name] for name in receivers], SenderSettings(ours)) as sender:
             return sender.send_file(path, route)
 
-It is called once for each part that the controller makes of the request, in a thread of its own.
+`send` calls it in a thread for each part of the request.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from blast_transport.transports.choices import Light
 
 
 async def send(controller: Controller, request: MulticastRequest, carry: Carry) -> list[PartSent]:
-    """Submit a request and send its data as light is granted, paused, continued, and given to parts.
+    """Submit a request, send its data according to the grants of its parts, and return the result of each part.
 
-    Returns, part by part, when the request has ended and every receiver has the data or has failed; parts that never
-    had light are not in the list. Raises what the client raises (`Rejected`, `ControllerUnreachable`, ...), and
-    WrongGrant; what is being sent then is given up and the request withdrawn, as it is when this is cancelled.
+    The function returns when the request has ended and every receiver has the data or has failed; parts without a grant
+    are not in the list. Raises BlastError and InvalidGrantError. An exception or a cancellation stops the transfers and
+    withdraws the request.
     """
     async with Submitted(controller, request) as status:
         return await _Sending(controller, request, carry).run(status)
 
 
 class _Sending:
-    """One request."""
+    """The transfers of one request."""
 
     def __init__(self, controller: Controller, request: MulticastRequest, carry: Carry) -> None:
         self._controller, self._request, self._carry = controller, request, carry
@@ -74,6 +74,6 @@ class _Sending:
             self._parts[event.part].inbox.put_nowait(event)
 
     def _part(self, grant: Grant) -> PartSending:
-        # Dark until its plan has judged the grant.
+        # The expired deadline keeps the route from sending until the part's plan has checked the grant.
         light = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
         return PartSending(self._controller, self._request, grant.part, grant.receivers, Route(light))

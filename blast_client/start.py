@@ -1,4 +1,4 @@
-"""Where `blast` starts: Ctrl-C ends it without a word from its first import on. It loads nothing by itself."""
+"""Entry point of `blast`: Ctrl-C ends the process silently even during its imports. It imports no heavy module."""
 
 import gc
 import os
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 def main() -> int:
     """Run `blast` and return the exit status."""
     sys.unraisablehook = _interrupt_again
-    # To look for garbage among what is loaded takes a sixth of the time in which a controller starts.
+    # Garbage collection during imports takes a sixth of the start time of a controller.
     gc.disable()
     try:
         from blast_client.command import main as run
@@ -25,17 +25,17 @@ def main() -> int:
 
 
 def _keep_loaded() -> None:
-    """What there is now stays to the end: garbage is looked for among what comes."""
+    """Exclude the loaded objects, which stay until the end, from garbage collection."""
     gc.freeze()
     gc.enable()
 
 
 def _interrupt_again(lost: "UnraisableHookArgs") -> None:
-    """Python prints and drops what is raised while it tidies up; an interrupt must be heard all the same."""
+    """Raise an interrupt again that Python dropped, since it was raised in a finalizer."""
     if issubclass(lost.exc_type, KeyboardInterrupt):
         from _thread import start_new_thread
 
-        # At once, it would strike in here, and be dropped as well.
+        # An immediate signal would be raised in this hook and dropped as well.
         start_new_thread(_interrupt_soon, ())
     else:
         sys.__unraisablehook__(lost)

@@ -1,6 +1,6 @@
-"""States and kinds of events as enumerations: what the generated code has as bare numbers.
+"""Enumerations of states and kinds of events, which the generated code has as plain numbers.
 
-They are numbers still, so that they compare with, and travel like, those of `blast_api`.
+Members are integers, so that they equal those of `blast_api` and can be sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNKNOWN = "UNKNOWN_"
 
 
 class _Growing(IntEnum):
-    """A number that this client does not know yet is a member without a name of its own."""
+    """An enumeration that accepts numbers of later versions as unnamed members."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -45,12 +45,12 @@ class PartState(_Growing):
 
     @property
     def final(self) -> bool:
-        """Nothing will happen any more."""
+        """True if the request or part has ended."""
         return self in _FINAL
 
 
 class EventKind(_Growing):
-    """What happened to a part."""
+    """The kind of an event of a part."""
 
     GRANTED = ttypes.EventKind.GRANTED
     PAUSED = ttypes.EventKind.PAUSED
@@ -63,7 +63,7 @@ _FINAL = frozenset({PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, Part
 
 
 def with_states(answer: T) -> T:
-    """An answer of the controller, with enumerations where it has states and kinds."""
+    """Replace the numbers of states and kinds in an answer by enumerations, and return the answer."""
     match answer:
         case ttypes.RequestStatus():
             answer.state = PartState(answer.state)

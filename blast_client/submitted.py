@@ -1,4 +1,4 @@
-"""Whoever stops in the middle leaves no request behind that is lit for nobody."""
+"""A context manager that withdraws a request if its block is cancelled or fails."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Protocol
 from thrift.Thrift import TException
 
 from blast_api.ttypes import MulticastRequest, RequestStatus
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachableError
 
 _SECONDS = 1.0
-"""A controller that takes longer ends the request with its patience or its lease."""
+"""Limit of the withdrawal; after it the request ends with its pending timeout or its lease."""
 
 
 class Withdrawing(Protocol):
-    """What is needed of a client."""
+    """The methods of `AsyncClient` that are needed."""
 
     async def submit(self, request: MulticastRequest) -> RequestStatus:
-        """As `AsyncClient.submit`."""
+        """Submit a request."""
 
     async def withdraw(self, key: str) -> RequestStatus:
-        """As `AsyncClient.withdraw`."""
+        """Withdraw a request."""
 
 
 class Submitted:
-    """A request for as long as the block goes on; it is withdrawn if that is cancelled or fails.
+    """A submitted request for the time of a block; it is withdrawn if the block is cancelled or fails.
 
-    What was raised goes on. Entering raises what `submit` does, and gives what it gives.
+    Entering returns the result of `submit`, or raises its exceptions.
     """
 
     def __init__(self, controller: Withdrawing, request: MulticastRequest) -> None:
@@ -39,7 +39,7 @@ class Submitted:
         try:
             return await self._controller.submit(self._request)
         except asyncio.CancelledError:
-            # It may have been heard; what was refused is not ours to withdraw.
+            # The controller may have received the request. After a rejection there is no request to withdraw.
             await self._withdraw()
             raise
 
@@ -50,6 +50,6 @@ class Submitted:
             await self._withdraw()
 
     async def _withdraw(self) -> None:
-        with suppress(TException, ControllerUnreachable, TimeoutError):
+        with suppress(TException, ControllerUnreachableError, TimeoutError):
             async with asyncio.timeout(_SECONDS):
                 await self._controller.withdraw(self._request.key)

@@ -1,4 +1,4 @@
-"""How wide what is written is, and may be. Loaded at every start of `blast`: nothing heavy is loaded for it."""
+"""Width of text and of terminals. Every start of `blast` imports this module: it must not import heavy ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 TABLE_WIDTH = 100
-"""Columns of a table that goes into a file or a pipe."""
+"""Columns of a table in a file or pipe."""
 
 _NARROWEST = 40
 _STRANGE = "\N{REPLACEMENT CHARACTER}"
 
 
 def columns(stream: TextIO, otherwise: int) -> int:
-    """Of the terminal that `stream` is, or what the environment says, or `otherwise`."""
+    """Return the columns from the environment variable COLUMNS, the terminal of `stream`, or else `otherwise`."""
     try:
         return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(stream.fileno()).columns or otherwise
     except (ValueError, AttributeError, OSError):
@@ -26,49 +26,49 @@ def columns(stream: TextIO, otherwise: int) -> int:
 
 
 def table_width() -> int:
-    """How wide a table on standard output may be."""
+    """Return the maximum width of a table on standard output."""
     return max(columns(sys.stdout, TABLE_WIDTH), _NARROWEST)
 
 
 def width(text: str) -> int:
-    """How many columns a terminal gives a text: two to East Asian wide characters (UAX #11), none to those combined."""
+    """Return the columns of a text on a terminal: 2 per East Asian wide character (UAX #11), 0 per combining one."""
     return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 
-def fitted(text: str, most: int) -> str:
-    """The text, or as much of its beginning as leaves a column for … in `most` columns."""
-    return text if width(text) <= most else f"{_beginning(text, most - 1)}…"
+def fitted(text: str, max_width: int) -> str:
+    """Return a text, shortened at its end to at most `max_width` columns including …."""
+    return text if width(text) <= max_width else f"{_beginning(text, max_width - 1)}…"
 
 
-def fitted_in_the_middle(text: str, most: int) -> str:
-    """The text, or its beginning and its end: what names something often differs at its end."""
-    if width(text) <= most:
+def fitted_in_the_middle(text: str, max_width: int) -> str:
+    """Return a text, shortened in its middle, since names often differ at their end."""
+    if width(text) <= max_width:
         return text
-    end = _beginning(text[::-1], (most - 1) // 2)[::-1]
-    return f"{_beginning(text, most - 1 - width(end))}…{end}"
+    end = _beginning(text[::-1], (max_width - 1) // 2)[::-1]
+    return f"{_beginning(text, max_width - 1 - width(end))}…{end}"
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal obeys: others than the reader may have chosen it."""
+    """Replace control characters, since other users may have chosen the text."""
     return text if text.isprintable() else "".join(sign if sign.isprintable() else _STRANGE for sign in text)
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, of a text that has lines."""
+    """Replace control characters except line breaks."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Cells of a line, each in so many columns, two spaces apart."""
+    """Return a line of cells, padded to their widths, with two spaces between them."""
     pairs = zip(cells, widths, strict=True)
     return "  ".join(cell + " " * (wide - width(cell)) for cell, wide in pairs).rstrip()
 
 
-def _beginning(text: str, most: int) -> str:
+def _beginning(text: str, max_width: int) -> str:
     used = 0
     for index, sign in enumerate(text):
         used += _columns_of(sign)
-        if used > most:
+        if used > max_width:
             return text[:index].rstrip()
     return text
 

@@ -1,4 +1,4 @@
-"""Columns of text for a terminal."""
+"""Text tables for a terminal."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Sequence
 
 from blast_client.terminal import fitted, fitted_in_the_middle, padded, printable, width
 
-_LEAST = 8
-"""No column is made narrower than this, or than its header."""
+_MIN_WIDTH = 8
+"""Minimum width of a column, unless its header is wider."""
 _MIN_NAME = 20
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int = sys.maxsize) -> str:
-    """Rows under a header, columns as wide as their widest cell.
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], max_width: int = sys.maxsize) -> str:
+    """Return rows under a header; each column is as wide as its widest cell.
 
-    Where a line would have more than `most` columns the widest ones are shortened; the first, which names the row, only
-    when nothing else is left to shorten, and so that its beginning and its end remain.
+    If a line would exceed `max_width`, the widest columns are shortened. The first column, which names the row, is
+    shortened last, and in its middle.
     """
     lines = [[printable(cell) for cell in line] for line in (header, *rows)]
-    widths = _narrowed([max(map(width, column)) for column in zip(*lines, strict=True)], header, most)
+    widths = _narrowed([max(map(width, column)) for column in zip(*lines, strict=True)], header, max_width)
     return "\n".join(padded(_cut(line, widths), widths) for line in lines)
 
 
-def shortened(names: Sequence[str], most: int = 6) -> str:
-    """Names with commas between; of many only the first, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} … {len(names) - most} more"
+def shortened(names: Sequence[str], limit: int = 6) -> str:
+    """Return names with commas between them; above `limit` only the first, and the number of the others."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} … {len(names) - limit} more"
 
 
-def _narrowed(widths: list[int], header: Sequence[str], most: int) -> list[int]:
-    least = [max(_LEAST, width(name)) for name in header]
-    least[0] = max(least[0], _MIN_NAME)
-    over = sum(widths) + 2 * (len(widths) - 1) - most
+def _narrowed(widths: list[int], header: Sequence[str], max_width: int) -> list[int]:
+    minimum = [max(_MIN_WIDTH, width(name)) for name in header]
+    minimum[0] = max(minimum[0], _MIN_NAME)
+    over = sum(widths) + 2 * (len(widths) - 1) - max_width
     for group in (range(1, len(widths)), range(1)):
-        while over > 0 and (wide := [column for column in group if widths[column] > least[column]]):
+        while over > 0 and (wide := [column for column in group if widths[column] > minimum[column]]):
             widths[max(wide, key=widths.__getitem__)] -= 1
             over -= 1
     return widths

@@ -1,6 +1,6 @@
-"""Says plainly that Apache Thrift is missing.
+"""A clear error for a missing Apache Thrift.
 
-Without it `import thrift` may still succeed, as an empty namespace, wherever a folder of that name is in reach.
+Without the library, `import thrift` may succeed as an empty namespace package if a directory has that name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 
 def require_thrift() -> None:
-    """Raise ImportError with a sentence that helps, unless Apache Thrift is installed."""
+    """Raise ImportError unless Apache Thrift is installed."""
     found = find_spec("thrift")
     if found is None or found.origin is None:
         raise ImportError("Apache Thrift is not installed: pip install thrift", name="thrift")

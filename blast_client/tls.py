@@ -1,4 +1,4 @@
-"""TLS and tokens on the client's side: what is proved to the controller, and what the controller has to prove."""
+"""TLS and tokens of clients."""
 
 from __future__ import annotations
 
@@ -12,17 +12,30 @@ from blast_client.address import Address
 from blast_client.base_error import BlastError
 
 
-class BadCredentials(BlastError, ValueError):
-    """The caller's fault: a certificate, key or token that cannot be used, or must not be sent. One sentence."""
+class CredentialsError(BlastError, ValueError):
+    """A certificate, key or token that cannot be used, or that the client must not send."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTls:
+    """The TLS context of a client, and the name in the controller's certificate (None: the host of its address)."""
+
+    context: ssl.SSLContext
+    server_name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """Files (PEM) for TLS.
+    """Files (PEM) and names for TLS.
 
-    `ca` says whose certificates the controller may have (None: whoever this machine trusts); `cert` and `key` are this
-    client's own, where the controller wants one; `server_name` is the name that the controller's certificate must have
-    (None: the host of its address).
+    Parameters
+    ----------
+    ca
+        CA certificates for the controller's certificate. None: the certificates that this machine trusts.
+    cert, key
+        Certificate and private key of this client, if the controller requires them. The key may be in the same file.
+    server_name
+        Name in the controller's certificate. None: the host of its address.
     """
 
     ca: Path | None = None
@@ -30,8 +43,12 @@ class TlsSettings:
     key: Path | None = None
     server_name: str | None = None
 
+    def for_client(self) -> ClientTls:
+        """Load the files. Raises CredentialsError."""
+        return ClientTls(self.context(), self.server_name)
+
     def context(self) -> ssl.SSLContext:
-        """The context of a client. Raises BadCredentials."""
+        """Return the TLS context of a client. Raises CredentialsError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -40,48 +57,48 @@ class TlsSettings:
             else:
                 context.load_verify_locations(cafile=self.ca)
         except (ssl.SSLError, OSError) as error:
-            raise BadCredentials(f"the CA file {self.ca} cannot be used: {tls_reason(error)}") from error
+            raise CredentialsError(f"cannot use the CA file {self.ca}: {tls_reason(error)}") from error
         if self.cert is not None:
             self._load_certificate(context, self.cert)
         elif self.key is not None:
-            raise BadCredentials("a key without its certificate: give both")
+            raise CredentialsError("the certificate of the key is missing: give both")
         return context
 
     def _load_certificate(self, context: ssl.SSLContext, cert: Path) -> None:
         if self.key is not None:
             _refuse_readable_by_others(self.key)
         try:
-            # Without a password of our own, OpenSSL would ask for one at the terminal.
+            # Without a password function OpenSSL would ask at the terminal.
             context.load_cert_chain(cert, self.key, password=lambda: "")
         except (ssl.SSLError, OSError) as error:
             files = f"{cert} and the key {self.key}" if self.key else f"{cert} (with its key in the same file)"
-            raise BadCredentials(f"the certificate {files} cannot be used: {tls_reason(error)}") from error
+            raise CredentialsError(f"cannot use the certificate {files}: {tls_reason(error)}") from error
 
 
 def read_token(path: Path) -> str:
-    """The token in a file. Raises BadCredentials."""
+    """Read a token from a file. Raises CredentialsError."""
     _refuse_readable_by_others(path)
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadCredentials(f"the token file {path} cannot be read: {error}") from error
+        raise CredentialsError(f"cannot read the token file {path}: {error}") from error
     if not token:
-        raise BadCredentials(f"the token file {path} is empty")
+        raise CredentialsError(f"the token file {path} is empty: write the token to it")
     return token
 
 
 def refuse_open_token(address: Address) -> None:
-    """Raises BadCredentials unless what is sent to `address` without TLS stays on this machine."""
+    """Raise CredentialsError unless `address` is on this machine: without TLS others could read a token."""
     try:
         local = ip_address(address.host).is_loopback
     except ValueError:
         local = address.host == "localhost"
     if not local:
-        raise BadCredentials(f"a token would travel to {address} for everybody to read: use TLS (--ca)")
+        raise CredentialsError(f"a token would be sent to {address} without encryption: use TLS (--ca)")
 
 
 def tls_reason(error: OSError) -> str:
-    """What OpenSSL complains about, in words."""
+    """Return the reason of an OpenSSL or OS error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError):
@@ -93,6 +110,6 @@ def _refuse_readable_by_others(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise BadCredentials(f"{path} cannot be read: {error.strerror}") from error
+        raise CredentialsError(f"cannot read {path}: {error.strerror}") from error
     if mode & stat.S_IRWXO:
-        raise BadCredentials(f"{path} holds a secret, and every user of this machine may use it: chmod o= {path}")
+        raise CredentialsError(f"{path} is a secret that every user of this machine can access: chmod o= {path}")

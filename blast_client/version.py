@@ -1,3 +1,3 @@
-"""The version of the distribution, here so that telling it needs no look at what is installed."""
+"""The version of the distribution, so that printing it needs no search for installed packages."""
 
 VERSION = "0.1.0"

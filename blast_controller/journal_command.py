@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
+from blast_client.failures import DONE, FAILED, WRONG_USE, report_failures
 from blast_client.options import add_command, checked, connect
 from blast_controller import journal_at_command, journal_copy_command
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
@@ -69,7 +69,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     journal_copy_command.register(kinds)
 
 
-@telling_failures
+@report_failures
 def _show(arguments: argparse.Namespace) -> int:
     wait = (lambda: time.sleep(FOLLOW_SECONDS)) if arguments.follow else None
     form = _as_json if arguments.json else _as_line

@@ -36,7 +36,7 @@ example:
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `tl1` and its sub-commands."""
-    tl1 = subparsers.add_parser("tl1", help="read what optical switches say")
+    tl1 = subparsers.add_parser("tl1", help="read what optical switches report")
     commands = tl1.add_subparsers(metavar="COMMAND", required=True)
     decode = commands.add_parser(
         "decode",

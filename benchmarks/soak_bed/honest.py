@@ -24,7 +24,7 @@ from child import orders, print_json
 from thrift.Thrift import TException
 
 from blast_api.ttypes import MulticastRequest
-from blast_client import AsyncClient, ControllerUnreachable, TlsSettings
+from blast_client import AsyncClient, ControllerUnreachableError, TlsSettings
 from soak_bed.report import Call
 from soak_bed.scenario import APPLICATION_SECONDS, APPLICATIONS, HONEST_TENANTS, OBSERVER, OBSERVER_SECONDS, hosts_of
 
@@ -37,7 +37,7 @@ async def _timed(kind: str, call: Awaitable[object]) -> bool:
     begun, fault = time.monotonic(), ""
     try:
         await call
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         fault = f"{type(error).__name__} {getattr(error, 'code', '') or ''}".strip()
     _report(kind, begun, time.monotonic() - begun, fault)
     return not fault
@@ -65,7 +65,7 @@ class Application:
         sender, *receivers = self._chance.sample(self._hosts, self._chance.randint(2, 3))
         request = MulticastRequest(f"{self._prefix}-{self._count}", sender, receivers, _BYTES)
         if not await _timed("request", client.request(request, _GRANT_SECONDS)):
-            with contextlib.suppress(TException, ControllerUnreachable):
+            with contextlib.suppress(TException, ControllerUnreachableError):
                 await client.withdraw(request.key)
             for kind in self.kinds[1:]:
                 _report(kind, time.monotonic(), 0.0, "no grant")

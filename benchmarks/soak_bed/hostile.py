@@ -27,7 +27,7 @@ from child import orders, print_json
 from thrift.Thrift import TException
 
 from blast_api.ttypes import Extension, MulticastRequest
-from blast_client import AsyncClient, ControllerUnreachable
+from blast_client import AsyncClient, ControllerUnreachableError
 from mininet_topos.namespace import open_socket
 from soak_bed.forger import Forger
 from soak_bed.honest import client_of, first_page, parser
@@ -158,7 +158,7 @@ class EvilTenant:
         held = [self._request(f"evil-held-{number}", 10**10) for number in range(PLAN.optical_ports_per_rack)]
         async with self._client(EVIL) as client:
             async for _ in _ticks(0.2):
-                with suppress(TException, ControllerUnreachable):
+                with suppress(TException, ControllerUnreachableError):
                     for request in (*held, self._request(self._pending)):
                         await client.submit(request)
                     self._blocked.set()
@@ -213,7 +213,7 @@ async def _counted(tally: Tally, kind: str, call: Awaitable[object]) -> None:
     try:
         await call
         tally[f"{kind} answered"] += 1
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         tally[" ".join(filter(None, (kind, type(error).__name__, str(getattr(error, "code", "")))))] += 1
 
 

@@ -18,7 +18,7 @@ from child import Child
 from thrift.Thrift import TException
 
 from blast_api.ttypes import Ended, MulticastRequest, PartState
-from blast_client import ControllerUnreachable
+from blast_client import ControllerUnreachableError
 from mininet_topos.agents import PORT, Agents
 from mininet_topos.errors import LabError
 from mininet_topos.names import MARK
@@ -187,7 +187,7 @@ def _is_calm(room: Room) -> bool:
     try:
         with room.client(OPERATOR) as operator:
             tenants = [request.tenant for request in operator.list_requests(ALIVE)]
-    except (TException, ControllerUnreachable):
+    except (TException, ControllerUnreachableError):
         return False
     return tenants.count(EVIL_TENANT) <= PLAN.optical_ports_per_rack + 1
 
@@ -251,7 +251,7 @@ def compare(room: Room) -> list[str]:
             found += [f"with lit trees, {fault}" for fault in settled(lambda: differences(readings(room)))]
         after = settled(lambda: [*dark(readings(room)), *differences(readings(room))])
         return found + [f"after the trees were released, {fault}" for fault in after]
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         return [f"the controller did not answer at the end: {type(error).__name__}: {error}"]
     except (LabError, Tl1Error, OSError, sqlite3.Error, ValueError, KeyError) as error:
         return [f"the devices or the journal could not be read at the end: {type(error).__name__}: {error}"]
@@ -264,7 +264,7 @@ def _withdrawn(room: Room) -> list[str]:
             for request in list(operator.list_requests(ALIVE)):
                 with suppress(Ended):
                     operator.withdraw(f"{request.tenant}/{request.key}")
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         return [str(error)]
     return []
 

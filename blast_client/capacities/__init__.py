@@ -1,3 +1,3 @@
-"""What the network between hosts carries, and where that is known from: agents that measure it, the controller, a file,
-or a monitor of one's own. All of them give `Capacities`, which as JSON is what `blast trees` reads.
+"""Capacities of the network between hosts, and their sources: agents that measure them, the controller, a file, or an
+external monitor. Each source returns `Capacities`; `blast trees` reads their JSON form.
 """

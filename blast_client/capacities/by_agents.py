@@ -1,7 +1,7 @@
 """Capacities that the agents of the hosts measure between each other, over real connections.
 
-First every link, in rounds of pairs that share no host; then what each host sends to all others at once, and what it
-takes from all others at once, because an access link is shared by all of its paths.
+They measure every link first, in rounds of pairs that share no host. Then each host sends to all others at once, and
+receives from all others at once, since all paths of a host share its access link.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from blast_client.base_error import BlastError, WrongArgument
+from blast_client.base_error import BlastError, InvalidArgumentError
 from blast_client.capacities.capacities import MAX_RATE, Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
 from blast_client.receivers import Receiver
@@ -20,27 +20,27 @@ from blast_transport.wire.measuring import MAX_STREAMS
 
 MAX_HOSTS = 128
 _MAX_TOGETHER = 1 << 30
-"""Bytes along all flows of a host at once: what agents take part in unless they are told otherwise."""
+"""Bytes of all concurrent flows of a host: the default limit of an agent."""
 
 
-class NothingMeasured(BlastError):
-    """No link carries anything, or none of the root's."""
+class MeasurementError(BlastError):
+    """No link carries data, or no link of the root does."""
 
 
 class Step(NamedTuple):
-    """How far the measuring is: steps done, steps in all, and what was measured last."""
+    """Progress of a measurement: steps done, steps in total, and the last subject."""
 
     done: int
     total: int
-    what: str
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was measured, and why some things were not.
+    """Measured capacities, and the reasons of missing ones.
 
-    `dead`: links without a rate; `away`: hosts that do not answer; `alone`: hosts whose links were measured one by one
-    only, so that the best of them stands for their access link.
+    `dead`: links that carry no data. `away`: hosts that do not answer. `alone`: hosts whose links could not be measured
+    together; the rate of the fastest link is then the rate of the access link.
     """
 
     capacities: Capacities
@@ -50,7 +50,7 @@ class Findings:
 
     @property
     def whole(self) -> bool:
-        """All of it was measured."""
+        """True if every capacity was measured."""
         return not (self.dead or self.away or self.alone)
 
 
@@ -66,10 +66,10 @@ class _Rates:
 
 @dataclass(slots=True)
 class _Best:
-    """By target: the better rate, and why there was none, at one of two tries at least. `together`: of all of them.
+    """The better of two attempts: the rate of each target, the reason of each failure, and the rate of all together.
 
-    Where many share an access link some lose a lot at once, and what TCP kept back for them comes late and in lumps: so
-    `together` is what came in all the time, which no moment can make more of.
+    `together` is the mean rate over the whole time. Flows that share an access link lose segments in bursts, and TCP
+    then delivers delayed data in lumps, so that the rate of a shorter interval would be too high.
     """
 
     rates: dict[str, float] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Best:
     together: float = 0.0
 
     def add(self, measured: FlowsMeasured) -> None:
-        """Another try."""
+        """Add the result of an attempt."""
         self.failed.update(measured.failed)
         for end, got in measured.measured.items():
             self.rates[end] = max(self.rates.get(end, 0.0), _whole(got.rate))
@@ -88,12 +88,12 @@ class _Best:
 
 
 def _whole(rate: float) -> float:
-    """Bits/s, whatever an agent says: not so few that the link is dead, nor so many that no network file has them."""
+    """Return a rate in whole bits/s, within the bounds of a network file: 1 (0 would mean a dead link) to MAX_RATE."""
     return float(round(min(max(rate, 1.0), MAX_RATE)))
 
 
 class AgentCapacities:
-    """A CapacitySource. `agents`: those of the hosts; a root without one is this process."""
+    """A CapacitySource that measures. A root that is not in `agents` is this process."""
 
     def __init__(
         self,
@@ -106,16 +106,18 @@ class AgentCapacities:
         self._dialer, self._size, self._report = dialer, size, report
 
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
-        """Between the root and these. Raises NothingMeasured, WrongArgument."""
+        """Return the capacities between the root and the receivers. Raises MeasurementError, InvalidArgumentError."""
         return self.measure(root, receivers).capacities
 
     def measure(self, root: str, receivers: Sequence[str]) -> Findings:
-        """The same, with all that went wrong. Raises NothingMeasured, WrongArgument."""
+        """Return the capacities and the failures. Raises MeasurementError, InvalidArgumentError."""
         hosts = [root, *receivers]
         if len(hosts) > MAX_HOSTS:
-            raise WrongArgument(f"{len(hosts)} hosts are too many to measure each link of: at most {MAX_HOSTS}")
+            raise InvalidArgumentError(f"cannot measure {len(hosts)} hosts: name at most {MAX_HOSTS}")
         if without := [name for name in receivers if name not in self._agents]:
-            raise WrongArgument(f"nobody said where the agent of {without[0]!r} listens: write HOST=ADDRESS:PORT")
+            raise InvalidArgumentError(
+                f"the address of the agent of {without[0]!r} is missing: write HOST=ADDRESS:PORT"
+            )
         found = _Rates()
         rounds = link_rounds(hosts, root)
         self._measure_links(rounds, len(rounds) + 2 * len(hosts) - 1, found)
@@ -125,7 +127,7 @@ class AgentCapacities:
         served = tuple(name for name in receivers if name in reached)
         if not served:
             reasons = [*found.away.values(), *found.dead.values()]
-            raise NothingMeasured(f"nothing gets from {root} to any of the hosts: {reasons[0]}")
+            raise MeasurementError(f"no data reaches any host from {root}: {reasons[0]}")
         return Findings(replace(whole, receivers=served), found.dead, found.away, found.alone)
 
     def _measure_links(self, rounds: Sequence[Sequence[Pair]], total: int, found: _Rates) -> None:
@@ -134,8 +136,8 @@ class AgentCapacities:
             for start, end in pairs:
                 found.links[start, end] = best.rates.get(end, 0.0)
                 if end not in best.rates:
-                    gone = next((name for name in (start, end) if name in found.away), None)
-                    found.dead[start, end] = best.failed.get(end) or f"{gone} does not answer"
+                    absent = next((name for name in (start, end) if name in found.away), None)
+                    found.dead[start, end] = best.failed.get(end) or f"{absent} does not answer"
             self._report(Step(number, total, "links"))
 
     def _measure_access(self, hosts: Sequence[str], root: str, done: int, found: _Rates) -> None:
@@ -146,16 +148,16 @@ class AgentCapacities:
             if host in senders:
                 self._measure_together(live, host, found.out, found)
             done += 1
-            self._report(Step(done, total, f"all that {host} sends"))
+            self._report(Step(done, total, f"sending of {host}"))
         for host in hosts:
             if host != root:
                 live = [link for link, rate in found.links.items() if rate and host == link[1]]
                 self._measure_together(live, host, found.into, found)
                 done += 1
-                self._report(Step(done, total, f"all that {host} takes"))
+                self._report(Step(done, total, f"receiving of {host}"))
 
     def _measure_together(self, links: Sequence[Pair], host: str, rates: dict[str, float], found: _Rates) -> None:
-        """An access link carries at least what the best of its paths does."""
+        """Measure the access link of a host: at least the rate of the fastest of its links."""
         rates[host] = max((found.links[link] for link in links), default=0.0)
         if len(links) > 1:
             best = self._best(links, len(links), found)
@@ -163,7 +165,7 @@ class AgentCapacities:
             found.alone.update((host, reason) for reason in best.failed.values())
 
     def _best(self, links: Sequence[Pair], sharing: int, found: _Rates) -> _Best:
-        """Along all of these at once, with one stream, and with several where wanted; so many share a host."""
+        """Measure links at once, with one stream and with the configured number; `sharing` flows share a host."""
         best = _Best()
         for streams in dict.fromkeys((1, self._size.streams)):
             lost = found.away.keys()

@@ -1,8 +1,8 @@
-"""Capacities as the controller's configuration has them: nothing is measured.
+"""Capacities from the controller's configuration, without measurement.
 
-It knows racks and their hosts, and where the operator has written it the rate of each host's access link and of each
-rack's uplink. A path is then as fast as the slowest of these on its way. That the hosts of a rack share its uplink, a
-network of this form cannot say; and of what else is sent there the controller knows nothing.
+The configuration has racks, their hosts, and optionally the rate of each access link and rack uplink. The rate of a
+path is the minimum of these. The form cannot express that the hosts of a rack share its uplink, and the controller
+does not know other traffic.
 """
 
 from __future__ import annotations
@@ -11,33 +11,31 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blast_api.ttypes import FabricStatus, RackStatus
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.capacities.capacities import Capacities
 
 
-class RatesUnknown(WrongArgument):
-    """The controller does not know these hosts, or no rate of theirs."""
+class UnknownRateError(InvalidArgumentError):
+    """The controller does not know a host or its rate."""
 
 
-class _Asked(Protocol):
+class _FabricClient(Protocol):
     def fabric(self) -> FabricStatus:
-        """As of `blast_client.Client`."""
+        """Return the fabric."""
 
 
 class ControllerCapacities:
-    """A CapacitySource."""
+    """A CapacitySource that reads the controller's configuration."""
 
-    def __init__(self, client: _Asked) -> None:
+    def __init__(self, client: _FabricClient) -> None:
         self._client = client
 
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
-        """Raises RatesUnknown, and what the client raises."""
+        """Return the capacities between the root and the receivers. Raises UnknownRateError, BlastError."""
         hosts = (root, *receivers)
         racks: dict[str, RackStatus] = {name: rack for rack in self._client.fabric().racks for name in rack.hosts}
-        if strangers := [name for name in hosts if name not in racks]:
-            raise RatesUnknown(
-                f"the controller knows no host {strangers[0]!r}: `blast fabric show` lists those it knows"
-            )
+        if unknown := [name for name in hosts if name not in racks]:
+            raise UnknownRateError(f"the controller knows no host {unknown[0]!r}: `blast fabric show` lists its hosts")
         access = {name: _access_rate(racks[name], name) for name in hosts}
         links = {
             (start, end): min(access[start], access[end], _between(racks[start], racks[end]))
@@ -52,7 +50,7 @@ class ControllerCapacities:
 def _access_rate(rack: RackStatus, host: str) -> float:
     rate = (rack.accessBitsPerSecond or {}).get(host)
     if rate is None:
-        raise RatesUnknown(
+        raise UnknownRateError(
             f"the controller does not know the rate of {host}'s access link: write `access_rate_gbps` beside it in the "
             "configuration, or let the agents measure (without --topology)"
         )
@@ -60,7 +58,7 @@ def _access_rate(rack: RackStatus, host: str) -> float:
 
 
 def _between(one: RackStatus, other: RackStatus) -> float:
-    """What the uplinks let through; within a rack, and where nobody knows, anything."""
+    """Return the rate of the uplinks between two racks; infinite within a rack, or if it is not configured."""
     if one.name == other.name:
         return float("inf")
     return min(float(rack.uplinkBitsPerSecond or "inf") for rack in (one, other))

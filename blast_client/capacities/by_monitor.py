@@ -1,7 +1,7 @@
-"""Capacities that an external monitor knows (as Delphoi does in the paper): a program of the user's, run once.
+"""Capacities from an external monitor, such as Delphoi in the paper: a program that runs once.
 
-It is given {"root": …, "receivers": […]} on standard input, and writes a network file to standard output. What it says
-on standard error goes to ours. It is not given to a shell, and killed where it takes too long or says too much.
+The program reads {"root": …, "receivers": […]} from standard input and writes a network file to standard output; its
+standard error is that of this process. No shell runs it. It is killed at its timeout, or if its output is too large.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from blast_client.base_error import BlastError, WrongArgument
+from blast_client.base_error import BlastError, InvalidArgumentError
 from blast_client.capacities.by_file import refuse_others
-from blast_client.capacities.capacities import MAX_BYTES, Capacities, WrongNetwork, read_capacities
+from blast_client.capacities.capacities import MAX_BYTES, Capacities, InvalidNetworkError, read_capacities
 from blast_transport.base.child_process import child_process
 
 TIMEOUT_SECONDS = 60.0
@@ -26,37 +26,37 @@ TIMEOUT_SECONDS = 60.0
 _READ_BYTES = 1 << 16
 
 
-class MonitorFailed(BlastError):
-    """The monitor did not say what it should have."""
+class MonitorError(BlastError):
+    """The monitor failed, or did not write a network."""
 
 
 class MonitorCapacities:
-    """A CapacitySource: a command line, within limits. Raises WrongArgument."""
+    """A CapacitySource that runs a command, within limits. Raises InvalidArgumentError."""
 
     def __init__(self, command: str, seconds: float = TIMEOUT_SECONDS, max_bytes: int = MAX_BYTES) -> None:
         try:
             self._command = shlex.split(command)
         except ValueError as error:
-            raise WrongArgument(f"the monitor {command!r} is no command line: {error}") from error
+            raise InvalidArgumentError(f"cannot parse the monitor command {command!r}: {error}") from error
         if not self._command:
-            raise WrongArgument("the monitor is an empty command line: name a program")
-        self._seconds, self._most = seconds, max_bytes
+            raise InvalidArgumentError("the monitor command is empty: name a program")
+        self._seconds, self._max_bytes = seconds, max_bytes
 
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
-        """What it says. Raises MonitorFailed."""
+        """Run the monitor and return its capacities. Raises MonitorError."""
         question = json.dumps({"root": root, "receivers": list(receivers)}).encode()
         answer = self._ask(question + b"\n")
         try:
             found = read_capacities(answer)
             refuse_others(found, root, receivers)
-        except WrongNetwork as error:
-            raise MonitorFailed(f"the monitor {self._command[0]} says what is no network: {error}") from error
+        except InvalidNetworkError as error:
+            raise MonitorError(f"the output of the monitor {self._command[0]} is not valid: {error}") from error
         return found
 
     def _ask(self, question: bytes) -> bytes:
         name = self._command[0]
         try:
-            # A file (in memory): it may be more than a pipe holds, and nobody has to read it.
+            # A file in memory, since the question may exceed the buffer of a pipe and the monitor may not read it.
             with os.fdopen(os.memfd_create("question"), "w+b") as asked:
                 asked.write(question)
                 asked.seek(0)
@@ -64,7 +64,7 @@ class MonitorCapacities:
                     return self._answer(process)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise MonitorFailed(f"the monitor {name} cannot be run: {reason}") from error
+            raise MonitorError(f"cannot run the monitor {name}: {reason}") from error
 
     def _answer(self, process: subprocess.Popen[bytes]) -> bytes:
         deadline = time.monotonic() + self._seconds
@@ -75,7 +75,7 @@ class MonitorCapacities:
         except subprocess.TimeoutExpired as error:
             raise self._too_late() from error
         if status:
-            raise MonitorFailed(f"the monitor {self._command[0]} has failed, with status {status}")
+            raise MonitorError(f"the monitor {self._command[0]} failed with exit status {status}")
         return answer
 
     def _read(self, pipe: int, deadline: float) -> bytes:
@@ -88,15 +88,15 @@ class MonitorCapacities:
                 if not (some := os.read(pipe, _READ_BYTES)):
                     return bytes(answer)
                 answer += some
-                if len(answer) > self._most:
-                    raise MonitorFailed(f"the monitor {self._command[0]} writes more than {self._most} bytes")
+                if len(answer) > self._max_bytes:
+                    raise MonitorError(f"the monitor {self._command[0]} writes more than {self._max_bytes} bytes")
 
-    def _too_late(self) -> MonitorFailed:
-        return MonitorFailed(f"the monitor {self._command[0]} has not answered within {self._seconds:g} s")
+    def _too_late(self) -> MonitorError:
+        return MonitorError(f"the monitor {self._command[0]} did not answer within {self._seconds:g} s")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End it with whatever it has started."""
+    """Kill the process group."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""What `blast measure` does: asks whoever knows, shows what it heard, and writes it down."""
+"""The job of `blast measure`: query a source of capacities, print them and write them to a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.capacities.by_agents import AgentCapacities, Findings, Step
 from blast_client.capacities.by_controller import ControllerCapacities
 from blast_client.capacities.by_file import FileCapacities
@@ -29,20 +29,20 @@ from blast_client.send_stopped import INTERRUPTED
 from blast_transport.credentials.admission import dialer
 from blast_transport.measuring.flows import Size
 
-_MAX_TOLD = 20
-"""Dead links, a line each."""
+_MAX_LISTED = 20
+"""Maximum number of dead links that are listed."""
 
 
 def run_measure(arguments: argparse.Namespace) -> int:
-    """Find the capacities; the exit status. Raises what the client and the transports raise."""
+    """Print and write the capacities; return the exit status. Raises BlastError, TransportError."""
     try:
         root, receivers = _root_and_receivers(arguments)
         _refuse_unwritable(arguments.output)
         with ended_by_signals():
             found = _find(arguments, root, receivers)
     except KeyboardInterrupt:
-        return _fail(INTERRUPTED, "stopped: nothing was written, and nobody goes on measuring")
-    _tell_faults(found)
+        return _fail(INTERRUPTED, "stopped: the measurement ended and no file was written")
+    _report_faults(found)
     return _give(arguments, found)
 
 
@@ -51,7 +51,7 @@ def _root_and_receivers(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     root = arguments.root or socket.gethostname()
     receivers = [name for name in names if name != root]
     if not receivers:
-        raise WrongArgument(f"{root} is the only host: name others with --hosts")
+        raise InvalidArgumentError(f"{root} is the only host: name others with --hosts")
     return root, receivers
 
 
@@ -68,7 +68,7 @@ def _find(arguments: argparse.Namespace, root: str, receivers: Sequence[str]) ->
 
         def report(step: Step) -> None:
             bar.total, bar.n = step.total, step.done
-            bar.set_description(step.what)
+            bar.set_description(step.subject)
 
         return AgentCapacities(arguments.hosts, dialer(agent_credentials(arguments)), size, report).measure(
             root, receivers
@@ -79,20 +79,20 @@ def _all_well(capacities: Capacities) -> Findings:
     return Findings(capacities)
 
 
-def _tell_faults(found: Findings) -> None:
+def _report_faults(found: Findings) -> None:
     for name, reason in found.away.items():
         sys.stderr.write(f"blast: {name} does not answer: {reason}\n")
-    dead: dict[Pair, str] = {link: why for link, why in found.dead.items() if not found.away.keys() & set(link)}
-    for (start, end), reason in list(dead.items())[:_MAX_TOLD]:
-        sys.stderr.write(f"blast: nothing gets from {start} to {end}: {reason}\n")
-    if len(dead) > _MAX_TOLD:
-        sys.stderr.write(f"blast: … and {len(dead) - _MAX_TOLD} more links are dead\n")
+    dead: dict[Pair, str] = {link: reason for link, reason in found.dead.items() if not found.away.keys() & set(link)}
+    for (start, end), reason in list(dead.items())[:_MAX_LISTED]:
+        sys.stderr.write(f"blast: no data gets from {start} to {end}: {reason}\n")
+    if len(dead) > _MAX_LISTED:
+        sys.stderr.write(f"blast: … and {len(dead) - _MAX_LISTED} more links are dead\n")
     for name, reason in found.alone.items():
-        sys.stderr.write(f"blast: the access link of {name} counts for no more than its best path: {reason}\n")
-    wanted = [name for name in found.capacities.hosts if name != found.capacities.root]
-    lost = [name for name in wanted if name not in found.capacities.receivers]
+        sys.stderr.write(f"blast: the access link of {name} has only the rate of its fastest path: {reason}\n")
+    others = [name for name in found.capacities.hosts if name != found.capacities.root]
+    lost = [name for name in others if name not in found.capacities.receivers]
     if lost and (found.away or found.dead):
-        sys.stderr.write(f"blast: left out of the receivers, which data has to reach: {', '.join(lost)}\n")
+        sys.stderr.write(f"blast: removed from the receivers, since no data reaches them: {', '.join(lost)}\n")
 
 
 def _give(arguments: argparse.Namespace, found: Findings) -> int:
@@ -102,12 +102,12 @@ def _give(arguments: argparse.Namespace, found: Findings) -> int:
         try:
             _write(arguments.output, written)
         except OSError as error:
-            return _fail(FAILED, f"{arguments.output} cannot be written: {error.strerror}")
+            return _fail(FAILED, f"cannot write {arguments.output}: {error.strerror}")
     return DONE if found.whole else PARTLY
 
 
 def _write(path: Path, text: str) -> None:
-    """A file is there whole or not at all; a pipe or a device is written to. Raises OSError."""
+    """Replace a file atomically, or write to a pipe or device. Raises OSError."""
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return
@@ -121,11 +121,11 @@ def _write(path: Path, text: str) -> None:
 
 
 def _refuse_unwritable(path: Path | None) -> None:
-    """Before anything is measured in vain. Raises WrongArgument."""
+    """Raise InvalidArgumentError, before the measurement, if a file cannot be written."""
     if path is None:
         return
     if path.is_dir() or not path.parent.is_dir():
-        raise WrongArgument(f"{path} cannot be written: choose a file in a folder that is there")
+        raise InvalidArgumentError(f"cannot write {path}: choose a file in an existing directory")
 
 
 def _fail(status: int, sentence: str) -> int:

@@ -1,7 +1,7 @@
-"""The order in which hosts measure each other: rounds of pairs that share no host, so that none disturbs another.
+"""The order of measurements: rounds of pairs that share no host, so that no measurement disturbs another.
 
-A round-robin tournament (the circle method: one stays, the others turn) gives n - 1 rounds for an even number of hosts;
-an odd number plays with a ghost, and who meets it rests. Each round is played in both directions.
+A round-robin tournament (circle method: one host stays, the others rotate) has n - 1 rounds for an even number of
+hosts. For an odd number there is a dummy host, whose partner pauses. Each round runs in both directions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 
 def link_rounds(hosts: Sequence[str], root: str) -> list[list[Pair]]:
-    """Every ordered pair of two hosts once, but for those into the root, which no data needs."""
+    """Return every ordered pair of hosts once, except links into the root, which carry no data."""
     rounds = []
     for played in _tournament(hosts):
         for pairs in (played, [(end, start) for start, end in played]):

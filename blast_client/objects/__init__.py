@@ -1,1 +1,1 @@
-"""What programs hand over and get back: as bytes in formats that other tools read, and mapped again, without pickle."""
+"""Encoding of objects in standard file formats, and memory-mapped decoding, without pickle."""

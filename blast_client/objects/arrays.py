@@ -1,4 +1,4 @@
-"""NumPy arrays as .npy files (NumPy's own format, NEP 1): a header, and the bytes as they lie in memory."""
+"""NumPy arrays as .npy files (NumPy's format, NEP 1): a header, and the bytes of the array in memory order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING
 
-from blast_client.base_error import WrongArgument
-from blast_client.objects.not_readable import NotReadable
+from blast_client.base_error import InvalidArgumentError
+from blast_client.objects.not_readable import UnreadableObjectError
 from blast_transport.base.extras import require
 
 if TYPE_CHECKING:
@@ -31,56 +31,59 @@ _BROKEN = (
     TypeError,
     ValueError,
 )
-"""What NumPy raises for a header that is none: it reads it as Python does, and looks again where that fails."""
+"""Exceptions of NumPy for an invalid header: it evaluates the header as a Python literal, and retries on failure."""
 
 
 def array_pieces(array: NDArray[np.generic]) -> list[memoryview]:
-    """Its file, in pieces. Raises WrongArgument for an array that is more than its bytes."""
+    """Return the file of an array in pieces. Raises InvalidArgumentError for Python objects and masked arrays."""
     import numpy as np
 
     if array.dtype.hasobject:
-        raise WrongArgument(f"an array of {array.dtype} holds Python objects, which only pickle can write")
+        raise InvalidArgumentError(
+            f"an array of {array.dtype} holds Python objects: send a numeric array, or pickle it"
+        )
     if isinstance(array, np.ma.MaskedArray):
-        raise WrongArgument("a masked array is two arrays: send {'data': a.data, 'mask': a.mask}")
-    # A matrix stays of two dimensions, whatever it is asked for.
+        raise InvalidArgumentError("a masked array is two arrays: send {'data': a.data, 'mask': a.mask}")
+    # A numpy.matrix cannot become one-dimensional.
     array = np.asarray(array)
     array = array if array.flags.c_contiguous or array.flags.f_contiguous else np.ascontiguousarray(array)
     header = _header(array)
     if len(header) > _LONGEST_HEADER:
-        raise WrongArgument(
-            f"the names of {array.dtype.names and len(array.dtype.names)} fields are too long to be read"
+        raise InvalidArgumentError(
+            f"the names of {array.dtype.names and len(array.dtype.names)} fields exceed {_LONGEST_HEADER} bytes: "
+            "shorten them"
         )
     return [memoryview(header), bytes_of(array)]
 
 
 def bytes_of(array: NDArray[np.generic]) -> memoryview:
-    """The bytes of a contiguous array, as they lie in memory."""
+    """Return the bytes of a contiguous array in memory order."""
     import numpy as np
 
     if not array.nbytes:
         return memoryview(b"")
-    # Not every type has a buffer of its own: dates have none.
+    # Some types, such as dates, do not support the buffer protocol.
     return memoryview(array.ravel(order="K").view(np.uint8))  # type: ignore[arg-type]
 
 
 def mapped_array(path: Path) -> NDArray[np.generic]:
-    """The array of a file, mapped; what is changed is this process's own. Raises NotReadable, NotInstalled."""
+    """Map the array of a file, copy-on-write. Raises UnreadableObjectError, NotInstalled."""
     require("arrays", "numpy")
     import numpy as np
 
     try:
         array: NDArray[np.generic]
         with path.open("rb") as file:
-            # NumPy would open other kinds of files by this name as well.
+            # numpy.load accepts other formats, too.
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise ValueError("it does not begin as an array does")
+                raise ValueError("it has no .npy header")
         try:
             array = np.load(path, mmap_mode="c", allow_pickle=False, max_header_size=_LONGEST_HEADER)
         except ValueError:
-            # An array without bytes cannot be mapped.
+            # mmap rejects an empty array.
             array = np.load(path, allow_pickle=False, max_header_size=_LONGEST_HEADER)
     except _BROKEN as error:
-        raise NotReadable(path, "NumPy array", str(error)) from error
+        raise UnreadableObjectError(path, "NumPy array", str(error)) from error
     return array
 
 
@@ -92,7 +95,7 @@ def _header(array: NDArray[np.generic]) -> bytes:
         npy.write_array_header_1_0(file, described)
         return file.getvalue()
     except ValueError:
-        # Many named fields, or names in other scripts: only the latest version has room for them.
+        # Only version 3 of the format has room for many fields, or supports names outside of Latin-1.
         text = repr(described).encode()
         start = npy.magic(3, 0)
         text += b" " * (-(len(start) + _LENGTH.size + len(text) + 1) % _ALIGNMENT) + b"\n"

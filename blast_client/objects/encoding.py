@@ -1,6 +1,6 @@
-"""An object as pieces of bytes, and the suffix of the file that they make at a receiver.
+"""Objects as pieces of bytes, and the suffix of the file at a receiver.
 
-| given | file | made again as |
+| object | file | received as |
 |---|---|---|
 | bytes, bytearray, memoryview, mmap, array | NAME.bytes | a read-only memoryview |
 | a Path of a file | NAME | a Path |
@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.objects.arrays import array_pieces
 from blast_client.objects.folders import folder_pieces
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, TENSORS
@@ -30,18 +30,18 @@ from blast_transport.store.source import Source, opened_file
 
 @contextmanager
 def opened(data: object) -> Iterator[tuple[Source, str]]:
-    """What is to be sent as a source, and the suffix of its file at the receivers.
+    """Open data as a source, and yield it with the suffix of its file at the receivers.
 
-    Raises WrongArgument for what cannot be sent, WrongInputError for a path where nothing can be read, and at the end
-    SourceChangedError if files were written meanwhile.
+    Raises InvalidArgumentError for unsupported data, WrongInputError for an unreadable path, and on exit
+    SourceChangedError if a file changed meanwhile.
     """
     try:
         folder = isinstance(data, PathLike) and Path(data).is_dir()
         pieces, suffix = _pieces(data, folder)
-    except WrongArgument:
+    except InvalidArgumentError:
         raise
     except (OSError, ValueError) as error:
-        raise WrongArgument(f"what is to be sent cannot be read: {sentence(error)}") from error
+        raise InvalidArgumentError(f"cannot read the data: {sentence(error)}") from error
     if pieces is None:
         with opened_file(Path(data)) as file:  # type: ignore[arg-type]
             yield file, suffix
@@ -53,14 +53,14 @@ def opened(data: object) -> Iterator[tuple[Source, str]]:
 
 
 def _pieces(data: object, folder: bool) -> tuple[Sequence[Piece] | None, str]:
-    """None: it is a file of its own."""
+    """Return the pieces (None for a file) and the suffix."""
     if isinstance(data, PathLike):
         return (folder_pieces(Path(data)), FOLDER) if folder else (None, "")
     return _in_memory(data)
 
 
 def _in_memory(data: Any) -> tuple[Sequence[Piece], str]:
-    # Whoever has such an object has loaded its library.
+    # If the data is an object of a library, that library is loaded.
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(data, torch.Tensor):
         return tensor_pieces(data), TENSORS
@@ -69,16 +69,16 @@ def _in_memory(data: Any) -> tuple[Sequence[Piece], str]:
     if isinstance(data, Mapping):
         return tensor_pieces(data), TENSORS
     if numpy is not None and isinstance(data, numpy.generic):
-        # Its bytes would come without their type.
-        raise WrongArgument(f"a {type(data).__name__} of NumPy is one value: give numpy.asarray(it)")
+        # Its buffer has no type.
+        raise InvalidArgumentError(f"a {type(data).__name__} of NumPy is a scalar: send numpy.asarray(it)")
     try:
         return [_flat(memoryview(data))], BYTES
     except TypeError:
-        raise WrongArgument(_cannot_be_sent(data)) from None
+        raise InvalidArgumentError(_cannot_be_sent(data)) from None
 
 
 def _flat(view: memoryview) -> memoryview:
-    """The same bytes in one dimension; copied only where they do not lie one after the other."""
+    """Return the bytes in one dimension; copy them only if they are not contiguous."""
     if not view.nbytes:
         return memoryview(b"")
     return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
@@ -86,8 +86,8 @@ def _flat(view: memoryview) -> memoryview:
 
 def _cannot_be_sent(data: object) -> str:
     if isinstance(data, str):
-        return "a str may be a path or a text: give a Path, or bytes (text.encode())"
+        return "a str is ambiguous: send a Path, or bytes (text.encode())"
     return (
-        f"a {type(data).__name__} cannot be sent as it lies in memory: give bytes, a Path, a NumPy array, a tensor or a"
-        " dict of those (anything else as pickle.dumps(it), if its receivers trust you)"
+        f"cannot send a {type(data).__name__}: send bytes, a Path, a NumPy array, a tensor or a dict of arrays or "
+        "tensors (other objects as pickle.dumps(it), if the receivers trust you)"
     )

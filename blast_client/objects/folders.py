@@ -1,4 +1,4 @@
-"""Folders as .tar archives (POSIX.1-2001, pax): their files are sent from where they lie, and unpacked beside."""
+"""Directories as .tar archives (POSIX.1-2001, pax), sent without a temporary archive and unpacked at the receiver."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from blast_client.base_error import WrongArgument
-from blast_client.objects.not_readable import NotReadable
+from blast_client.base_error import InvalidArgumentError
+from blast_client.objects.not_readable import UnreadableObjectError
 from blast_transport.base.errors import UnsafeNameError
 from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
 from blast_transport.store.file_state import settled_state
@@ -22,14 +22,14 @@ from blast_transport.store.pieces import FilePiece, Piece
 _BLOCK = tarfile.BLOCKSIZE
 _END = memoryview(bytes(2 * _BLOCK))
 _STAMP = f"{PARTIAL_PREFIX}archive"
-"""In an unpacked folder: which archive it was. Only what has one is ever replaced."""
+"""File in an unpacked directory that identifies its archive. Only a directory with this file is ever replaced."""
 _OWNERS, _MAX_MODE = 0o600, 0o755
 
 
 def folder_pieces(folder: Path) -> list[Piece]:
-    """The archive of all files below a folder, in pieces. Links to files are sent as the files that they show.
+    """Return the archive of all files below a directory in pieces; a link to a file is sent as that file.
 
-    Raises WrongArgument for a folder that holds what is neither a file nor a folder, or names that no receiver takes.
+    Raises InvalidArgumentError for an entry that is neither a file nor a directory, or a name that receivers reject.
     """
     pieces: list[Piece] = []
     for path, directory in _below(folder):
@@ -49,24 +49,24 @@ def folder_pieces(folder: Path) -> list[Piece]:
 
 
 def unpacked_folder(archive: Path, into: Path) -> Path:
-    """Unpack beside, and give the result the name `into` when it is whole; one that was unpacked there before goes.
+    """Unpack an archive, rename the complete result to `into`, and remove an older result.
 
-    Done once, whoever asks for it, and by one process at a time. Raises NotReadable, also where something else has that
-    name, and OSError.
+    One process at a time unpacks an archive, and only once. Raises OSError, and UnreadableObjectError, also if `into`
+    exists and is not such a result.
     """
     with _alone_with(archive) as file:
         status = os.fstat(file.fileno())
         stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
         before = _stamp_of(into)
         if before is None and os.path.lexists(into):
-            raise NotReadable(archive, "folder", f"{into} is there already, and did not come so: it is left as it is")
+            raise UnreadableObjectError(archive, "directory", f"{into} exists and was not received: move it away")
         if before != stamp:
             _unpack_all(archive, file, stamp, into)
     return into
 
 
 def _below(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Every path below, folders before what is in them, and whether it is one."""
+    """Yield every path below a directory, parents first, and whether it is a directory."""
     for above, folders, files in os.walk(folder, onerror=_refuse_unread):
         folders.sort()
         for name in [*folders, *sorted(files)]:
@@ -78,18 +78,20 @@ def _below(folder: Path) -> Iterator[tuple[Path, bool]]:
             elif path.is_file():
                 yield path, False
             else:
-                raise WrongArgument(f"{path} is neither a file nor a folder (nor a link to a file): leave it out")
+                raise InvalidArgumentError(
+                    f"{path} is neither a file nor a directory (nor a link to a file): remove it"
+                )
 
 
 def _refuse_unread(error: OSError) -> None:
-    raise WrongArgument(f"the folder {error.filename} cannot be read: {error.strerror}") from error
+    raise InvalidArgumentError(f"cannot read the directory {error.filename}: {error.strerror}") from error
 
 
 def _check_name(name: str) -> None:
     try:
         checked_parts(name)
     except UnsafeNameError as error:
-        raise WrongArgument(f"{name!r} cannot be sent under its name: {error}") from error
+        raise InvalidArgumentError(f"cannot send {name!r}, rename it: {error}") from error
 
 
 def _head(info: tarfile.TarInfo) -> memoryview:
@@ -98,18 +100,18 @@ def _head(info: tarfile.TarInfo) -> memoryview:
 
 @contextmanager
 def _alone_with(archive: Path) -> Iterator[BinaryIO]:
-    """The archive that has this name now, locked."""
+    """Open and lock the archive that has this name now."""
     while True:
         with archive.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            # Another one may have come while we waited.
+            # The name may have been replaced while this process waited for the lock.
             if os.path.samestat(os.fstat(file.fileno()), archive.stat()):
                 yield file
                 return
 
 
 def _stamp_of(folder: Path) -> str | None:
-    """Which archive was unpacked there; None if none was."""
+    """Return the stamp of the archive that was unpacked to a directory, or None."""
     if folder.is_symlink():
         return None
     try:
@@ -131,20 +133,20 @@ def _unpack_all(archive: Path, file: BinaryIO, stamp: str, into: Path) -> None:
     except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
         if isinstance(error, tarfile.TarError | UnsafeNameError | EOFError | ValueError | FileExistsError):
-            raise NotReadable(archive, "folder", str(error)) from error
+            raise UnreadableObjectError(archive, "directory", str(error)) from error
         raise
 
 
 def _check_end(file: BinaryIO, offset: int) -> None:
-    """Raises ValueError unless the archive ends there as it should: `tarfile` takes any wrong header for the end."""
+    """Raise ValueError unless the archive ends at `offset`: `tarfile` treats any invalid header as the end."""
     file.seek(offset)
     if file.read(_BLOCK) != bytes(_BLOCK):
-        raise ValueError(f"it is cut off or changed at byte {offset}")
+        raise ValueError(f"the archive is truncated or changed at byte {offset}")
 
 
 def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
-    """One member, if it is a plain file or folder: nothing else is ever sent. Raises ValueError, UnsafeNameError."""
-    # No link is ever made, so that no name leads out of the place.
+    """Unpack a file or directory; senders send nothing else. Raises ValueError, UnsafeNameError."""
+    # Links are never created, so that no name leads out of `place`.
     path = place.joinpath(*checked_parts(member.name))
     if member.isdir():
         path.mkdir()
@@ -155,7 +157,7 @@ def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> N
             shutil.copyfileobj(content, file)
         path.chmod((member.mode | _OWNERS) & _MAX_MODE)
     else:
-        raise ValueError(f"{member.name!r} is neither a file nor a folder")
+        raise ValueError(f"{member.name!r} is neither a file nor a directory")
 
 
 def _put_in_place(folder: Path, into: Path) -> None:

@@ -1,4 +1,4 @@
-"""What came is not what its name says."""
+"""The exception for received files that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from blast_client.base_error import BlastError
 
 
-class NotReadable(BlastError):
-    """A file is there, whole as it was sent, but it does not hold what its name promises."""
+class UnreadableObjectError(BlastError):
+    """A file was received completely but does not contain the object that its suffix indicates."""
 
-    def __init__(self, path: Path, what: str, reason: str) -> None:
-        super().__init__(f"{path} holds no {what} that can be read: {reason}")
-        self.path, self._what, self._reason = path, what, reason
+    def __init__(self, path: Path, kind: str, reason: str) -> None:
+        super().__init__(f"{path} contains no readable {kind}: {reason}")
+        self.path, self._kind, self._reason = path, kind, reason
 
-    def __reduce__(self) -> tuple[type[NotReadable], tuple[Path, str, str]]:
-        return NotReadable, (self.path, self._what, self._reason)
+    def __reduce__(self) -> tuple[type[UnreadableObjectError], tuple[Path, str, str]]:
+        return UnreadableObjectError, (self.path, self._kind, self._reason)

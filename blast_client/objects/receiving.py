@@ -1,4 +1,4 @@
-"""What a sender has brought to this host, as the object that it gave: mapped where that can be."""
+"""Objects that a sender has delivered to this host, memory-mapped where possible."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from blast_client.base_error import BlastError, WrongArgument
+from blast_client.base_error import BlastError, InvalidArgumentError
 from blast_client.objects.arrays import mapped_array
 from blast_client.objects.folders import unpacked_folder
-from blast_client.objects.not_readable import NotReadable
+from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, SUFFIXES, TENSORS
 from blast_client.objects.tensors import NUMPY, TORCH, mapped_tensors
 from blast_transport.base.errors import UnsafeNameError, sentence
@@ -25,17 +25,17 @@ from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
 
 FOLDER_VARIABLE = "BLAST_FOLDER"
 DEFAULT_FOLDER = "/var/lib/blast-agent/incoming"
-"""As in the example configuration of an agent."""
-_ADVICE = " (`file_mode` of the agent says who may read; keep=False, and folders, want to write beside it)"
+"""The folder of the agent's example configuration."""
+_ADVICE = " (check `file_mode` of the agent; keep=False and directories need write permission in its folder)"
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
-class LibraryMissing(BlastError):
-    """What came needs NumPy or PyTorch, which is not installed here."""
+class MissingLibraryError(BlastError):
+    """The received object needs NumPy or PyTorch, which is not installed."""
 
 
-class NotHere(BlastError, TimeoutError):
-    """Nothing with this name has come in time."""
+class NotReceivedError(BlastError, TimeoutError):
+    """No object of this name arrived in time."""
 
 
 def receive(
@@ -46,17 +46,43 @@ def receive(
     library: str | None = None,
     keep: bool = True,
 ) -> Any:
-    """The object that a sender has given this `name`, as soon as it is here, whole and verified.
+    """Wait for the object that a sender sent under a name, and return it.
 
-    `folder` is the one that this host's agent writes below (default: $BLAST_FOLDER, else that of the agent's example).
-    Bytes, arrays and tensors are mapped: the same memory serves every process of this host that receives them, and
-    what one of them changes in an array or tensor is its own. `library`: "torch" or "numpy" for tensors, where it shall
-    be another than they were sent from. Without `keep` the name of what is mapped or unpacked goes at once, and its
-    space when the last object does: for the only receiver on this host, who may write in the folder. Plain files stay.
+    Bytes, arrays and tensors are memory-mapped: all processes of this host share the memory, copy-on-write. If several
+    objects had the name, the latest is returned.
 
-    Where one name was used for several things, the one that came last is meant. Raises NotHere after `timeout` seconds,
-    NotReadable for what is not what it says, WrongArgument, LibraryMissing.
+    Parameters
+    ----------
+    name
+        Name that the sender used.
+    folder
+        Folder of this host's agent. Default: $BLAST_FOLDER, else /var/lib/blast-agent/incoming.
+    timeout
+        Time to wait, in seconds.
+    library
+        "torch" or "numpy": library of returned tensors. Default: that of the sender.
+    keep
+        False: remove the file of a mapped or unpacked object at once; its space is free when the last object is. For
+        hosts with one receiver, with write permission in the folder. Plain files are kept.
 
+    Returns
+    -------
+    object
+        A memoryview, a Path of a file or directory, a NumPy array, a tensor, or a dict of arrays or tensors.
+
+    Raises
+    ------
+    NotReceivedError
+        No object of this name arrived within `timeout`.
+    UnreadableObjectError
+        The file does not contain the object that its suffix indicates, or cannot be read.
+    MissingLibraryError
+        NumPy or PyTorch is not installed.
+    InvalidArgumentError
+        The name, the folder, the timeout or the library is invalid.
+
+    Examples
+    --------
     >>> receive("weights-17", folder, timeout=5.0)
     array([1., 2., 3.], dtype=float32)
     """
@@ -74,7 +100,7 @@ async def async_receive(
     library: str | None = None,
     keep: bool = True,
 ) -> Any:
-    """As `receive`, for asyncio. Cancelled while it waits, it leaves everything as it is."""
+    """Wait for an object as `receive` does, for asyncio; cancellation while it waits changes nothing."""
     place = _Place(name, folder, timeout, library)
     for pause in place.pauses():
         await asyncio.sleep(pause)
@@ -82,65 +108,65 @@ async def async_receive(
 
 
 class _Place:
-    """Where an object comes to. Raises WrongArgument."""
+    """The place at which an object arrives. Raises InvalidArgumentError, MissingLibraryError."""
 
     def __init__(self, name: str, folder: Path | str | None, timeout: float, library: str | None) -> None:
         if not isinstance(name, str):
-            raise WrongArgument(f"name must be a str, as the sender gave it, and not {name!r} ({type(name).__name__})")
+            raise InvalidArgumentError(f"name must be a str, not {name!r} ({type(name).__name__})")
         if library not in (None, TORCH, NUMPY):
-            raise WrongArgument(f"library must be {TORCH!r} or {NUMPY!r}, and not {library!r}")
+            raise InvalidArgumentError(f"library must be {TORCH!r} or {NUMPY!r}, not {library!r}")
         if library is not None and find_spec(library) is None:
-            raise LibraryMissing(f"library={library!r} was asked for, and it is not installed here")
+            raise MissingLibraryError(f"library={library!r} is not installed: install it, or leave library= out")
         if not (isinstance(timeout, int | float) and timeout >= 0):
-            raise WrongArgument(f"timeout must be a number of seconds, and not {timeout!r}")
+            raise InvalidArgumentError(f"timeout must be a number of seconds, not {timeout!r}")
         try:
             checked_parts(name)
         except UnsafeNameError as error:
-            raise WrongArgument(f"nobody can send under such a name: {error}") from error
+            raise InvalidArgumentError(f"name is not valid: {error}") from error
         self._folder = Path(folder or os.environ.get(FOLDER_VARIABLE) or DEFAULT_FOLDER)
         if not os.access(self._folder, os.R_OK | os.X_OK):
-            raise WrongArgument(
-                f"{self._folder} is no folder that can be read here: name the one of this host's agent, with folder= or"
-                f" ${FOLDER_VARIABLE}"
+            raise InvalidArgumentError(
+                f"{self._folder} is not a readable directory: set folder= or ${FOLDER_VARIABLE} to that of this host's "
+                "agent"
             )
         self._name, self._timeout, self._library = name, timeout, library
 
     def pauses(self) -> Iterator[float]:
-        """Seconds to wait before the next look, until it is here. Raises NotHere."""
+        """Yield the seconds to wait before the next check, until the object is here. Raises NotReceivedError."""
         give_up, pause = time.monotonic() + self._timeout, _SHORTEST_PAUSE
         while self._find() is None:
             left = give_up - time.monotonic()
             if left <= 0:
-                raise NotHere(
-                    f"nothing called {self._name!r} has come to {self._folder} within {self._timeout:g} s: look at the"
-                    " sender's outcome, and whether this is the folder of the agent"
+                raise NotReceivedError(
+                    f"{self._name!r} did not arrive in {self._folder} within {self._timeout:g} s: check the outcome of "
+                    "the sender, and the folder of the agent"
                 )
             yield min(pause, left)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def take(self, keep: bool) -> object:
-        """What is here. Raises NotReadable, NotHere if it has gone again, LibraryMissing."""
+        """Return the object. Raises UnreadableObjectError, MissingLibraryError, NotReceivedError if it was removed."""
         found = self._find()
         if found is None:
-            raise NotHere(f"{self._name!r} was in {self._folder}, and has gone again")
+            raise NotReceivedError(f"{self._name!r} was removed from {self._folder}")
         suffix, path = found
         try:
             return self._makers()[suffix](path) if keep or not suffix else self._made_alone(suffix, path)
         except FileNotFoundError as error:
-            raise NotHere(f"{self._name!r} was in {self._folder}, and has gone again") from error
+            raise NotReceivedError(f"{self._name!r} was removed from {self._folder}") from error
         except NotInstalled as error:
-            raise LibraryMissing(str(error)) from error
+            raise MissingLibraryError(str(error)) from error
         except OSError as error:
-            raise NotReadable(path, "object", f"{sentence(error)}{_ADVICE}") from error
+            raise UnreadableObjectError(path, "object", f"{sentence(error)}{_ADVICE}") from error
 
     def _made_alone(self, suffix: str, path: Path) -> object:
-        """Its name goes first: what comes under it meanwhile is another one."""
+        """Return the object, and remove its file; renaming it first keeps a later object of the same name."""
         private = path.with_name(f"{PARTIAL_PREFIX}{secrets.token_hex(8)}")
         path.rename(private)
         try:
             return self._makers()[suffix](private)
         except BaseException:
-            # What could not be taken is still to be had, unless a later one has its name.
+            # Restore the file unless a later object has its name.
             with suppress(OSError):
                 path.hardlink_to(private)
             raise
@@ -157,7 +183,7 @@ class _Place:
         }
 
     def _find(self) -> tuple[str, Path] | None:
-        """The file that came last, and its suffix."""
+        """Return the suffix and the path of the latest file, or None."""
         found = [(when, suffix, path) for suffix, path in self._candidates() if (when := _written_at(path)) is not None]
         return max(found)[1:] if found else None
 
@@ -167,7 +193,7 @@ class _Place:
 
 
 def _written_at(path: Path) -> int | None:
-    """Nanoseconds; None if there is no file of this name."""
+    """Return the modification time of a file in nanoseconds, or None if there is no file."""
     try:
         return path.stat().st_mtime_ns if path.is_file() else None
     except OSError:

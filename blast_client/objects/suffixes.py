@@ -1,7 +1,7 @@
-"""How the file of an object is called at a receiver: the name that its sender gave, and what it holds."""
+"""Suffixes of files at a receiver; each indicates the kind of the object."""
 
 from __future__ import annotations
 
 BYTES, ARRAY, TENSORS, FOLDER = ".bytes", ".npy", ".safetensors", ".tar"
 SUFFIXES = ("", BYTES, ARRAY, TENSORS, FOLDER)
-"""Without a suffix of ours: a file, sent as it is."""
+"""All suffixes; a file that was sent as a file has none of ours."""

@@ -1,8 +1,7 @@
-"""Tensors by name as .safetensors files: the length of a JSON header, the header, and the bytes of all tensors.
+"""Named tensors as .safetensors files: the length of a JSON header, the header, and the bytes of all tensors.
 
-The format is that of Hugging Face (https://github.com/huggingface/safetensors#format): any tool for models reads it.
-Its own library copies what it writes, and NumPy arrays that it reads; here the one is sent from where it lies, and the
-other mapped.
+The format is that of Hugging Face (https://github.com/huggingface/safetensors#format). Its library copies tensors that
+it writes and NumPy arrays that it reads; this module sends and maps them without a copy.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.objects.arrays import bytes_of
-from blast_client.objects.not_readable import NotReadable
+from blast_client.objects.not_readable import UnreadableObjectError
 from blast_transport.base.extras import NotInstalled, require
 
 if TYPE_CHECKING:
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
 TORCH, NUMPY = "torch", "numpy"
 
 _ONE = "tensor"
-"""The name of a tensor that was sent by itself, as `_SINGLE` in the metadata says."""
+"""Name of a tensor that was not sent in a dict; the metadata then has `_SINGLE`."""
 _METADATA, _LIBRARY, _SINGLE = "__metadata__", "blast.made_with", "blast.single"
 _LENGTH = struct.Struct("<Q")
 _LONGEST_HEADER = 100_000_000
 _ALIGNMENT = 8
 _MAX_DIMENSIONS, _MAX_NUMBER = 64, 2**63 - 1
-"""NumPy and PyTorch take no more. Without bounds, a header of some MB has a product that takes minutes."""
+"""Limits of NumPy and PyTorch. Without them the product of the dimensions of a large header would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A type of elements: `size` in bytes, and its names in the two libraries, empty where there is none."""
+    """An element type: `size` in bytes, and its names in both libraries, empty if one does not have it."""
 
     size: int
     torch: str
@@ -72,12 +71,12 @@ _OF_TORCH = {f"torch.{known.torch}": name for name, known in _TYPES.items()}
 _OF_NUMPY = {known.numpy: name for name, known in _TYPES.items() if known.numpy}
 
 
-# ---------------------------------------------------------------------------------------------------- to be sent
+# ---------------------------------------------------------------------------------------------------- encoding
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A tensor as it is written: its type's name, its shape, its bytes."""
+    """A tensor to write: name, name of its type, shape and bytes."""
 
     name: str
     type: str
@@ -86,17 +85,19 @@ class _Given:
 
 
 def tensor_pieces(data: object) -> list[memoryview]:
-    """The file of a tensor, or of a dict of tensors or arrays, in pieces.
+    """Return the file of a tensor, or of a dict of tensors or arrays, in pieces.
 
-    Raises WrongArgument for what is no tensor, lies on another device or has a type that the format does not know.
+    Raises InvalidArgumentError for a value that is not a tensor, is on another device, or has an unsupported type.
     """
     named = dict(data) if isinstance(data, Mapping) else {_ONE: data}
-    # Large elements first: all are then where their type wants them.
+    # Descending element size aligns every tensor to its element size.
     given = sorted((_given(name, value) for name, value in named.items()), key=lambda one: -_TYPES[one.type].size)
     torch = sys.modules.get("torch")
     of_torch = {torch is not None and isinstance(value, torch.Tensor) for value in named.values()}
     if len(of_torch) > 1:
-        raise WrongArgument("a dict holds tensors or NumPy arrays, not both: torch.from_numpy makes a tensor")
+        raise InvalidArgumentError(
+            "a dict must hold either tensors or NumPy arrays: convert arrays with torch.from_numpy"
+        )
     metadata = {_LIBRARY: TORCH if True in of_torch else NUMPY}
     if not isinstance(data, Mapping):
         metadata[_SINGLE] = "yes"
@@ -112,26 +113,30 @@ def _header(given: list[_Given], metadata: dict[str, str]) -> bytes:
     text = json.dumps(entries, ensure_ascii=False).encode()
     text += b" " * (-(_LENGTH.size + len(text)) % _ALIGNMENT)
     if len(text) > _LONGEST_HEADER:
-        raise WrongArgument(f"{len(given)} tensors have names longer than a safetensors file may hold")
+        raise InvalidArgumentError(f"the names of {len(given)} tensors exceed {_LONGEST_HEADER} bytes: shorten them")
     return _LENGTH.pack(len(text)) + text
 
 
 def _given(name: object, value: object) -> _Given:
     if not isinstance(name, str) or name == _METADATA:
-        raise WrongArgument(f"a tensor is called by a str, and not by {name!r}")
+        raise InvalidArgumentError(f"the name of a tensor must be a str other than {_METADATA!r}, not {name!r}")
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_torch(name, value, torch)
     if numpy is not None and isinstance(value, numpy.ndarray):
         return _of_numpy(name, value, numpy)
-    raise WrongArgument(f"{name!r} is a {type(value).__name__}: a dict may hold tensors or NumPy arrays, by name")
+    raise InvalidArgumentError(
+        f"{name!r} is a {type(value).__name__}: a dict may hold tensors or NumPy arrays, by name"
+    )
 
 
 def _of_torch(name: str, tensor: torch.Tensor, torch: ModuleType) -> _Given:
     if tensor.device.type != "cpu":
-        raise WrongArgument(f"the tensor {name!r} lies on {tensor.device}: send tensor.cpu()")
+        raise InvalidArgumentError(f"the tensor {name!r} is on {tensor.device}: send tensor.cpu()")
     if tensor.layout is not torch.strided or tensor.is_quantized or str(tensor.dtype) not in _OF_TORCH:
-        raise WrongArgument(f"the tensor {name!r} ({tensor.dtype}, {tensor.layout}) has no form in a safetensors file")
+        raise InvalidArgumentError(
+            f"safetensors does not support the tensor {name!r} ({tensor.dtype}, {tensor.layout})"
+        )
     flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     data = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
     return _Given(name, _OF_TORCH[str(tensor.dtype)], tuple(tensor.shape), data)
@@ -140,27 +145,29 @@ def _of_torch(name: str, tensor: torch.Tensor, torch: ModuleType) -> _Given:
 def _of_numpy(name: str, array: NDArray[np.generic], numpy: ModuleType) -> _Given:
     known = _OF_NUMPY.get(array.dtype.name)
     if known is None or isinstance(array, numpy.ma.MaskedArray):
-        raise WrongArgument(f"the array {name!r} of {array.dtype} has no form in a safetensors file: send it by itself")
-    # Little-endian, and the last index fastest, is the only order there is.
+        raise InvalidArgumentError(
+            f"safetensors does not support the array {name!r} of {array.dtype}: send it by itself"
+        )
+    # The format requires little-endian elements in C order.
     array = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
     return _Given(name, known, array.shape, bytes_of(array))
 
 
-# -------------------------------------------------------------------------------------------------- as it has come
+# -------------------------------------------------------------------------------------------------- decoding
 
 
 def mapped_tensors(path: Path, library: str | None = None) -> object:
-    """The tensor or tensors of a file, mapped; what is changed is this process's own.
+    """Map the tensor or tensors of a file, copy-on-write.
 
-    `library`: "torch" or "numpy"; None: as they were given, or torch for a file of somebody else. Raises NotReadable,
-    NotInstalled, OSError.
+    `library`: "torch" or "numpy"; None: that of the sender, or torch for a file of another tool. Raises
+    UnreadableObjectError, NotInstalled, OSError.
     """
     with path.open("rb") as file:
         try:
-            # Private: frameworks want to be able to write, and nobody else shall see it.
+            # Frameworks expect writable memory; a private mapping hides writes from other processes.
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         except ValueError:
-            raise NotReadable(path, "tensors", "it is empty") from None
+            raise UnreadableObjectError(path, "tensors", "the file is empty") from None
     try:
         entries, begin = _entries(mapped)
         metadata = entries.pop(_METADATA, {})
@@ -169,7 +176,7 @@ def mapped_tensors(path: Path, library: str | None = None) -> object:
             name: make(mapped, begin, _checked(name, entry, len(mapped) - begin)) for name, entry in entries.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NotReadable(path, "tensors", str(error)) from error
+        raise UnreadableObjectError(path, "tensors", str(error)) from error
     return tensors[_ONE] if _SINGLE in metadata and _ONE in tensors else tensors
 
 
@@ -185,31 +192,31 @@ class _Found:
 
 
 def _entries(mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
-    """The header, and where the data begins. Raises ValueError."""
+    """Return the header and the offset of the data. Raises ValueError."""
     if len(mapped) < _LENGTH.size:
-        raise ValueError("it ends before its header does")
+        raise ValueError("the header is truncated")
     (length,) = _LENGTH.unpack(mapped[: _LENGTH.size])
     begin = _LENGTH.size + length
     if length > _LONGEST_HEADER or begin > len(mapped):
-        raise ValueError(f"its header would have {length} bytes")
+        raise ValueError(f"the header cannot have {length} bytes")
     entries = json.loads(mapped[_LENGTH.size : begin])
     if not isinstance(entries, dict) or not isinstance(entries.get(_METADATA, {}), dict):
-        raise ValueError("its header is no table of tensors")
+        raise ValueError("the header is not an object of tensors")
     return entries, begin
 
 
 def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
-    """Raises ValueError, KeyError, TypeError for an entry that says what cannot be."""
+    """Validate an entry of the header. Raises ValueError, KeyError, TypeError."""
     known = _TYPES.get(entry["dtype"])
     if known is None:
-        raise ValueError(f"{name!r} has the type {entry['dtype']!r}, which is not known")
+        raise ValueError(f"{name!r} has the unknown type {entry['dtype']!r}")
     shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
     if len(shape) > _MAX_DIMENSIONS:
         raise ValueError(f"{name!r} has {len(shape)} dimensions, more than {_MAX_DIMENSIONS}")
     if not all(type(number) is int and 0 <= number <= _MAX_NUMBER for number in (*shape, begin, end)):
-        raise ValueError(f"{name!r} has a shape or a place that is none")
+        raise ValueError(f"{name!r} has an invalid shape or offset")
     if end > held or end - begin != math.prod(shape) * known.size:
-        raise ValueError(f"{name!r} does not lie where it should, or has not the bytes of its shape")
+        raise ValueError(f"the offsets of {name!r} do not match the file or its shape")
     return _Found(known, shape, begin)
 
 
@@ -227,7 +234,7 @@ def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> torch.Tensor:
 
     dtype = getattr(torch, found.type.torch, None)
     if dtype is None:
-        raise ValueError(f"this PyTorch knows no {found.type.torch}")
+        raise ValueError(f"this version of PyTorch has no {found.type.torch}")
     if not found.count:
         return torch.empty(found.shape, dtype=dtype)
     return torch.frombuffer(mapped, dtype=dtype, count=found.count, offset=begin + found.begin).reshape(found.shape)

@@ -1,1 +1,1 @@
-"""What a shell and `man` want of the `blast` command, made from its own parsers."""
+"""Shell completion and manual pages, generated from the parsers of the `blast` command."""

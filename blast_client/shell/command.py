@@ -1,4 +1,4 @@
-"""`blast completion` and `blast man`: what makes a shell complete commands and options, and manual pages."""
+"""`blast completion` and `blast man`: scripts for shell completion, and manual pages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SHELLS = ("bash", "zsh", "fish")
 _COMPLETION = """\
 examples:
   blast completion bash > ~/.local/share/bash-completion/completions/blast
-  blast completion zsh > ~/.zfunc/_blast        (a folder of $fpath)
+  blast completion zsh > ~/.zfunc/_blast        (a directory of $fpath)
   blast completion fish > ~/.config/fish/completions/blast.fish
   eval "$(blast completion bash)"               in this shell only
 
-Made from the commands that are installed here: run it again after an upgrade.
+The script completes the installed commands: generate it again after an upgrade.
 """
 _MAN = """\
 examples:
@@ -30,11 +30,11 @@ examples:
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add these commands to `blast`."""
-    completion = _add(subparsers, "completion", "print what makes a shell complete commands and options", _COMPLETION)
-    completion.add_argument("shell", choices=SHELLS, help="which shell")
+    completion = _add(subparsers, "completion", "print a script for shell completion", _COMPLETION)
+    completion.add_argument("shell", choices=SHELLS, help="shell of the script")
     completion.set_defaults(run=_completion)
     man = _add(subparsers, "man", "write manual pages, one for each command", _MAN)
-    man.add_argument("folder", metavar="FOLDER", type=Path, help="where they are written; made if it is not there")
+    man.add_argument("folder", metavar="FOLDER", type=Path, help="directory of the pages, created if it does not exist")
     man.set_defaults(run=_man)
 
 
@@ -51,8 +51,8 @@ def _add(
     return parser
 
 
-def _told(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Turn what is missing, and what cannot be written, into a sentence and an exit status."""
+def _report_errors(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Report a missing package or a file that cannot be written as a message and an exit status."""
 
     @wraps(run)
     def wrapped(arguments: argparse.Namespace) -> int:
@@ -63,14 +63,14 @@ def _told(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namesp
         except BrokenPipeError:
             raise
         except OSError as error:
-            status, sentence = FAILED, f"{error.filename} cannot be written ({error.strerror}): choose another folder"
+            status, sentence = FAILED, f"cannot write {error.filename} ({error.strerror}): choose another directory"
         sys.stderr.write(f"blast: {sentence}\n")
         return status
 
     return wrapped
 
 
-@_told
+@_report_errors
 def _completion(arguments: argparse.Namespace) -> int:
     require("shell", "shtab")
     from blast_client.shell.completion import completion
@@ -79,7 +79,7 @@ def _completion(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-@_told
+@_report_errors
 def _man(arguments: argparse.Namespace) -> int:
     require("shell", "argparse_manpage")
     from blast_client.shell.man_pages import man_pages

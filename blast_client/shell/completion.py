@@ -1,16 +1,16 @@
-"""What makes a shell complete `blast`: commands, options, the words that an option may have, files and folders."""
+"""Scripts for shell completion of commands, options, their values, files and directories."""
 
 from __future__ import annotations
 
 from blast_client.shell.parsers import every_parser, whole_parser
 
-# The words that options have for their values.
+# Names of the values of options.
 _FILES = ("FILE", "FILE|-", "NAME|FILE", "INSTANCE.json", "NETWORK.json", "TRACE")
 _FOLDERS = ("FOLDER", "DIR")
 
 
 def completion(shell: str) -> str:
-    """The script for a shell that `shtab` knows, which is of the extra `shell`."""
+    """Return the script for a shell that `shtab` supports (extra `shell`)."""
     import shtab
 
     parser = whole_parser()

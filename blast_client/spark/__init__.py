@@ -1,7 +1,7 @@
-"""Spark's broadcasts by Blast, asked for: `blast_broadcast(sc, value)` in place of `sc.broadcast(value)`.
+"""Spark broadcasts over Blast: `blast_broadcast(sc, value)` instead of `sc.broadcast(value)`.
 
-Names are loaded when they are first asked for: Python's workers on executors unpickle what lies in here, and need
-nothing of what the driver does.
+Names are imported on first access: Python workers of executors unpickle objects of this package without the modules of
+the driver.
 """
 
 TYPE_CHECKING = False
@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from blast_client.spark.broadcasts import BlastBroadcast, blast_broadcast
     from blast_client.spark.reasons import Reason, reasons_so_far
-    from blast_client.spark.received import Destroyed, NotReachable, ReceivedBroadcast
+    from blast_client.spark.received import DestroyedError, ReceivedBroadcast, ValueUnreachableError
     from blast_client.spark.settings import SparkSettings
 
 _HOMES = {
     "BlastBroadcast": "broadcasts",
-    "Destroyed": "received",
-    "NotReachable": "received",
+    "DestroyedError": "received",
+    "ValueUnreachableError": "received",
     "Reason": "reasons",
     "ReceivedBroadcast": "received",
     "SparkSettings": "settings",
@@ -26,11 +26,11 @@ _HOMES = {
 
 __all__ = [
     "BlastBroadcast",
-    "Destroyed",
-    "NotReachable",
+    "DestroyedError",
     "Reason",
     "ReceivedBroadcast",
     "SparkSettings",
+    "ValueUnreachableError",
     "blast_broadcast",
     "reasons_so_far",
 ]

@@ -1,4 +1,4 @@
-"""How an executor asks the driver for a value that it does not find on its host."""
+"""Requests of an executor to the driver for a value that is not on its host."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
-TOKEN, WANT, DIGEST = "Blast-Token", "Blast-Want", "Blast-Digest"
+TOKEN, KIND, DIGEST = "Blast-Token", "Blast-Want", "Blast-Digest"
+"""Names of HTTP headers."""
 
 
-class Want(StrEnum):
-    """What is asked for: a copy on this host; another, because the first is not to be found; the bytes themselves."""
+class CopyKind(StrEnum):
+    """The kind of a request: a copy on this host, another copy because the first is missing, or the bytes."""
 
     COPY = "copy"
     ANOTHER = "another"
@@ -24,13 +25,13 @@ class Want(StrEnum):
 
 
 _SILENCE_SECONDS = 120.0
-"""The driver says something at least every ten seconds, once it has a place for whoever asks."""
+"""Timeout of an answer; the driver answers within ten seconds once it serves the request."""
 _TRIES = 3
 _STEP = 1 << 20
 
 
 class Place(NamedTuple):
-    """Where the driver listens, and what it wants to be shown."""
+    """The address of the driver, and the token that it requires."""
 
     host: str
     port: int
@@ -38,50 +39,52 @@ class Place(NamedTuple):
 
 
 class Answer(Enum):
-    """What the driver says."""
+    """An answer of the driver."""
 
     LOOK_AGAIN = "look"
-    GONE = "gone"
+    DESTROYED = "destroyed"
 
 
-class Unanswered(Exception):
-    """The driver cannot be reached, or did not keep to what it said."""
+class DriverUnreachableError(Exception):
+    """The driver cannot be reached, or violated the protocol."""
 
 
-def ask(place: Place, name: str, want: Want) -> Answer:
-    """Ask that it be brought to this host's agent, and wait until it could be there. Raises Unanswered."""
+def ask(place: Place, name: str, kind: CopyKind) -> Answer:
+    """Request a copy at this host's agent, and wait for the answer. Raises DriverUnreachableError."""
     while True:
-        answer = _tried(place, name, want, None)
+        answer = _tried(place, name, kind, None)
         if answer is not None:
             return answer
 
 
 def fetch(place: Place, name: str, into: Path) -> Answer | None:
-    """Take it from the driver, into a new file; None when it is there. Raises Unanswered, and OSError of the file."""
-    return _tried(place, name, Want.BYTES, into)
+    """Fetch a value into a new file; return None for success. Raises DriverUnreachableError, OSError."""
+    return _tried(place, name, CopyKind.BYTES, into)
 
 
-def _tried(place: Place, name: str, want: Want, into: Path | None) -> Answer | None:
+def _tried(place: Place, name: str, kind: CopyKind, into: Path | None) -> Answer | None:
     error: Exception | None = None
     for _ in range(_TRIES):
         try:
-            return _once(place, name, want, into)
-        except _OfTheFile as raised:
+            return _once(place, name, kind, into)
+        except _FileError as raised:
             raise raised.error from None
         except (http.client.HTTPException, OSError) as raised:
             error = raised
-    raise Unanswered(f"no answer from the driver at {place.host}:{place.port}: {error or 'it hung up'}")
+    raise DriverUnreachableError(
+        f"no answer from the driver at {place.host}:{place.port}: {error or 'the connection closed'}"
+    )
 
 
-def _once(place: Place, name: str, want: Want, into: Path | None) -> Answer | None:
-    """None: later, or it is in the file."""
+def _once(place: Place, name: str, kind: CopyKind, into: Path | None) -> Answer | None:
+    """Make one request; return None if the value is in the file, or the caller has to ask again."""
     connection = http.client.HTTPConnection(place.host, place.port, timeout=_SILENCE_SECONDS)
     with closing(connection):
-        connection.request("GET", f"/{name}", headers={TOKEN: place.token, WANT: want})
+        connection.request("GET", f"/{name}", headers={TOKEN: place.token, KIND: kind})
         with connection.getresponse() as response:
             match response.status:
                 case HTTPStatus.GONE:
-                    return Answer.GONE
+                    return Answer.DESTROYED
                 case HTTPStatus.NO_CONTENT:
                     return Answer.LOOK_AGAIN
                 case HTTPStatus.ACCEPTED:
@@ -89,11 +92,11 @@ def _once(place: Place, name: str, want: Want, into: Path | None) -> Answer | No
                 case HTTPStatus.OK if into is not None:
                     _save(response.read, response.headers, into)
                     return None
-            raise http.client.HTTPException(f"it says {response.status}")
+            raise http.client.HTTPException(f"status {response.status}")
 
 
-class _OfTheFile(Exception):
-    """Trying again would not help."""
+class _FileError(Exception):
+    """An error of the local file, after which a retry is useless."""
 
     def __init__(self, error: OSError) -> None:
         self.error = error
@@ -104,7 +107,7 @@ def _save(read: Callable[[int], bytes], headers: http.client.HTTPMessage, into: 
     try:
         file = into.open("wb")
     except OSError as error:
-        raise _OfTheFile(error) from error
+        raise _FileError(error) from error
     with file:
         while left and (piece := read(min(left, _STEP))):
             digest.update(piece)
@@ -112,6 +115,6 @@ def _save(read: Callable[[int], bytes], headers: http.client.HTTPMessage, into: 
             try:
                 file.write(piece)
             except OSError as error:
-                raise _OfTheFile(error) from error
+                raise _FileError(error) from error
     if left or not hmac.compare_digest(digest.hexdigest(), headers[DIGEST] or ""):
-        raise http.client.HTTPException("it broke off" if left else "other bytes came than were sent")
+        raise http.client.HTTPException("the answer is truncated" if left else "the digest of the answer differs")

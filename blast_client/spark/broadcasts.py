@@ -1,8 +1,8 @@
-"""`blast_broadcast(sc, value)`: one value for all executors, by Blast; and by Spark where that cannot be.
+"""`blast_broadcast(sc, value)`: one value for all executors over Blast, or over Spark's broadcast if Blast cannot.
 
-The way is decided when a job is submitted, as its tasks are pickled: hosts that came since get a copy first, and if one
-of them cannot have it the value goes by Spark's own broadcast from then on. Tasks that were pickled before and run on a
-host without a copy ask the driver (`desk`).
+The transport is chosen when a job is submitted and its tasks are pickled: new hosts get a copy first, and if one of
+them cannot, Spark's broadcast carries the value from then on. Tasks that were pickled before and run on a host without
+a copy request it from the driver (copy_server.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from blast_client.spark.application import Registered, application_of
 from blast_client.spark.cluster import check_context, executor_hosts, is_stopped, obstacle
 from blast_client.spark.copies import Brought
 from blast_client.spark.parcel import for_spark, packed, shown
-from blast_client.spark.reasons import Reason, tell
-from blast_client.spark.received import Destroyed, ReceivedBroadcast, ReceivedFromSpark
+from blast_client.spark.reasons import Reason, log_reason
+from blast_client.spark.received import DestroyedError, ReceivedBroadcast, ReceivedFromSpark
 from blast_client.spark.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -31,17 +31,38 @@ T = TypeVar("T")
 def blast_broadcast(
     sc: SparkContext, value: T, *, settings: SparkSettings | None = None, wait: bool = True
 ) -> BlastBroadcast[T]:
-    """Bring `value` to every host with executors, by Blast; `.value` of what is returned has it, there and here.
+    """Send a value to every host with executors.
 
-    NumPy arrays, PyTorch tensors on the CPU, dicts of either by name, and bytes are sent as they lie in memory and
-    mapped by executors: bytes as a read-only memoryview, everywhere. Anything else is pickled once. It must not change
-    as long as it is in use. Where Blast cannot serve every host the value goes as `sc.broadcast` sends it, with a line
-    in the log `blast_client.spark`; `.reason` says why.
+    NumPy arrays, PyTorch tensors on the CPU, dicts of either by name, and bytes are sent without a copy, and executors
+    map them into memory (bytes as a read-only memoryview). Other values are pickled once. If Blast cannot serve every
+    host, Spark's broadcast carries the value, and the logger `blast_client.spark` logs the reason.
 
-    With `wait` all have it when the call returns; without, it is on its way, and executors that are earlier wait for
-    it. Raises WrongArgument for what is no SparkContext, and for Spark Connect; WrongArgument and BadCredentials for
-    settings; and what pickle raises for values that it cannot write.
+    Parameters
+    ----------
+    sc
+        The SparkContext.
+    value
+        The value. Do not change it while it is in use.
+    settings
+        Settings. Default: `SparkSettings()`.
+    wait
+        True: return after all hosts have the value. False: return at once; executors wait for the value.
 
+    Returns
+    -------
+    BlastBroadcast
+        The broadcast; its `.value` is the value, in the driver and in tasks, and `.reason` the reason for Spark's
+        broadcast, or None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `sc` is not a running SparkContext (Spark Connect has none), or a setting is invalid.
+    CredentialsError
+        A certificate, key or token cannot be used.
+
+    Examples
+    --------
     >>> weights = blast_broadcast(sc, array)
     >>> rows.map(lambda row: row @ weights.value).collect()
     """
@@ -54,25 +75,25 @@ def blast_broadcast(
     parcel = packed(value)
     if parcel.size < settings.threshold:
         return BlastBroadcast(sc, value, None, (Reason.SMALL, f"{parcel.size} bytes are below {settings.threshold}"))
-    way = settings.round or settings_of_environment()
+    round_settings = settings.round or settings_of_environment()
     try:
-        registered = application_of(sc).register(parcel, settings, way)
+        registered = application_of(sc).register(parcel, settings, round_settings)
     except OSError as error:
-        return BlastBroadcast(sc, value, None, (Reason.NOT_SENT, f"executors could not ask this driver: {error}"))
+        return BlastBroadcast(sc, value, None, (Reason.NOT_SENT, f"executors cannot connect to this driver: {error}"))
     broadcast = BlastBroadcast(sc, value, registered)
     try:
         broadcast.begin()
         if wait:
             broadcast.wait()
     except BaseException:
-        # Nobody else has it yet, who could end what has begun.
+        # The caller has no reference yet with which to stop the transfer.
         broadcast.destroy(blocking=True)
         raise
     return broadcast
 
 
 class BlastBroadcast(Generic[T]):
-    """A value that all executors have, as pyspark's `Broadcast`; made by `blast_broadcast`. Thread-safe."""
+    """A value for all executors, like pyspark's `Broadcast`; `blast_broadcast` creates it. Thread-safe."""
 
     def __init__(
         self, sc: SparkContext, value: T, registered: Registered | None, found: tuple[Reason, str] | None = None
@@ -83,45 +104,45 @@ class BlastBroadcast(Generic[T]):
         self._coming: Future[Brought] | None = None
         self._handed_out = self._destroyed = False
         self.reason: Reason | None = None
-        """Why it goes by Spark's own broadcast; None: it goes by Blast."""
+        """Reason for the use of Spark's broadcast; None: Blast carries the value."""
         self.outcome: Outcome | None = None
-        """Of the latest round in which it was sent."""
+        """Outcome of the latest round."""
         if found is not None:
-            self._turn_to_spark(*found)
+            self._switch_to_spark(*found)
 
     @property
     def value(self) -> T:
-        """The value, as it was given."""
+        """The value."""
         return self._value
 
     def begin(self) -> None:
-        """Send it to whoever lacks it, without waiting."""
+        """Start to send the value to hosts that lack it."""
         with self._lock:
             if self._registered is not None and self.reason is None:
                 self._coming = self._registered.copies.bring()
 
     def wait(self) -> Outcome | None:
-        """Wait until what was begun has ended; the outcome. Ctrl-C ends the sending. Raises WrongArgument."""
+        """Wait for the current round and return its outcome. Ctrl-C stops it. Raises InvalidArgumentError."""
         coming = self._coming
         if coming is None or self._registered is None:
             return self.outcome
         try:
             brought = coming.result()
         except BaseException:
-            # Ctrl-C as well: the light goes back, and who hears of it may end the process at once.
+            # Also Ctrl-C: block until the request is withdrawn, since the process may exit next.
             self.destroy(blocking=True)
             raise
         with self._lock:
             self._coming = None
             self.outcome = brought.outcome or self.outcome
             if brought.reason is not None:
-                self._turn_to_spark(brought.reason, brought.words)
+                self._switch_to_spark(brought.reason, brought.words)
         return self.outcome
 
     def unpersist(self, blocking: bool = False) -> None:
-        """Free what executors' hosts keep of it. It comes again with the next job that uses it.
+        """Free the copies on the hosts of executors; the next job that uses the value sends it again.
 
-        Files become empty at once or, if not `blocking`, soon; their space goes when no process has them mapped.
+        Files are truncated at once or, unless `blocking`, soon; their space is free when no process maps them.
         """
         with self._lock:
             self._check()
@@ -132,7 +153,7 @@ class BlastBroadcast(Generic[T]):
             work.join()
 
     def destroy(self, blocking: bool = False) -> None:
-        """Free it on executors' hosts and in the driver, for good. Tasks that still want it raise Destroyed."""
+        """Free the value on the hosts of executors and in the driver. Tasks that use it later raise DestroyedError."""
         with self._lock:
             if self._destroyed:
                 return
@@ -145,19 +166,19 @@ class BlastBroadcast(Generic[T]):
 
     @property
     def _jbroadcast(self) -> JavaObject:
-        """What pyspark, and code of the JVM, ask of a broadcast: they know only Spark's own."""
+        """Spark's own broadcast, for pyspark and code of the JVM."""
         with self._lock:
             self._check()
             if self._by_spark is None:
-                tell(Reason.JVM, f"{self._name} is wanted by the JVM, and is sent there by Spark's own broadcast")
+                log_reason(Reason.JVM, f"the JVM uses {self._name}, which Spark's broadcast carries there")
                 self._by_spark = self._sc.broadcast(for_spark(self._value))
             return self._by_spark._jbroadcast
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object]]:
-        """For a job: what executors get instead of the value."""
+        """Return what executors unpickle."""
         with self._lock:
             self._check()
-            self._reach_everybody()
+            self._reach_new_hosts()
             if self.reason is not None:
                 return ReceivedFromSpark, (self._by_spark,)
             assert self._registered is not None
@@ -167,26 +188,26 @@ class BlastBroadcast(Generic[T]):
     def __repr__(self) -> str:
         return f"<{self._name} by {'Blast' if self.reason is None else 'Spark'}>"
 
-    def _reach_everybody(self) -> None:
-        """Hosts that came since the last job have it, or it goes by Spark from now on."""
+    def _reach_new_hosts(self) -> None:
+        """Send the value to hosts that joined since the last job, or switch to Spark's broadcast."""
         if self.reason is not None or self._registered is None:
             return
         if self._coming is not None and not self._coming.done():
-            # It was not to be waited for.
+            # The caller chose not to wait.
             return
         self.wait()
         if self.reason is None and not executor_hosts(self._sc):
-            self._turn_to_spark(Reason.NO_EXECUTORS, "there is no executor yet")
+            self._switch_to_spark(Reason.NO_EXECUTORS, "there is no executor yet")
         if self.reason is None and self._registered.copies.lacking():
             self.begin()
             self.wait()
 
-    def _turn_to_spark(self, reason: Reason, words: str) -> None:
-        tell(reason, f"{self._name} goes by Spark's own broadcast: {words}")
+    def _switch_to_spark(self, reason: Reason, words: str) -> None:
+        log_reason(reason, f"Spark's broadcast carries {self._name}: {words}")
         self.reason = reason
         if self._by_spark is None:
             self._by_spark = self._sc.broadcast(for_spark(self._value))
-        # Tasks that have been told where it lies may be running.
+        # Running tasks may have a handle to the copies.
         if self._registered is not None and not self._handed_out:
             self._registered.remove()
             self._registered = None
@@ -197,6 +218,6 @@ class BlastBroadcast(Generic[T]):
 
     def _check(self) -> None:
         if self._destroyed:
-            raise Destroyed("this broadcast has been destroyed: make another")
+            raise DestroyedError("this broadcast was destroyed: create another")
         if is_stopped(self._sc):
-            raise Destroyed("its SparkContext has been stopped, and this broadcast with it")
+            raise DestroyedError("the SparkContext of this broadcast was stopped: create another with a running one")

@@ -1,10 +1,10 @@
-"""What the driver's Spark says of itself: where its executors are, and whether Blast may serve them."""
+"""State of Spark in the driver: hosts of executors, and conditions that exclude Blast."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.spark.reasons import Reason
 from blast_transport.base.endpoint import parse_endpoint
 
@@ -18,31 +18,30 @@ _GUARDED = (
     "spark.ssl.enabled",
     "spark.ssl.rpc.enabled",
 )
-"""Each asks of everything that Spark moves what a file beside the executors would not keep to."""
+"""Settings that protect all data that Spark moves; a file on the hosts of executors would not be protected."""
 
 
 def check_context(sc: object) -> None:
-    """Raise WrongArgument unless it is a SparkContext that runs."""
+    """Raise InvalidArgumentError unless this is a running SparkContext."""
     from pyspark import SparkContext
 
     if ".connect." in f"{type(sc).__module__}.":
-        raise WrongArgument(
-            "a Spark Connect session has neither the JVM nor broadcasts on its client: only the plugin, on the server,"
-            " brings its data by Blast"
+        raise InvalidArgumentError(
+            "the client of Spark Connect has neither a JVM nor broadcasts: use the plugin on the server instead"
         )
     if not isinstance(sc, SparkContext):
-        raise WrongArgument(f"sc must be a SparkContext (spark.sparkContext), and not a {type(sc).__name__}")
+        raise InvalidArgumentError(f"sc must be a SparkContext (spark.sparkContext), not a {type(sc).__name__}")
     if is_stopped(sc):
-        raise WrongArgument("this SparkContext has been stopped")
+        raise InvalidArgumentError("this SparkContext was stopped: create another")
 
 
 def is_stopped(sc: SparkContext) -> bool:
-    """Nothing is to be had from this context any more."""
+    """Return True if a context was stopped."""
     return sc._jsc is None
 
 
 def obstacle(sc: SparkContext) -> tuple[Reason, str] | None:
-    """Why nothing goes by Blast in this application, and in words; None if it may."""
+    """Return the reason why this application cannot use Blast, with its text, or None."""
     if sc._jsc.sc().isLocal():
         return Reason.LOCAL, "driver and executors are one process"
     conf = sc.getConf()
@@ -53,24 +52,24 @@ def obstacle(sc: SparkContext) -> tuple[Reason, str] | None:
 
 
 def executor_hosts(sc: SparkContext) -> frozenset[str]:
-    """The hosts that have executors now, as Spark calls them; none when it has been stopped."""
+    """Return the hosts that have executors, by their names in Spark; none for a stopped context."""
     from py4j.protocol import Py4JError
 
     jsc = sc._jsc
     if jsc is None:
         return frozenset()
     try:
-        # By host and port: on the driver's host there may be executors as well.
+        # Compare host and port, since the driver's host may have executors, too.
         driver = jsc.sc().statusStore().executorSummary("driver").hostPort()
         blocks = str(jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")).split()
     except (Py4JError, OSError, AttributeError):
-        # It is being stopped, or its JVM has gone.
+        # The context is stopping, or its JVM has exited.
         return frozenset()
     return frozenset(parse_endpoint(one).host for one in blocks if one != driver)
 
 
 def driver_address(sc: SparkContext) -> tuple[str, str]:
-    """Where executors reach the driver, and where it listens for them."""
+    """Return the address of the driver for executors, and the address on which it listens."""
     conf = sc.getConf()
     host = str(conf.get("spark.driver.host", "127.0.0.1"))
     return host.strip("[]"), str(conf.get("spark.driver.bindAddress", host)).strip("[]")

@@ -1,7 +1,7 @@
-"""One value in the driver, and which hosts have a copy of it: brought in rounds, to whoever lacks it.
+"""Copies of one value on hosts, which the driver sends in rounds.
 
-A round goes to all hosts with executors that have no copy when it begins; by light it costs the same for one and for
-all. Who asks while one is under way waits for the next, so that there are never more than two.
+A round serves all hosts with executors that have no copy when it begins; with multicast one receiver costs as much as
+many. Requests during a round wait for the next one, so that there are at most two.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Hosts = Callable[[], frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a round came to: None for a `reason` if every host with executors has it, else why not, in words."""
+    """The result of a round: `reason` None if every host with executors has a copy, else the reason and its text."""
 
     reason: Reason | None = None
     words: str = ""
@@ -39,11 +39,13 @@ class Brought:
 
 
 class Copies:
-    """The copies of one value, called `name` in the agents' folder. Thread-safe."""
+    """The copies of one value, with the name `name` in the agents' folder. Thread-safe."""
 
-    def __init__(self, parcel: Parcel, name: str, settings: SparkSettings, way: RoundSettings, hosts: Hosts) -> None:
+    def __init__(
+        self, parcel: Parcel, name: str, settings: SparkSettings, round_settings: RoundSettings, hosts: Hosts
+    ) -> None:
         self.parcel, self.name = parcel, name
-        self._settings, self._way, self._hosts = settings, way, hosts
+        self._settings, self._round_settings, self._hosts = settings, round_settings, hosts
         self._have: dict[str, Receiver] = {}
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._waiting: Future[Brought] | None = None
@@ -51,13 +53,13 @@ class Copies:
         self._over = False
 
     def lacking(self) -> frozenset[str]:
-        """The hosts with executors that have no copy."""
+        """Return the hosts with executors that have no copy."""
         hosts = self._hosts()
         with self._lock:
             return hosts - self._have.keys()
 
     def bring(self) -> Future[Brought]:
-        """A round that has not begun yet, for whoever lacks it then; who waits for it may be many."""
+        """Schedule a round and return its future; callers before its begin share it."""
         with self._lock:
             if self._waiting is None:
                 self._waiting = Future()
@@ -65,27 +67,27 @@ class Copies:
             return self._waiting
 
     def lost_at(self, address: str) -> None:
-        """Somebody at this IP address, beside an agent, found no copy."""
+        """Record that an executor at this IP address, with an agent on its host, found no copy."""
         with self._lock:
             known = dict(self._have)
-        gone = [host for host, receiver in known.items() if address in _addresses(host, receiver[1])]
+        lost = [host for host, receiver in known.items() if address in _addresses(host, receiver[1])]
         with self._lock:
-            for host in gone:
+            for host in lost:
                 self._have.pop(host, None)
 
     def forget(self) -> Callable[[], None]:
-        """No host has it any more; what is given empties the files there, as well as that can be done."""
+        """Forget all copies; return a function that truncates the files on hosts, as far as possible."""
         with self._lock:
             had, self._have = self._have, {}
         return lambda: self._empty(had)
 
     def stop(self) -> None:
-        """End the round that is under way, and begin no other."""
+        """Stop the running round, and start no other."""
         with self._lock:
             self._over = True
             if self._running is not None:
                 loop, task = self._running
-                # The loop may have ended a moment ago.
+                # Raised if the loop has just closed.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(task.cancel)
 
@@ -97,13 +99,13 @@ class Copies:
                 self._waiting = None
             try:
                 future.set_result(self._brought())
-            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            except BaseException as error:  # noqa: BLE001 - the future raises it
                 future.set_exception(error)
 
     def _brought(self) -> Brought:
         receivers, without = self._settings.receivers(self.lacking())
         if without:
-            return Brought(Reason.UNKNOWN_HOST, f"no agent is known beside the executors at {_first(without)}")
+            return Brought(Reason.UNKNOWN_HOST, f"no agent is configured for the executors at {_first(without)}")
         if not receivers:
             return Brought()
         try:
@@ -113,33 +115,34 @@ class Copies:
                     dict.fromkeys(receivers.values()),
                     self.name,
                     folder=self._settings.folder,
-                    settings=self._way,
+                    settings=self._round_settings,
                 )
             )
         except CancelledError:
-            return Brought(Reason.NOT_SENT, "it was stopped")
+            return Brought(Reason.NOT_SENT, "the transfer was stopped")
         except BlastError as error:
             return Brought(Reason.NOT_SENT, str(error))
         with self._lock:
             self._have |= {host: receiver for host, receiver in receivers.items() if receiver[0] in outcome.delivered}
-        # Executors that went meanwhile are nobody's loss.
+        # Hosts whose executors have exited meanwhile do not count.
         failed = self.lacking() & receivers.keys()
         if not failed:
             return Brought(outcome=outcome)
-        reasons = [f"{host} ({outcome.failed.get(receivers[host][0], 'it has gone')})" for host in sorted(failed)]
-        return Brought(Reason.NOT_DELIVERED, f"it is not at {_first(reasons)}", outcome)
+        reasons = [f"{host} ({outcome.failed.get(receivers[host][0], 'copy lost')})" for host in sorted(failed)]
+        return Brought(Reason.NOT_DELIVERED, f"not delivered to {_first(reasons)}", outcome)
 
     def _empty(self, had: Mapping[str, Receiver]) -> None:
-        """Replace the files by empty ones: the space goes with the last process that has mapped them."""
+        """Replace the files by empty ones; the space is free when no process maps them."""
         with self._sending:
             with self._lock:
-                # Others have it again by now.
+                # Skip hosts that have a copy again.
                 receivers = dict.fromkeys(receiver for host, receiver in had.items() if host not in self._have)
             if receivers:
-                _send_nothing(list(receivers), self._way, f"{self.name}{self.parcel.suffix}", self._settings.folder)
+                name = f"{self.name}{self.parcel.suffix}"
+                _truncate(list(receivers), self._round_settings, name, self._settings.folder)
 
     def _run(self, work: Coroutine[object, object, Outcome]) -> Outcome:
-        """Here, in a loop of its own, until it is done or `stop` is called. Raises CancelledError then."""
+        """Run a coroutine in an event loop of its own. Raises CancelledError after `stop`."""
 
         async def running() -> Outcome:
             with self._lock:
@@ -159,11 +162,11 @@ class Copies:
         return asyncio.run(running())
 
 
-def _send_nothing(receivers: list[Receiver], way: RoundSettings, name: str, folder: str) -> None:
-    """Best effort: who does not answer keeps what it has."""
-    along = Round(receivers, replace(way, via=PIPELINE, controller=None))
+def _truncate(receivers: list[Receiver], settings: RoundSettings, name: str, folder: str) -> None:
+    """Send an empty file; hosts that do not answer keep their copies."""
+    delivery = Round(receivers, replace(settings, via=PIPELINE, controller=None))
     with suppress(TransportError, BlastError):
-        asyncio.run(along.deliver(PiecesSource([]), Destination(name, folder=folder), lambda _, __: None))
+        asyncio.run(delivery.deliver(PiecesSource([]), Destination(name, folder=folder), lambda _, __: None))
 
 
 def _addresses(*names: str) -> set[str]:

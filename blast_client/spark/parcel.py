@@ -1,4 +1,4 @@
-"""A value as it travels: arrays, tensors and bytes as they lie in memory; anything else pickled once, as by Spark."""
+"""Encoding of a value: arrays, tensors and bytes without a copy; other values pickled once, as by Spark."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeGuard
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 
 
 class Kind(StrEnum):
-    """What was given."""
+    """The kind of a value."""
 
     BYTES = "bytes"
     ARRAY = "array"
@@ -26,31 +26,31 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value is made again of what has come; `keys` of a dict in their order, which no file keeps."""
+    """The form of a value, to restore it in executors; `keys`: order of the keys of a dict, which the file lacks."""
 
     kind: Kind
     keys: tuple[str, ...] = ()
 
-    def value(self, came: Any) -> Any:
-        """The value, of what `receive` gives."""
+    def value(self, received: Any) -> Any:
+        """Restore the value from the result of `receive`."""
         match self.kind:
             case Kind.PICKLED:
-                return pickle.loads(came)
+                return pickle.loads(received)
             case Kind.ARRAY:
                 import numpy as np
 
-                # What is mapped stays mapped; to the user it is an array as any other.
-                return came.view(np.ndarray)
+                # The view keeps the mapping but has the type of a plain array.
+                return received.view(np.ndarray)
             case Kind.DICT:
-                return {key: came[key] for key in self.keys}
+                return {key: received[key] for key in self.keys}
             case Kind.ORDERED:
-                return OrderedDict((key, came[key]) for key in self.keys)
-        return came
+                return OrderedDict((key, received[key]) for key in self.keys)
+        return received
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What is sent: `data` that `blast_client.broadcast` takes, whose file ends in `suffix` and has `size` bytes."""
+    """An encoded value: `data` for `blast_client.broadcast`; its file has the suffix `suffix` and `size` bytes."""
 
     data: object
     form: Form
@@ -58,7 +58,7 @@ class Parcel:
     size: int
 
     def pieces(self, step: int = 1 << 20) -> Iterator[memoryview]:
-        """The bytes of its file; each piece is good until the next is asked for."""
+        """Yield the bytes of the file; each piece is valid until the next one."""
         from blast_client.objects.encoding import opened
 
         buffer, at = memoryview(bytearray(step)), 0
@@ -69,30 +69,30 @@ class Parcel:
 
 
 def packed(value: object) -> Parcel:
-    """The value, ready to be sent from where it lies. Raises what pickle does for what it cannot write."""
+    """Encode a value without a copy, if possible. Raises the exceptions of pickle for other values."""
     form = _form(value)
     if form.kind is not Kind.PICKLED:
         try:
             return _parcel(form, _contiguous(value))
-        except WrongArgument:
-            # A type of elements that the formats do not know.
+        except InvalidArgumentError:
+            # The formats do not support this element type.
             pass
-    # As pyspark's own Broadcast does it.
+    # pyspark's Broadcast uses the same protocol.
     return _parcel(Form(Kind.PICKLED), pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def shown(value: object) -> Any:
-    """The value as every process sees it: bytes, which are mapped where they have come to, as a read-only view."""
+    """Return the value as every process sees it: bytes become a read-only view, since executors map them."""
     return memoryview(value).toreadonly() if _is_bytes(value) else value
 
 
 def for_spark(value: object) -> object:
-    """The value as pickle takes it."""
+    """Return the value in a form that pickle supports."""
     return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _form(value: object) -> Form:
-    """Only what comes out as it went in: a subclass of an array is more than its bytes."""
+    """Return the form of a value; subclasses of arrays are pickled, since they have more than bytes."""
     if _is_bytes(value):
         return Form(Kind.BYTES)
     if _is_array(value):
@@ -113,7 +113,7 @@ def _is_bytes(value: object) -> TypeGuard[bytes | bytearray | memoryview]:
 
 
 def _is_array(value: Any) -> bool:
-    # Who has an array has loaded NumPy.
+    # If the value is an array, NumPy is loaded.
     numpy = sys.modules.get("numpy")
     return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap) and not value.dtype.hasobject
 
@@ -124,7 +124,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _contiguous(value: Any) -> Any:
-    """The value where it lies, or one copy that serves however often it is sent."""
+    """Return a contiguous value: the value itself, or one copy for all rounds."""
     if _is_array(value) and not (value.flags.c_contiguous or value.flags.f_contiguous):
         return value.copy()
     return value

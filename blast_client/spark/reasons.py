@@ -1,4 +1,4 @@
-"""Why a value did not go by Blast: a line in the log for each, and a count."""
+"""Reasons why Blast did not carry a value: a log record for each, and counts."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ _LOG = logging.getLogger("blast_client.spark")
 
 
 class Reason(StrEnum):
-    """Why Spark's own broadcast, or the driver itself, brought a value."""
+    """The reason why Spark's broadcast, or the driver itself, delivered a value."""
 
     SMALL = "small"
-    """It is below the threshold."""
+    """The value is below the threshold."""
     LOCAL = "local"
-    """Driver and executor are one process: nothing has to travel."""
+    """Driver and executor are one process."""
     ENCRYPTED = "encrypted"
-    """Spark authenticates or encrypts, which only its own way can keep to."""
+    """Spark authenticates or encrypts its data, which Blast would bypass."""
     NO_EXECUTORS = "no_executors"
-    """A job was submitted while there was none."""
+    """A job was submitted while there was no executor."""
     UNKNOWN_HOST = "unknown_host"
-    """Nobody says which agent is beside the executors of a host."""
+    """No agent is configured for a host with executors."""
     NOT_SENT = "not_sent"
-    """The driver could not send at all."""
+    """The driver could not send."""
     NOT_DELIVERED = "not_delivered"
-    """A host does not have it: no agent there, no room, refused, neither light nor a pipeline reached it."""
+    """A host did not receive the value: no agent, no space, refused, or unreachable."""
     JVM = "jvm"
-    """Something of the JVM wants it, where only Spark's own broadcasts are known."""
+    """Code of the JVM uses the value, which supports only Spark's broadcasts."""
     FETCHED = "fetched"
-    """An executor found no copy on its host, and took the value from the driver. The others are not concerned."""
+    """An executor found no copy on its host and fetched the value from the driver; others are not affected."""
 
 
 _counts: Counter[Reason] = Counter()
@@ -38,14 +38,14 @@ _counting = threading.Lock()
 
 
 def reasons_so_far() -> dict[Reason, int]:
-    """How often each has been the reason in this process."""
+    """Return the number of values for each reason in this process."""
     with _counting:
         return dict(_counts)
 
 
-def tell(reason: Reason, what: str) -> None:
-    """Count it, and say `what` happened in one line."""
+def log_reason(reason: Reason, message: str) -> None:
+    """Count a reason and log a message."""
     with _counting:
         _counts[reason] += 1
     level = logging.INFO if reason in (Reason.SMALL, Reason.LOCAL) else logging.WARNING
-    _LOG.log(level, "%s (%s)", what, reason)
+    _LOG.log(level, "%s (%s)", message, reason)

@@ -1,13 +1,13 @@
-"""A broadcast value in a Python worker of an executor: mapped from where the agent of the host has put it.
+"""A broadcast value in a Python worker of an executor, mapped from the file of the host's agent.
 
-| step | where |
+| step | source |
 |---|---|
-| 1 | this process has it already |
-| 2 | it lies in the agent's folder, FOLDER/APPLICATION/NAME, and is mapped; a shared lock on `.claim` keeps it there |
-| 3 | the driver is asked to bring it there; where that cannot be, it hands it over, into the executor's local folder |
+| 1 | the memory of this process |
+| 2 | the agent's folder, FOLDER/APPLICATION/NAME; a shared lock on `.claim` prevents its removal |
+| 3 | the driver, which sends the value to the agent, or else directly into the executor's local folder |
 
-Of the processes of an executor one asks, and all map the same file. What the driver has given up goes from here when
-the next value is taken.
+One process of an executor asks the driver, and all map the same file. The access to the next value frees values that
+the driver has destroyed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from blast_client.base_error import BlastError, WrongArgument
-from blast_client.objects.not_readable import NotReadable
+from blast_client.base_error import BlastError, InvalidArgumentError
+from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.receiving import DEFAULT_FOLDER, FOLDER_VARIABLE, receive
-from blast_client.spark.asking import Answer, Place, Unanswered, Want, ask, fetch
+from blast_client.spark.asking import Answer, CopyKind, DriverUnreachableError, Place, ask, fetch
 from blast_client.spark.parcel import Form, shown
 
 if TYPE_CHECKING:
@@ -34,19 +34,19 @@ CLAIM = ".claim"
 _PRIVATE = 0o700
 
 
-class Destroyed(BlastError):
-    """The driver has called `destroy` on it."""
+class DestroyedError(BlastError):
+    """The driver has destroyed the value."""
 
 
-class NotReachable(BlastError):
-    """It is neither on this host nor to be had from the driver. Spark tries the task again."""
+class ValueUnreachableError(BlastError):
+    """The value is not on this host, and the driver does not answer. Spark retries the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """All that travels with a task: which value, how it looks, and where it is to be found.
+    """The content of a task for a value: its identity, its form and its places.
 
-    `number` counts the values of the application; of those up to `latest` only the `living` are used any more.
+    `number` counts the values of the application; of the values up to `latest` only `living` are still in use.
     """
 
     application: str
@@ -62,19 +62,19 @@ class Handle:
 
     @property
     def file(self) -> str:
-        """As it is called in a folder."""
+        """Name of the file in a folder."""
         return f"{self.name}{self.suffix}"
 
 
 class ReceivedBroadcast:
-    """What `BlastBroadcast` becomes in an executor: its `value`, and nothing else."""
+    """A `BlastBroadcast` in an executor, which has only its `value`."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
     @property
     def value(self) -> Any:
-        """The value; of an array, what is changed is this process's own. Raises Destroyed, NotReachable."""
+        """The value; arrays are copy-on-write. Raises DestroyedError, ValueUnreachableError."""
         return _taken(self._handle)
 
     def __reduce__(self) -> tuple[type[ReceivedBroadcast], tuple[Handle]]:
@@ -85,14 +85,14 @@ class ReceivedBroadcast:
 
 
 class ReceivedFromSpark:
-    """The same where the value came by Spark's own broadcast."""
+    """A `BlastBroadcast` in an executor that Spark's broadcast carried."""
 
     def __init__(self, broadcast: Broadcast[object]) -> None:
         self._broadcast = broadcast
 
     @property
     def value(self) -> Any:
-        """The value, as it would have come by Blast."""
+        """The value, in the same form as from Blast."""
         return shown(self._broadcast.value)
 
     def __reduce__(self) -> tuple[type[ReceivedFromSpark], tuple[Broadcast[object]]]:
@@ -101,84 +101,86 @@ class ReceivedFromSpark:
 
 _values: dict[tuple[str, int], object] = {}
 _claims: dict[Path, tuple[int, int]] = {}
-"""Of each folder, the descriptor that holds the lock and the inode. Closing any other of that file would lose it."""
+"""For each folder the descriptor with the lock, and the inode. Closing another descriptor of the file unlocks it."""
 _own: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _taken(handle: Handle) -> object:
     key = handle.application, handle.number
     if key not in _values:
-        _drop_the_dead(handle)
-        _values[key] = handle.form.value(_found(handle).what)
+        _drop_destroyed(handle)
+        _values[key] = handle.form.value(_found(handle).content)
     return _values[key]
 
 
-class _Came(NamedTuple):
-    """What `receive` gave: an array is neither true nor false."""
+class _Received(NamedTuple):
+    """A result of `receive`, in a tuple since the truth value of an array is undefined."""
 
-    what: object
+    content: object
 
 
-def _found(handle: Handle) -> _Came:
+def _found(handle: Handle) -> _Received:
     agents = Path(handle.folder or os.environ.get(FOLDER_VARIABLE) or DEFAULT_FOLDER)
     found = _looked(agents, handle)
     if found is not None:
         return found
     with _alone(handle):
-        return _asked(agents, handle)
+        return _requested(agents, handle)
 
 
-def _asked(agents: Path, handle: Handle) -> _Came:
-    """Raises Destroyed, NotReachable."""
+def _requested(agents: Path, handle: Handle) -> _Received:
+    """Request a value from the driver. Raises DestroyedError, ValueUnreachableError."""
     local = _local_folder()
-    # Another process of this executor may have asked meanwhile.
-    came = _looked(local, handle) or _looked(agents, handle)
+    # Another process of this executor may have requested it meanwhile.
+    received = _looked(local, handle) or _looked(agents, handle)
     try:
-        for want in (Want.COPY, Want.ANOTHER):
-            if came is None and _could_come(agents, handle):
-                _unless_gone(handle, ask(handle.place, handle.name, want))
-                came = _looked(agents, handle)
-        return came or _fetched(local, handle)
-    except (Unanswered, OSError) as error:
-        raise NotReachable(f"{handle.name} is not in {agents}, and cannot be had from the driver: {error}") from error
+        for kind in (CopyKind.COPY, CopyKind.ANOTHER):
+            if received is None and _can_arrive(agents, handle):
+                _check_exists(handle, ask(handle.place, handle.name, kind))
+                received = _looked(agents, handle)
+        return received or _fetched(local, handle)
+    except (DriverUnreachableError, OSError) as error:
+        raise ValueUnreachableError(
+            f"{handle.name} is not in {agents}, and fetching it from the driver failed: {error}"
+        ) from error
 
 
-def _could_come(agents: Path, handle: Handle) -> bool:
-    """Whether asking for a copy makes sense: it is not there, and if it were, it could be seen."""
+def _can_arrive(agents: Path, handle: Handle) -> bool:
+    """Return True if a copy is missing and this process could read one."""
     return os.access(agents, os.R_OK | os.X_OK) and not _lies(agents / handle.file, handle)
 
 
-def _fetched(local: Path, handle: Handle) -> _Came:
+def _fetched(local: Path, handle: Handle) -> _Received:
     partial, whole = local / f".{handle.number}", local / handle.file
     whole.parent.mkdir(_PRIVATE, parents=True, exist_ok=True)
     try:
-        _unless_gone(handle, fetch(handle.place, handle.name, partial))
+        _check_exists(handle, fetch(handle.place, handle.name, partial))
         partial.rename(whole)
     finally:
         partial.unlink(missing_ok=True)
-    return _Came(receive(handle.name, local, timeout=0))
+    return _Received(receive(handle.name, local, timeout=0))
 
 
-def _unless_gone(handle: Handle, answer: Answer | None) -> None:
-    if answer is Answer.GONE:
-        raise Destroyed(f"{handle.name} has been destroyed by the driver")
+def _check_exists(handle: Handle, answer: Answer | None) -> None:
+    if answer is Answer.DESTROYED:
+        raise DestroyedError(f"the driver has destroyed {handle.name}: broadcast the value again")
 
 
-def _looked(folder: Path, handle: Handle) -> _Came | None:
-    """What lies there, None if it does not."""
+def _looked(folder: Path, handle: Handle) -> _Received | None:
+    """Return the value from a folder, or None."""
     path = folder / handle.file
     _claim(path.parent)
     try:
         if _lies(path, handle):
-            return _Came(receive(handle.name, folder, timeout=0))
-    except (OSError, NotReadable, WrongArgument):
-        # Not for us to read, or emptied this very moment.
+            return _Received(receive(handle.name, folder, timeout=0))
+    except (OSError, UnreadableObjectError, InvalidArgumentError):
+        # No permission, or the file was truncated meanwhile.
         pass
     return None
 
 
 def _lies(path: Path, handle: Handle) -> bool:
-    """A file of another size is one that the driver has emptied."""
+    """Return True if the file is complete; the driver truncates destroyed files."""
     try:
         return path.stat().st_size == handle.size
     except OSError:
@@ -186,14 +188,14 @@ def _lies(path: Path, handle: Handle) -> bool:
 
 
 def _claim(folder: Path) -> None:
-    """Lock `.claim` there, if the agent keeps one, for as long as this process lives: nobody removes what it uses."""
+    """Lock `.claim` in a folder until this process ends, if the agent has one; the agent then keeps the files."""
     path = folder / CLAIM
     try:
         inode = path.stat().st_ino
         held = _claims.get(folder)
         if held is None or held[1] != inode:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            # An agent that is about to remove the folder holds it alone for a moment: then nothing is found there.
+            # An agent that removes the folder holds the exclusive lock; the folder is then empty.
             fcntl.lockf(descriptor, fcntl.LOCK_SH)
             _claims[folder] = descriptor, inode
             if held is not None:
@@ -204,7 +206,7 @@ def _claim(folder: Path) -> None:
 
 @contextmanager
 def _alone(handle: Handle) -> Iterator[None]:
-    """One process of this executor at a time."""
+    """Hold a lock that excludes other processes of this executor."""
     path = _local_folder() / f"{handle.number}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -215,7 +217,7 @@ def _alone(handle: Handle) -> Iterator[None]:
 
 
 def _local_folder() -> Path:
-    """Of this executor alone; Spark removes it with the executor."""
+    """Return the local folder of this executor, which Spark removes with the executor."""
     given = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     if not given:
         if not _own:
@@ -226,8 +228,8 @@ def _local_folder() -> Path:
     return folder
 
 
-def _drop_the_dead(handle: Handle) -> None:
-    """Forget what the driver has given up."""
+def _drop_destroyed(handle: Handle) -> None:
+    """Free values that the driver has destroyed."""
 
     def dead(number: int) -> bool:
         return number <= handle.latest and number not in handle.living

@@ -1,11 +1,11 @@
-"""Where the agents beside Spark's executors are, and what goes by Blast."""
+"""Settings of broadcasts over Blast."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.receivers import Receiver, parse_receiver
 from blast_client.round import RoundSettings
 
@@ -14,14 +14,29 @@ Agents = Mapping[str, str] | Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How values go to executors.
+    """Settings of broadcasts over Blast.
 
-    `agents` says which agent is beside the executors of a host, by the host's name in Spark: HOST, HOST:PORT or
-    NAME=ADDRESS:PORT, where HOST or NAME is what the controller calls it. A mapping, or a function that gives None for
-    who has none; without it every host is called in the fabric as in Spark, and its agent has the usual port. `folder`
-    is a folder of the agents; `path`, where it lies on executors' hosts (None: $BLAST_FOLDER there). Values of less
-    than `threshold` bytes go by Spark. `round`: None for `settings_of_environment()`. Executors that find no copy ask
-    the driver at `port` of spark.driver.host (0: any). Raises WrongArgument.
+    Parameters
+    ----------
+    agents
+        Agent of each host, by its name in Spark: a mapping, or a function that returns None for a host without an
+        agent. Values are HOST, HOST:PORT or NAME=ADDRESS:PORT with the controller's name of the host. None: hosts have
+        the same names in Spark and in the fabric, and agents use the default port.
+    folder
+        Folder of the agents.
+    path
+        Path of that folder on the hosts of executors. None: $BLAST_FOLDER there.
+    threshold
+        Size in bytes below which Spark's broadcast carries a value.
+    round
+        Settings of transfers. None: `settings_of_environment()`.
+    port
+        TCP port of the driver for executors that find no copy. 0: any.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The threshold or the port is out of range.
     """
 
     agents: Agents | None = None
@@ -33,10 +48,10 @@ class SparkSettings:
 
     def __post_init__(self) -> None:
         if self.threshold < 0 or not 0 <= self.port < 1 << 16:
-            raise WrongArgument("threshold is a number of bytes, and port one of TCP (0: any)")
+            raise InvalidArgumentError("threshold must be at least 0 bytes, and port from 0 (any) to 65535")
 
     def receivers(self, hosts: Iterable[str]) -> tuple[dict[str, Receiver], list[str]]:
-        """The agent of each of these hosts of Spark's, and the hosts that have none. Raises WrongArgument."""
+        """Return the agents of hosts, and the hosts without an agent. Raises InvalidArgumentError."""
         found, without = {}, []
         for host in sorted(hosts):
             written = self._written(host)
@@ -46,7 +61,7 @@ class SparkSettings:
             try:
                 found[host] = parse_receiver(written)
             except ValueError as error:
-                raise WrongArgument(f"agents: for the host {host!r}, {error}") from error
+                raise InvalidArgumentError(f"agents: for the host {host!r}, {error}") from error
         return found, without
 
     def _written(self, host: str) -> str | None:

@@ -1,1 +1,1 @@
-"""Balanced trees as a way to send: who plans them, and who sees to them while the network changes."""
+"""Balanced trees as a transport: planning, and adaptation to changes of the network."""

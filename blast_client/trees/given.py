@@ -1,4 +1,4 @@
-"""Trees that somebody else has planned."""
+"""Trees from a plan file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from blast_transport.transports.plan_file import read_plan
 
 
 def given_trees(path: Path, receivers: Collection[str]) -> Trees:
-    """The trees in this file, each of which goes to these receivers and nobody else. Raises WrongInputError."""
+    """Read the trees of a file. Raises WrongInputError unless each tree reaches exactly these receivers."""
     found = read_plan(path)
     for tree in found.trees:
         _check(tree, path, set(receivers))
     return found
 
 
-def _check(tree: Tree, path: Path, wanted: set[str]) -> None:
+def _check(tree: Tree, path: Path, receivers: set[str]) -> None:
     entered = set(tree.parents)
-    if missing := sorted(wanted - entered):
-        raise WrongInputError(f"{path}: a tree does not reach {', '.join(missing)}: plan for the hosts that --to names")
-    if extra := sorted(entered - wanted):
-        raise WrongInputError(f"{path}: a tree goes to {', '.join(extra)}, which --to does not name")
+    if missing := sorted(receivers - entered):
+        raise WrongInputError(f"{path}: a tree does not reach {', '.join(missing)}: plan trees for the hosts of --to")
+    if extra := sorted(entered - receivers):
+        raise WrongInputError(
+            f"{path}: a tree reaches {', '.join(extra)}, not in --to: plan trees for the hosts of --to"
+        )

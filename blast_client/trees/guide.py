@@ -1,7 +1,7 @@
-"""Sees to the trees of one transfer: plans them anew when its network turns out slower, or faster again.
+"""Adaptation of the trees of one transfer to changed rates of the network.
 
-What that means the planner decides, and the session that sends follows it. Here is only what lies between: a thread
-that owns the planner, since the session must not wait for plans, and one for each probe.
+The planner decides on new trees, and the sending session uses them. This module connects both: a thread owns the
+planner, since the session must not wait for plans, and another thread runs each probe.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from blast_transport.transports.choices import Tree, Trees
 from blast_transport.transports.sight import Sight
 
 Probe = Callable[[str, str], float]
-"""(from, to) -> bits/s that a short stream between the two had. Raises OSError, TransportError."""
+"""Function (from, to) that returns the bits/s of a short stream between two hosts. Raises OSError, TransportError."""
 
 WORTH = 1.2
-"""Times the rate of a pipeline that trees have to be planned for: they take more connections."""
+"""Minimum ratio of the planned rate of trees to that of a pipeline, since trees need more connections."""
 
 SETTLED_SECONDS = 1.5
-"""What is measured of a phase before says nothing of its trees: its connections begin slowly."""
+"""Time after which the measured rates of a phase are valid: TCP connections start slowly."""
 
 _LOOK_SECONDS = 0.5
 
@@ -42,9 +42,9 @@ class _Probed:
 
 
 class TreeGuide:
-    """For one transfer from the planner's root to these receivers; without `probe` nobody looks for what recovers.
+    """The adaptation of one transfer from the planner's root; without `probe`, recovered paths are not detected.
 
-    `choice`: the trees to begin with, at `rate` bits/s. Raises WrongInputError where none reach the receivers.
+    `choice`: the initial trees, at `rate` bits/s. Raises WrongInputError if no trees reach the receivers.
     """
 
     def __init__(self, planner: TreePlanner, receivers: Sequence[str], probe: Probe | None = None) -> None:
@@ -53,22 +53,22 @@ class TreeGuide:
         self._events: queue.SimpleQueue[Sight | _Probed | None] = queue.SimpleQueue()
         self._probing = False
         self._over = Event()
-        planned = _told(lambda: planner.plan(self._receivers))
+        planned = _converted(lambda: planner.plan(self._receivers))
         self.rate = planned.rate
         self.choice = self._choice_of(planned)
 
     def are_worth_it(self, order: Sequence[str]) -> bool:
-        """Whether the trees are planned to be enough faster than a pipeline in this order. Raises WrongInputError."""
-        return self.rate >= WORTH * _told(lambda: self._planner.chain_rate(order))
+        """Return True if the planned rate is at least WORTH times that of a pipeline. Raises WrongInputError."""
+        return self.rate >= WORTH * _converted(lambda: self._planner.chain_rate(order))
 
     @contextmanager
     def guiding(self, route: Route) -> Iterator[None]:
-        """While this lasts, `route` hears of better trees."""
+        """Pass better trees to a route during a block."""
         Thread(target=self._run, args=(route,), name="tree planner", daemon=True).start()
         try:
             yield
         finally:
-            # Nobody waits for a plan or a probe that is under way: what comes of it is dropped.
+            # The result of a running plan or probe is dropped.
             self._over.set()
             self._events.put(None)
 
@@ -81,13 +81,13 @@ class TreeGuide:
             try:
                 better = self._take(event, time.monotonic())
             except (ValueError, RuntimeError):
-                # The trees that there are go on.
+                # Keep the current trees.
                 continue
             if better is not None and not self._over.is_set():
                 route.improve(self._choice_of(better))
 
     def _take(self, event: Sight | _Probed | None, now: float) -> PlannedTrees | None:
-        """What is better after this; None: nothing."""
+        """Handle an event; return better trees, or None."""
         planner = self._planner
         if isinstance(event, Sight):
             if lost := set(event.lost).intersection(self._receivers):
@@ -107,7 +107,7 @@ class TreeGuide:
         return None if event is None else planner.better()
 
     def _look(self, now: float) -> None:
-        """Probe what is suspect, one path at a time."""
+        """Probe the next suspect path, one at a time."""
         if self._probe is None or self._probing or (suspect := self._planner.suspect(now)) is None:
             return
         self._probing = True
@@ -118,7 +118,7 @@ class TreeGuide:
         try:
             rate = probe(suspect.sender, suspect.receiver)
         except (OSError, TransportError):
-            # It is as broken as it was.
+            # The path is still broken.
             pass
         finally:
             self._events.put(_Probed(suspect, rate))
@@ -135,11 +135,11 @@ class TreeGuide:
         return Trees(tuple(trees), self._events.put)
 
 
-def _told(plan: Callable[[], T]) -> T:
-    """What a planner says, in the words of the transport's errors."""
+def _converted(plan: Callable[[], T]) -> T:
+    """Call a planner, and convert its exceptions to those of the transport."""
     try:
         return plan()
     except ValueError as error:
         raise WrongInputError(str(error)) from error
     except RuntimeError as error:
-        raise TransportError(f"no trees were found: {error}") from error
+        raise TransportError(f"planning trees failed: {error}") from error

@@ -1,4 +1,4 @@
-"""Who plans trees for us. The data plane and its client know no algorithms: a planner is an entry point of its own."""
+"""The interface of planners of trees. A planner is an entry point, so that the client does not depend on algorithms."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from blast_transport.base.errors import WrongInputError, sentence
 from blast_transport.base.extras import how_to_install
 
 GROUP = "blast.tree_planners"
-"""Of entry points: (path of a network file) -> a `TreePlanner`."""
+"""Group of entry points: functions that take the path of a network file and return a `TreePlanner`."""
 
 
 class PlannedTrees(Protocol):
-    """Trees as (rate, for each host that it enters the one it receives from), and the `rate` of all together."""
+    """Planned trees, each as (rate, parent of each host), and their total `rate`."""
 
     @property
     def rate(self) -> float:
-        """Bits/s of data."""
+        """Total rate in bits/s of data."""
 
     @property
     def trees(self) -> Sequence[tuple[float, Mapping[str, str]]]:
-        """Together they carry everything."""
+        """The trees, which carry disjoint parts of the data."""
 
 
 class Suspect(Protocol):
-    """A path that was found slow, and may have recovered."""
+    """A path that was slow and may have recovered."""
 
     @property
     def sender(self) -> str:
-        """Where it begins."""
+        """First host of the path."""
 
     @property
     def receiver(self) -> str:
-        """Where it ends."""
+        """Last host of the path."""
 
 
 class TreePlanner(Protocol):
-    """Plans for one network. Hosts are names, rates bits/s of data, seconds of one clock.
+    """A planner for one network. Hosts are names, rates bits/s of data, times seconds of one clock.
 
-    Raises ValueError for what nobody can plan, and RuntimeError where planning failed; one sentence each.
+    Raises ValueError for receivers that no tree reaches, and RuntimeError if planning failed.
     """
 
     @property
@@ -49,36 +49,36 @@ class TreePlanner(Protocol):
         """The host that sends."""
 
     def plan(self, receivers: Iterable[str]) -> PlannedTrees:
-        """The best trees to these, which are used from now on."""
+        """Return the best trees to receivers, which are in use from now on."""
 
     def chain_rate(self, order: Iterable[str]) -> float:
-        """What a pipeline in this order reaches."""
+        """Return the rate of a pipeline in this order."""
 
     def see(
         self, flows: Iterable[tuple[str, str, float, float, bool]], broken: Iterable[tuple[str, str]], now: float
     ) -> None:
-        """Take flows, as (from, to, rate, planned rate, whether the network took less), and dead paths."""
+        """Record flows, as (from, to, rate, planned rate, True if the network was the bottleneck), and dead paths."""
 
     def better(self) -> PlannedTrees | None:
-        """Trees that are worth a change, which are used from now on; None: there are none."""
+        """Return better trees, which are in use from now on, or None."""
 
     def suspect(self, now: float) -> Suspect | None:
-        """The next path to be probed; None: nothing is due."""
+        """Return the next path to probe, or None."""
 
     def probed(self, suspect: Suspect, rate: float) -> None:
-        """So much went over it besides what was under way."""
+        """Record the rate of a probe, which the path carried in addition to its flows."""
 
 
 def planner_of(network: Path) -> TreePlanner:
-    """The planner for the network in this file. Raises WrongInputError."""
+    """Return the planner for the network of a file. Raises WrongInputError."""
     try:
         for found in entry_points(group=GROUP):
             make: Callable[[Path], TreePlanner] = found.load()
             return make(network)
     except ImportError as error:
-        raise WrongInputError(f"trees cannot be planned here ({error}): {how_to_install('sim')}") from error
+        raise WrongInputError(f"cannot plan trees ({error}): {how_to_install('sim')}") from error
     except OSError as error:
         raise WrongInputError(f"cannot read {network}: {sentence(error)}") from error
     except ValueError as error:
         raise WrongInputError(f"{network}: {error}") from error
-    raise WrongInputError(f"nobody plans trees here: {how_to_install('sim')}")
+    raise WrongInputError(f"no planner of trees is installed: {how_to_install('sim')}")

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from versions import arrived, model_name, name_of, seconds
 
-from blast_client import BlastError, NotHere, receive
+from blast_client import BlastError, NotReceivedError, receive
 
 MAX_CONNECTIONS = 256
 MAX_BYTES = 1 << 20
@@ -91,7 +91,7 @@ class Weights:
         try:
             tensors = receive(name_of(self._model, version), self._folder, timeout=0, library="numpy")
             self.current = Model(version, tensors)
-        except NotHere:
+        except NotReceivedError:
             # Another worker of this host serves a newer version and has deleted this one.
             return False
         except (InvalidWeights, BlastError) as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from thrift.Thrift import TException
 
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachableError
 from blast_client.failures import explain_failure
 from blast_transport.base.errors import TransportError
 from mininet_topos.demo.groups import max_groups
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_DONE if _played(args) else EXIT_FAILED
     except (LabError, TransportError, OSError) as error:
         sentence = str(error)
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         sentence = explain_failure(error)[1]
     sys.stderr.write(f"blast lab demo: {sentence}\n")
     return EXIT_FAILED

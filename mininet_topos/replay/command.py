@@ -12,7 +12,7 @@ from typing import NoReturn
 from thrift.Thrift import TException
 from tqdm import tqdm
 
-from blast_client import Client, ControllerUnreachable
+from blast_client import Client, ControllerUnreachableError
 from blast_client.failures import explain_failure
 from blast_sim.base.provenance import Origin, Recording, with_provenance
 from blast_sim.base.report import Row, as_table
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         served = _played(plan, requests_of(workload, plan, arguments.pause, arguments.split), policies)
     except (LabError, TransportError, OSError) as error:
         return _failed(str(error), FAILED)
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         return _failed(explain_failure(error)[1], FAILED)
     _print(arguments, plan, workload, served, recording)
     return _status([one for ones in served.values() for one in ones])

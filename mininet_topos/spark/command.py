@@ -9,7 +9,7 @@ import sys
 from thrift.Thrift import TException
 from tqdm import tqdm
 
-from blast_client import ControllerUnreachable
+from blast_client import ControllerUnreachableError
 from blast_client.failures import explain_failure
 from blast_sim.base.options import require_drawing
 from mininet_topos.ending import end_in_order
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         sentence, status = str(error), WRONG_INPUT
     except (LabError, OSError) as error:
         sentence, status = str(error), SOME if seen else FAILED
-    except (TException, ControllerUnreachable) as error:
+    except (TException, ControllerUnreachableError) as error:
         sentence, status = explain_failure(error)[1], FAILED
     finally:
         # What was measured before something failed, or somebody ended it, took long.

@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from blast_client import Client, ControllerUnreachable, Extension, MulticastRequest, Rejected
+from blast_client import Client, ControllerUnreachableError, Extension, MulticastRequest, Rejected
 from tests.support.waiting import eventually
 
 BLAST = str(Path(sys.executable).with_name("blast"))
@@ -84,7 +84,7 @@ def controller(tmp_path: Path) -> Iterator[Controller]:
 
 def poison(controller: Controller) -> None:
     """Start it and end it by a request that it cannot handle."""
-    with controller.start() as client, pytest.raises(ControllerUnreachable):
+    with controller.start() as client, pytest.raises(ControllerUnreachableError):
         client.submit(POISON)
     assert controller.ended() == 1
 
@@ -92,7 +92,7 @@ def poison(controller: Controller) -> None:
 def test_a_poisoned_controller_holds_until_an_operator_lets_it_go_on(controller: Controller) -> None:
     with controller.start() as client:
         client.submit(HARMLESS)
-        with pytest.raises(ControllerUnreachable):
+        with pytest.raises(ControllerUnreachableError):
             client.submit(POISON)
     assert controller.ended() == 1
     poison(controller)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import FiberReport
-from blast_client import Client, ControllerUnreachable
+from blast_client import Client, ControllerUnreachableError
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
@@ -111,7 +111,7 @@ def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(l
         assert not held_circuits(lab)
         assert {element.state for element in bench.client.elements()} == {"free"}
         shown = run_command(lab)
-        assert (shown.returncode, shown.stdout) == (0, "every fiber is wired as the configuration says\n")
+        assert (shown.returncode, shown.stdout) == (0, "every fiber matches the configuration\n")
         broken = ("port:r3/91", "output:s1/11", "splitter:s2")
         for element in broken:
             lab.faults.break_fiber(element)
@@ -203,7 +203,7 @@ def frozen_while_probing(lab: Lab) -> bool:
 
 def in_background(client: Client) -> threading.Thread:
     def ask() -> None:
-        with pytest.raises(ControllerUnreachable):
+        with pytest.raises(ControllerUnreachableError):
             client.verify_fabric()
 
     thread = threading.Thread(target=ask)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import Extension, MulticastRequest, PartState, Rejected, RequestStatus
-from blast_client import Client, ControllerUnreachable
+from blast_client import Client, ControllerUnreachableError
 from blast_controller.store.reader import JournalReader
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
@@ -137,7 +137,7 @@ def test_killed_while_changing_the_old_tree_stays_whole(bench: FaultBench) -> No
 
 def _extend(address: str, key: str, host: str) -> None:
     # The controller is killed under it.
-    with suppress(ControllerUnreachable), Client(address) as client:
+    with suppress(ControllerUnreachableError), Client(address) as client:
         client.extend(key, Extension(addReceivers=[host]))
 
 
@@ -224,7 +224,7 @@ def _fill(filler: Path) -> None:
 
 
 def _submit(address: str, request: MulticastRequest, answers: list[RequestStatus]) -> None:
-    with suppress(ControllerUnreachable), Client(address, timeout=PATIENCE * 2) as client:
+    with suppress(ControllerUnreachableError), Client(address, timeout=PATIENCE * 2) as client:
         answers.append(client.submit(request))
 
 
@@ -235,7 +235,7 @@ def _refusal(bench: FaultBench, request: MulticastRequest) -> str:
             client.submit(request)
     except Rejected as refusal:
         return refusal.code
-    except ControllerUnreachable:
+    except ControllerUnreachableError:
         return "no answer"
     return ""
 

@@ -59,4 +59,4 @@ def test_command_sends_to_ipv6_addresses(there: list[Agent], file: Path, via: st
 def test_optical_transport_says_that_it_needs_ipv4(there: list[Agent], file: Path, capsys) -> None:
     words = ["send", str(file), "--to", f"r0={Endpoint(*there[0].address[1:])}", "--via", "optical"]
     assert main([*words, "--controller", "127.0.0.1:1"]) == 2
-    assert "light is IPv4 multicast, and every receiver has an IPv6 address only" in capsys.readouterr().err
+    assert "the optical transport needs IPv4, and no receiver has an IPv4 address" in capsys.readouterr().err

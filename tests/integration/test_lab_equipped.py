@@ -74,8 +74,8 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_and_a_folder_go_by_light_with_nothing_but_names(room, file: Path, tmp_path: Path) -> None:
     folder = varied(tmp_path / "data")
-    assert "by optical" in sent(room, file, "by-light", "--via", "optical")
-    assert "by optical" in sent(room, folder, "folder", "--via", "optical")
+    assert "via optical" in sent(room, file, "by-light", "--via", "optical")
+    assert "via optical" in sent(room, folder, "folder", "--via", "optical")
     for host in ("r2h1", "r3h1"):
         assert (room[1].folder(host) / "by-light").read_bytes() == file.read_bytes()
         assert seen(room[1].folder(host) / "folder") == seen(folder)
@@ -86,7 +86,7 @@ def test_what_was_rebooted_serves_again(room, prompt: LabPrompt, file: Path, cap
         prompt.onecmd(f"reboot {thing}")
         assert capsys.readouterr().out.count("\n") == 1
         eventually(lambda: connected(room[0]), "all devices to connect", within=4 * HANGING)
-        assert "by optical" in sent(room, file, f"after-{thing}", "--via", "optical")
+        assert "via optical" in sent(room, file, f"after-{thing}", "--via", "optical")
 
 
 def test_what_is_broken_costs_light_and_no_data(room, prompt: LabPrompt, file: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_host_that_is_frozen_is_told_and_the_others_are_measured(hosts, secret
     assert {link for link, rate in found.links.items() if rate == 0} == {link for link in found.links if "h1" in link}
     note, error = map(json.loads, errors.splitlines())
     assert note["note"].startswith("h1 does not answer: ")
-    assert error["error"].startswith("left out of the receivers") and error["status"] == 3
+    assert error["error"].startswith("removed from the receivers") and error["status"] == 3
     status, plan, _ = blast("trees", "-", "--json", given=network)
     assert status == 0 and json.loads(plan)["rate"] > 0
 
@@ -101,7 +101,7 @@ def test_with_nobody_there_nothing_is_written(tmp_path):
     output = tmp_path / "network.json"
     status, out, errors = blast("measure", "--hosts", "h1=127.0.0.1:1", "--output", output, *QUICK)
     assert (status, out) == (1, "") and not output.exists()
-    assert errors.startswith("blast: nothing gets from here to any of the hosts: ") and errors.count("\n") == 1
+    assert errors.startswith("blast: no data reaches any host from here: ") and errors.count("\n") == 1
 
 
 def test_the_wrong_secret_is_told(hosts, tmp_path):
@@ -114,11 +114,11 @@ def test_the_wrong_secret_is_told(hosts, tmp_path):
     ("words", "sentence"),
     [
         (("--hosts", "h1", "--root", "h1"), "h1 is the only host"),
-        (("--hosts", "h1", "--seconds", "0.001"), "for 0.01 to 10 s"),
+        (("--hosts", "h1", "--seconds", "0.001"), "lasts 0.01 to 10 s"),
         (("--hosts", "h1", "--streams", "0"), "1 to 16 connections"),
-        (("--hosts", "h1", "--output", "/no/such/folder/file"), "cannot be written"),
-        (("--hosts", "h1", "--file", "/no/such/file"), "cannot be read"),
-        (("--hosts", "h1", "--monitor", ""), "empty command line"),
+        (("--hosts", "h1", "--output", "/no/such/folder/file"), "cannot write"),
+        (("--hosts", "h1", "--file", "/no/such/file"), "cannot read"),
+        (("--hosts", "h1", "--monitor", ""), "command is empty"),
         (("--hosts", "h1", "--secret-file", "/no/such/file"), "cannot be read"),
     ],
 )
@@ -148,7 +148,7 @@ def test_what_was_measured_is_not_lost_with_a_file_that_cannot_be_written(answer
     words = ("measure", "--hosts", "h1", "--root", "here", "--monitor", answering, "--json", "--output", "/dev/full")
     status, out, errors = blast(*words)
     assert status == 1 and json.loads(out)["links"] == [["here", "h1", 5.0]]
-    assert json.loads(errors) == {"error": "/dev/full cannot be written: No space left on device", "status": 1}
+    assert json.loads(errors) == {"error": "cannot write /dev/full: No space left on device", "status": 1}
 
 
 def test_a_file_that_was_there_is_replaced_whole_or_not_at_all(tmp_path):
@@ -160,7 +160,7 @@ def test_a_file_that_was_there_is_replaced_whole_or_not_at_all(tmp_path):
     limited = subprocess.run(
         ["prlimit", "--fsize=0", *BLAST, *words], capture_output=True, text=True, timeout=4 * HANGING, check=False
     )
-    assert limited.returncode == 1 and "cannot be written: File too large" in limited.stderr
+    assert limited.returncode == 1 and "network.json: File too large" in limited.stderr
     assert output.read_text() == "an earlier one"
     assert blast(*words)[0] == 0 and read_capacities(output.read_bytes()).root == "here"
     assert [path.name for path in tmp_path.iterdir() if "network" in path.name] == ["network.json"]
@@ -186,7 +186,7 @@ def test_ctrl_c_stops_at_once_and_nobody_goes_on(hosts, secret, tmp_path):
         eventually(lambda: _busy(hosts[0], secret), "the measuring to begin")
         status, out, errors = ended(process)
     assert (status, out) == (130, "") and not output.exists()
-    assert errors == "blast: stopped: nothing was written, and nobody goes on measuring\n"
+    assert errors == "blast: stopped: the measurement ended and no file was written\n"
     status, _, errors = blast("measure", "--hosts", named(*hosts), "--secret-file", secret, *QUICK)
     assert (status, errors) == (0, ""), "they are free for others"
 

@@ -53,7 +53,7 @@ def test_what_is_promised_is_what_the_monitors_show(bench: FaultBench) -> None:
     for margin in grant.margins:
         assert margin.receivedDbm == pytest.approx(shown["out", output[margin.rack]], abs=0.06)
     least = grant.margins[0]
-    assert f"least margin at {least.rack}" in blast(bench, "status", request.key)
+    assert f"minimum margin at {least.rack}" in blast(bench, "status", request.key)
     assert f"{least.sensitivityMarginDb:+.1f} dB to sensitivity" in blast(bench, "explain", request.key)
 
 

@@ -15,15 +15,15 @@ import pytest
 from blast_api import BlastOperator, ttypes
 from blast_client import (
     AsyncClient,
-    BadCredentials,
     Client,
-    ControllerUnreachable,
+    ControllerUnreachableError,
+    CredentialsError,
     Denied,
     MulticastRequest,
     PartState,
     TlsSettings,
 )
-from blast_client.calls import TlsFailed
+from blast_client.calls import TlsError
 from blast_client.command import main
 from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.gate import Gate
@@ -147,9 +147,9 @@ def test_a_client_without_a_good_certificate_reaches_nothing(papers, holder):
     own = None if holder == "none" else getattr(papers, holder)
     handler = MemoryController()
     with serving(papers, handler, client_ca=papers.client_ca.cert) as served:
-        with Client(served.address, tls=trusting(papers, own)) as client, pytest.raises(ControllerUnreachable):
+        with Client(served.address, tls=trusting(papers, own)) as client, pytest.raises(ControllerUnreachableError):
             client.ping()
-        with pytest.raises(ControllerUnreachable):
+        with pytest.raises(ControllerUnreachableError):
             ping_by_asyncio(served.address, trusting(papers, own))
         eventually(lambda: served.server.counters.failed_handshakes == 2)
         assert (handler.calls, served.server.counters.connections) == ([], 0)
@@ -157,14 +157,14 @@ def test_a_client_without_a_good_certificate_reaches_nothing(papers, holder):
 
 def test_a_client_trusts_only_a_controller_whose_certificate_it_can_check(papers):
     with serving(papers, MemoryController()) as served:
-        with pytest.raises(TlsFailed, match=r"unable to get local issuer|self-signed") as failed:
+        with pytest.raises(TlsError, match=r"unable to get local issuer|self-signed") as failed:
             Client(served.address, tls=TlsSettings(papers.stranger_ca.cert)).ping()
         assert "--ca" in str(failed.value)
-        with pytest.raises(TlsFailed, match="mismatch"):
+        with pytest.raises(TlsError, match="mismatch"):
             Client(served.address, tls=trusting(papers, server_name="other.test")).ping()
-        with pytest.raises(TlsFailed):
+        with pytest.raises(TlsError):
             Client(served.address, tls=TlsSettings()).ping()
-        with pytest.raises(TlsFailed, match="mismatch"):
+        with pytest.raises(TlsError, match="mismatch"):
             ping_by_asyncio(served.address, trusting(papers, server_name="other.test"))
         with Client(served.address, tls=trusting(papers, server_name="controller.test")) as client:
             client.ping()
@@ -173,16 +173,16 @@ def test_a_client_trusts_only_a_controller_whose_certificate_it_can_check(papers
 def test_plaintext_and_tls_do_not_understand_each_other(papers):
     handler = MemoryController()
     with serving(papers, handler) as served:
-        with pytest.raises(ControllerUnreachable), Client(served.address) as client:
+        with pytest.raises(ControllerUnreachableError), Client(served.address) as client:
             client.ping()
-        with pytest.raises(ControllerUnreachable):
+        with pytest.raises(ControllerUnreachableError):
             ping_by_asyncio(served.address)
         eventually(lambda: served.server.counters.failed_handshakes == 2)
         assert handler.calls == []
     with serving(None, handler, policy=AccessPolicy(Identity("default", Role.OPERATOR))) as served:
-        with pytest.raises(TlsFailed):
+        with pytest.raises(TlsError):
             Client(served.address, tls=trusting(papers)).ping()
-        with pytest.raises(ControllerUnreachable):
+        with pytest.raises(ControllerUnreachableError):
             ping_by_asyncio(served.address, trusting(papers))
 
 
@@ -309,7 +309,7 @@ def test_guessing_gets_slower_and_hinders_nobody_else(papers):
 def test_guesses_sent_at_once_are_tried_one_after_the_other(papers):
     with serving(None) as served, Client(served.address) as client:
         client.ping()
-        thrift, wire = client._thrift, client._socket
+        thrift, wire = client._connection._thrift, client._connection._socket
         for _ in range(3):
             thrift.send_login("guess")
         begun = time.monotonic()
@@ -328,9 +328,9 @@ def test_a_guesser_that_leaves_while_it_rests_is_forgotten():
 
 
 def test_a_token_is_not_sent_where_others_could_read_it():
-    with pytest.raises(BadCredentials, match="TLS"):
+    with pytest.raises(CredentialsError, match="TLS"):
         Client("192.0.2.1:9090", token=TOKENS["physics"])
-    with pytest.raises(BadCredentials, match="TLS"):
+    with pytest.raises(CredentialsError, match="TLS"):
         Client("controller.example:9090").login(TOKENS["physics"])
     Client("127.0.0.1:9090", token=TOKENS["physics"])
     Client("[::1]:9090", token=TOKENS["physics"])
@@ -358,7 +358,7 @@ def test_a_new_certificate_is_shown_to_new_clients(papers):
     with serving(papers, MemoryController()) as served, Client(served.address, tls=trusting(papers)) as old:
         old.ping()
         served.server.reload_certificate(tls.TlsSettings(other.cert, other.key))
-        with pytest.raises(TlsFailed):
+        with pytest.raises(TlsError):
             Client(served.address, tls=trusting(papers)).ping()
         with Client(served.address, tls=TlsSettings(papers.stranger_ca.cert)) as new:
             new.ping()

@@ -23,7 +23,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import BlastOperator
-from blast_client import Client, ControllerUnreachable, Denied, MulticastRequest, TlsSettings
+from blast_client import Client, ControllerUnreachableError, Denied, MulticastRequest, TlsSettings
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import new_token, token_line
 from tests.integration.openflow_harness import FakeSwitch
@@ -133,7 +133,7 @@ def protected(authority: Authority, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_protected_controller_serves_each_client_what_its_role_allows(protected: Controller) -> None:
-    with pytest.raises(ControllerUnreachable):
+    with pytest.raises(ControllerUnreachableError):
         Client(protected.address).ping()
     with protected.client(None) as stranger:
         assert {"login", "tls", "tenants"} <= set(stranger.version().features)

@@ -118,7 +118,7 @@ def test_a_folder_that_is_stopped_never_looks_whole_and_is_gone_on_with(
                 _, said = process.communicate(timeout=60)
             finally:
                 process.kill()
-        assert process.returncode == 130 and "the same command goes on from here" in said
+        assert process.returncode == 130 and "run the same command to resume" in said
         go.set()
         there.failed()
         assert not (there.directory / "data").exists()
@@ -174,12 +174,12 @@ def test_who_lacks_one_of_several_files_lacks_them(tmp_path: Path, folder: Path)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["a", "-"], "standard input is sent alone"),
-        (["a", "empty", "--as", "x"], "is the name of one"),
-        (["a", "absent"], "cannot read absent: it is not there"),
-        (["a", "./a"], "two of them would be called a"),
-        ([".", "--command", "untar"], "a command is fed a stream"),
-        ([".", "--ssh", "--as", "/srv/x"], "say where it goes by --ssh-folder"),
+        (["a", "-"], "standard input cannot be combined"),
+        (["a", "empty", "--as", "x"], "names one file"),
+        (["a", "absent"], "cannot read absent: no such file"),
+        (["a", "./a"], "two of the files have the name a"),
+        ([".", "--command", "untar"], "a command reads a stream"),
+        ([".", "--ssh", "--as", "/srv/x"], "give its parent by --ssh-folder"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_sent(folder: Path, words: list[str], sentence: str) -> None:

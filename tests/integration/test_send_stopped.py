@@ -101,7 +101,7 @@ def test_a_file_that_is_stopped_can_be_gone_on_with(
             assert stuck.reached.wait(60)
             code, said = stopped(process, number)
         assert code == status
-        assert said.count("\n") == 1 and "the same command goes on from here" in said
+        assert said.count("\n") == 1 and "run the same command to resume" in said
         stuck.go.set()
         there.failed()
         assert [name for name in there.files() if not name.startswith(".blast-")] == []
@@ -138,7 +138,7 @@ def test_a_stream_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
         with sending_a_stream(there) as process:
             assert there.files()
             code, said = stopped(process)
-        assert code == INTERRUPTED and "nothing else is kept of log" in said
+        assert code == INTERRUPTED and "log cannot be resumed, and the other receivers keep nothing" in said
         there.failed()
         assert there.files() == {}
 
@@ -176,7 +176,7 @@ def test_a_command_that_is_stopped_does_not_take_a_part_for_the_whole(
             assert reached.wait(60)
             code, said = stopped(process)
         go.set()
-        assert code == INTERRUPTED and "nothing else is kept" in said
+        assert code == INTERRUPTED and "the other receivers keep nothing" in said
         there.failed()
         assert "whole" not in there.files()
 
@@ -193,7 +193,7 @@ def test_while_it_connects(tmp_path: Path, file: Path) -> None:
             with connection:
                 connection.recv(1)
                 code, said = stopped(process)
-    assert (code, said) == (INTERRUPTED, "blast: stopped before anything was sent\n")
+    assert (code, said) == (INTERRUPTED, "blast: stopped before the transfer began\n")
 
 
 def test_while_it_asks_for_light(tmp_path: Path, file: Path) -> None:
@@ -206,7 +206,7 @@ def test_while_it_asks_for_light(tmp_path: Path, file: Path) -> None:
             with connection:
                 connection.recv(1)
                 code, said = stopped(process)
-    assert (code, said) == (INTERRUPTED, "blast: stopped before anything was sent\n")
+    assert (code, said) == (INTERRUPTED, "blast: stopped before the transfer began\n")
 
 
 @pytest.mark.parametrize("splitters", [0, 1], ids=["while it waits for light", "by light"])
@@ -244,7 +244,7 @@ def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytes
         with running(*BLAST, file, "--to", to(there), "--via", "pipeline") as process:
             assert reached.wait(60)
             code, said = stopped(process)
-        assert code == INTERRUPTED and "the same command goes on" in said
+        assert code == INTERRUPTED and "run the same command to resume" in said
         go.set()
         whole = there.directory / file.name
         eventually(whole.exists, "the file in its place")

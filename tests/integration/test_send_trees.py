@@ -66,7 +66,7 @@ def everywhere(data: Path, receivers: list[Agent]) -> bool:
 def test_trees_are_planned_for_a_network(tmp_path: Path, data: Path, three: list[Agent]) -> None:
     done = send(data, three, "--via", "trees", "--network", network(tmp_path, three))
     assert done.returncode == 0, done.stderr
-    assert "by trees" in done.stdout
+    assert "via trees" in done.stdout
     assert everywhere(data, three)
 
 
@@ -85,8 +85,8 @@ def test_a_plan_of_somebody_elses_is_followed(tmp_path: Path, data: Path, three:
 def test_what_cannot_be_is_wrong_use_and_nothing_is_sent(tmp_path: Path, data: Path, three: list[Agent]) -> None:
     file = network(tmp_path, three)
     for options, reason in [
-        (("--via", "trees"), "need either the network"),
-        (("--via", "pipeline", "--network", file), "does not go with"),
+        (("--via", "trees"), "need a network file"),
+        (("--via", "pipeline", "--network", file), "a network file needs the transport"),
         (("--via", "trees", "--network", tmp_path / "nowhere.json"), "cannot read"),
         (("--via", "trees", "--trees", file), "is no plan of trees"),
     ]:

@@ -26,23 +26,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blast_client import PartState, RoundSettings, WrongArgument, submitted
+from blast_client import InvalidArgumentError, PartState, RoundSettings, submitted
 from blast_client.spark import (
     BlastBroadcast,
-    Destroyed,
-    NotReachable,
+    DestroyedError,
     Reason,
     SparkSettings,
+    ValueUnreachableError,
     application,
     asking,
     blast_broadcast,
     copies,
-    desk,
+    copy_server,
     reasons_so_far,
     received,
 )
 from blast_client.spark.application import application_of
-from blast_client.spark.asking import Answer, Place, Unanswered, Want, ask, fetch
+from blast_client.spark.asking import Answer, CopyKind, DriverUnreachableError, Place, ask, fetch
 from blast_client.spark.parcel import Form, Kind, Parcel
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.store_faults import before_writes
@@ -266,7 +266,7 @@ def test_a_host_without_an_agent_is_handed_it_once(
             assert list(came) == ["a", "b"] and (came["b"] == VALUE[::2]).all()
     assert counted(Reason.FETCHED) == before + 1, "the second process of the executor maps the file of the first"
     lines = [record.getMessage() for record in caplog.records if record.name == "blast_client.spark"]
-    assert len(lines) == 1 and lines[0].endswith(" takes it from the driver (fetched)")
+    assert len(lines) == 1 and lines[0].endswith(" fetches it from the driver (fetched)")
     assert (tmp_path / "local" / "blast").stat().st_mode & 0o777 == 0o700
 
 
@@ -274,7 +274,7 @@ def test_what_may_not_be_read_is_handed_over_and_not_sent_again(
     hosts: Hosts, executor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings()))
-    taking, asked = received.receive, list[Want]()
+    taking, asked = received.receive, list[CopyKind]()
 
     def refusing(name: str, folder: Path, **more: Any) -> Any:
         if folder == hosts.agents["h1"].directory:
@@ -297,7 +297,7 @@ def test_executors_that_are_earlier_wait(hosts: Hosts, executor: Callable[..., A
         return await sending(*arguments, **more)
 
     monkeypatch.setattr(copies, "async_broadcast", held)
-    monkeypatch.setattr(desk, "_HELD_SECONDS", 0.02)
+    monkeypatch.setattr(copy_server, "_HELD_SECONDS", 0.02)
     later: list[Answer | None] = []
     once = asking._once
 
@@ -337,7 +337,7 @@ def test_what_blast_cannot_do_spark_does(
     assert isinstance(came, memoryview) and came == broadcast.value == b"bytes" * 1000
     assert broadcast.reason is reason and counted(reason) == before + 1
     lines = [record.getMessage() for record in caplog.records if record.name == "blast_client.spark"]
-    assert len(lines) == 1 and "goes by Spark's own broadcast: " in lines[0] and lines[0].endswith(f"({reason})")
+    assert len(lines) == 1 and "Spark's broadcast carries " in lines[0] and lines[0].endswith(f"({reason})")
     assert len(hosts.context.broadcasts) == 1
 
 
@@ -422,19 +422,19 @@ def test_only_a_context_that_runs_will_do(monkeypatch: pytest.MonkeyPatch) -> No
     connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     for given, sentence in (
         (object(), "must be a SparkContext .* not a object"),
-        (stopped, "has been stopped"),
-        (connect, "Spark Connect session .* only the plugin, on the server"),
+        (stopped, "was stopped"),
+        (connect, "the client of Spark Connect .* use the plugin on the server"),
     ):
-        with pytest.raises(WrongArgument, match=sentence):
+        with pytest.raises(InvalidArgumentError, match=sentence):
             blast_broadcast(given, VALUE)  # type: ignore[arg-type]
 
 
 def test_nobody_else_is_answered(hosts: Hosts, tmp_path: Path) -> None:
     handle = pickle.loads(pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings())))._handle
     for token in ("", "0" * 64, "\xe9"):
-        with pytest.raises(Unanswered, match="it says 403"):
+        with pytest.raises(DriverUnreachableError, match="status 403"):
             fetch(handle.place._replace(token=token), handle.name, tmp_path / "x")
-    assert ask(handle.place, "another", Want.COPY) is Answer.GONE
+    assert ask(handle.place, "another", CopyKind.COPY) is Answer.DESTROYED
     connection = http.client.HTTPConnection(handle.place.host, handle.place.port, timeout=30)
     connection.request("POST", "/", b"x")
     with connection.getresponse() as response:
@@ -455,7 +455,7 @@ def test_bytes_that_are_not_those_that_were_sent_are_not_taken(
         mutable[0] += 1
 
     monkeypatch.setattr(Parcel, "pieces", changing)
-    with pytest.raises(NotReachable, match="other bytes came than were sent"):
+    with pytest.raises(ValueUnreachableError, match="the digest of the answer differs"):
         executor(task, None)
     assert not list((tmp_path / "local" / "blast").rglob("1-*"))
 
@@ -463,7 +463,9 @@ def test_bytes_that_are_not_those_that_were_sent_are_not_taken(
 def test_a_driver_that_is_gone_is_told(executor: Callable[..., Any]) -> None:
     place = Place("127.0.0.1", 9, "x")
     handle = received.Handle("app", 1, "app/1-x", ".npy", 9, Form(Kind.ARRAY), None, place, (1,), 1)
-    with pytest.raises(NotReachable, match=r"app/1-x is not in .*nowhere.* no answer from the driver at 127.0.0.1:9"):
+    with pytest.raises(
+        ValueUnreachableError, match=r"app/1-x is not in .*nowhere.* no answer from the driver at 127.0.0.1:9"
+    ):
         executor(pickle.dumps(received.ReceivedBroadcast(handle)), None)
 
 
@@ -488,10 +490,10 @@ def test_destroyed_it_is_gone_for_good(hosts: Hosts, executor: Callable[..., Any
     broadcast.destroy(blocking=True)
     broadcast.destroy()
     assert hosts.files("h1") == hosts.files("h2") == {"1": 0}
-    with pytest.raises(Destroyed, match="has been destroyed by the driver"):
+    with pytest.raises(DestroyedError, match="the driver has destroyed"):
         executor(task, hosts.agents["h1"])
     for use in (lambda: pickle.dumps(broadcast), broadcast.unpersist, lambda: broadcast._jbroadcast):
-        with pytest.raises(Destroyed, match="make another"):
+        with pytest.raises(DestroyedError, match="create another"):
             use()
 
 
@@ -604,7 +606,7 @@ def test_the_end_of_a_context_frees_the_hosts(hosts: Hosts) -> None:
     other = FakeContext("app-other", "h1:2")
     application_of(other).close()
     eventually(lambda: hosts.files("h1") == hosts.files("h2") == {"1": 0}, "the files to be emptied")
-    with pytest.raises(Destroyed, match="SparkContext has been stopped"):
+    with pytest.raises(DestroyedError, match=r"SparkContext .*was stopped"):
         pickle.dumps(broadcast)
     broadcast.destroy()
 

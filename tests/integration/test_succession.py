@@ -17,7 +17,7 @@ from blast_api.ttypes import Grant, MulticastRequest
 from blast_client import (
     BlastError,
     Client,
-    ControllerUnreachable,
+    ControllerUnreachableError,
     Ended,
     NotLeader,
     Rejected,
@@ -317,7 +317,7 @@ class Job:
     def _finish(client: Client, key: str) -> bool:
         try:
             client.finish(key)
-        except (ControllerUnreachable, NotLeader, TimedOut):
+        except (ControllerUnreachableError, NotLeader, TimedOut):
             # It may be done all the same: to finish again is answered the same.
             return False
         return True

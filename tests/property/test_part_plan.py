@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_api.ttypes import Grant
-from blast_client.part_plan import STOP_BEFORE, Darken, Finish, PartPlan, Shine, Tell, WrongGrant
+from blast_client.part_plan import STOP_BEFORE, Darken, Finish, InvalidGrantError, PartPlan, ReportProgress, Shine
 from blast_controller.core.model.errors import Rejected, RequestEnded
 from blast_controller.core.model.events import FinishAsked, ProgressReported, Tick
 from blast_controller.core.model.part_states import PartState
@@ -106,7 +106,7 @@ class Sending:
                     self._lights[part] = light
                 case Darken():
                     self._lights.pop(part, None)
-                case Tell(reached):
+                case ReportProgress(reached):
                     self._world.handle(ProgressReported(key_of(self._key), part, reached))
                 case Finish():
                     self._finish(part)
@@ -184,19 +184,19 @@ def test_how_far_it_is_is_told_once_in_each_lease() -> None:
     plan = granted()
     assert plan.deadline() == pytest.approx(10.6)
     assert plan.tick(500, 10.59) == []
-    assert plan.tick(500, 10.6) == [Tell(500)]
+    assert plan.tick(500, 10.6) == [ReportProgress(500)]
     assert plan.deadline() == pytest.approx(10.99)
     assert plan.tick(700, 10.99) == []
     assert plan.deadline() is None
     (shine,) = plan.grant(grant(500), 700, 11.0)
     assert isinstance(shine, Shine) and shine.light.until == pytest.approx(11.99)
-    assert plan.tick(800, 11.6) == [Tell(800)]
+    assert plan.tick(800, 11.6) == [ReportProgress(800)]
 
 
 def test_a_pause_stops_it_and_says_exactly_how_far_it_came() -> None:
     plan = granted()
     plan.tick(500, 10.6)
-    assert plan.pause(900) == [Darken(), Tell(900)]
+    assert plan.pause(900) == [Darken(), ReportProgress(900)]
     assert plan.deadline() is None
     (shine,) = plan.grant(grant(900, group="239.0.0.9"), 900, 50.0)
     assert isinstance(shine, Shine) and shine.light.group == "239.0.0.9"
@@ -222,7 +222,7 @@ def test_confirmed_is_finished_at_once() -> None:
 
 def test_what_is_confirmed_during_a_pause_is_finished_by_the_next_grant() -> None:
     plan = granted()
-    assert plan.pause(SIZE) == [Darken(), Tell(SIZE)]
+    assert plan.pause(SIZE) == [Darken(), ReportProgress(SIZE)]
     assert plan.confirm() == []
     assert plan.grant(grant(SIZE), SIZE, 20.0) == [Finish()]
 
@@ -231,10 +231,10 @@ def test_a_finish_that_came_too_late_is_made_good() -> None:
     """The pause was on its way when all had been sent."""
     plan = granted()
     assert plan.tick(SIZE, 10.99) == [Finish()]
-    assert plan.pause(SIZE) == [Darken(), Tell(SIZE)]
+    assert plan.pause(SIZE) == [Darken(), ReportProgress(SIZE)]
     assert plan.grant(grant(SIZE), SIZE, 20.0) == [Finish()]
 
 
 def test_a_controller_that_skips_bytes_is_wrong() -> None:
-    with pytest.raises(WrongGrant, match="byte 600, but only 500"):
+    with pytest.raises(InvalidGrantError, match="byte 600, but only 500"):
         granted().grant(grant(600), 500, 11.0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.objects.encoding import opened
 from tests.support.objects import there
 
@@ -93,16 +93,16 @@ def refused(_: Path) -> None:
     mixed: Tensors = {"a": torch.zeros(1), "b": np.zeros(1)}
     for data, sentence in (
         (torch.zeros(1, device="meta"), "lies on meta"),
-        (torch.zeros(2, 2).to_sparse(), "has no form"),
-        (torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8), "has no form"),
-        (torch.zeros(1, dtype=torch.complex128), "has no form"),
+        (torch.zeros(2, 2).to_sparse(), "does not support the tensor"),
+        (torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8), "does not support the tensor"),
+        (torch.zeros(1, dtype=torch.complex128), "does not support the tensor"),
         ({"a": torch.zeros(1), "step": 5}, "'step' is a int"),
         (mixed, "both"),
     ):
         try:
             with opened(data):
                 raise AssertionError(f"taken, though {sentence}")
-        except WrongArgument as error:
+        except InvalidArgumentError as error:
             assert sentence in str(error), error
 
 

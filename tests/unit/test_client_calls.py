@@ -19,14 +19,14 @@ from blast_api.ttypes import EventKind, PartState
 from blast_client import (
     AsyncClient,
     Client,
-    ControllerUnreachable,
+    ControllerUnreachableError,
     Extension,
     MulticastRequest,
     Rejected,
     TimedOut,
     UnknownRequest,
 )
-from blast_client.aio import _Pipelined
+from blast_client.async_io import Connection
 from blast_controller.rpc.connections.framed_server import FramedServer
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually_async
@@ -89,7 +89,7 @@ def test_nobody_there():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     for ping in (Client(f"127.0.0.1:{port}").ping, by_asyncio(f"127.0.0.1:{port}")):
-        with pytest.raises(ControllerUnreachable, match=f"127.0.0.1:{port} .*blast controller run"):
+        with pytest.raises(ControllerUnreachableError, match=f"127.0.0.1:{port} .*blast controller run"):
             ping()
 
 
@@ -125,7 +125,7 @@ def impostor(answer: bytes | None):
 def test_a_server_that_never_answers():
     with impostor(None) as address:
         for ping in (Client(address, timeout=1.0).ping, by_asyncio(address, timeout=1.0)):
-            with pytest.raises(ControllerUnreachable, match=r"nothing came within 1 s"):
+            with pytest.raises(ControllerUnreachableError, match=r"no answer within 1 s"):
                 ping()
 
 
@@ -133,7 +133,7 @@ def test_a_server_that_never_answers():
 def test_a_server_of_another_kind(answer):
     with impostor(answer) as address:
         for ping in (Client(address).ping, by_asyncio(address)):
-            with pytest.raises(ControllerUnreachable):
+            with pytest.raises(ControllerUnreachableError):
                 ping()
 
 
@@ -150,7 +150,7 @@ def test_a_restarted_controller_is_found_again():
             assert client.finish("k").state == PartState.DONE
         finally:
             server.stop()
-        with pytest.raises(ControllerUnreachable, match="refused"):
+        with pytest.raises(ControllerUnreachableError, match="refused"):
             client.status("k")
 
 
@@ -206,7 +206,7 @@ def test_safe_calls_are_repeated_on_a_new_connection():
 def test_other_calls_are_not_repeated():
     with cutting("withdraw") as (handler, address), Client(address) as client:
         client.submit(request())
-        with pytest.raises(ControllerUnreachable, match="broke"):
+        with pytest.raises(ControllerUnreachableError, match="broke"):
             client.withdraw("k")
         assert handler.times == 1
         assert client.await_event("k", after_sequence=1).state == PartState.WITHDRAWN
@@ -257,16 +257,16 @@ async def test_a_call_given_up_does_not_confuse_the_next(controller):
 
 
 async def test_cancelled_in_the_moment_of_the_answer_it_is_cancelled(controller, monkeypatch):
-    deliver = _Pipelined._deliver
+    deliver = Connection._deliver
 
-    def cancelling(connection: _Pipelined, body: bytes) -> None:
+    def cancelling(connection: Connection, body: bytes) -> None:
         deliver(connection, body)
         calling.cancel()
 
     async with AsyncClient(controller.address) as client:
         await client.ping()
         with monkeypatch.context() as patched:
-            patched.setattr(_Pipelined, "_deliver", cancelling)
+            patched.setattr(Connection, "_deliver", cancelling)
             calling = asyncio.create_task(client.submit(request("k")))
             with pytest.raises(asyncio.CancelledError):
                 await calling
@@ -280,7 +280,7 @@ async def test_outstanding_calls_end_when_the_connection_does(controller):
     wait = asyncio.create_task(client.await_event("k"))
     await eventually_async(lambda: wait.get_coro().cr_await is not None, "the call to be on its way")
     await client.close()
-    with pytest.raises(ControllerUnreachable, match="was closed while the call was under way"):
+    with pytest.raises(ControllerUnreachableError, match="was closed while the call was under way"):
         await asyncio.wait_for(wait, 5)
 
 
@@ -293,7 +293,7 @@ async def test_safe_calls_are_repeated_with_asyncio_and_others_not():
     with cutting("withdraw") as (handler, address):
         async with AsyncClient(address) as client:
             await client.submit(request())
-            with pytest.raises(ControllerUnreachable):
+            with pytest.raises(ControllerUnreachableError):
                 await client.withdraw("k")
             assert handler.times == 1
 

@@ -30,9 +30,9 @@ from blast_api.ttypes import (
 from blast_client import delivery, in_thread, part_sending
 from blast_client import sending as sending_module
 from blast_client.address import parse_address
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachableError
 from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
-from blast_client.part_plan import WrongGrant
+from blast_client.part_plan import InvalidGrantError
 from blast_client.part_sending import PartSent
 from blast_client.sending import send
 from blast_transport.base.errors import LightPathError
@@ -289,7 +289,7 @@ async def test_a_withdrawn_tree_is_replaced_by_the_pipeline(controller: Scripted
 
 
 @pytest.mark.parametrize(
-    "error", [Rejected("unknown_host", "No such host."), ControllerUnreachable("here", "nobody there")]
+    "error", [Rejected("unknown_host", "No such host."), ControllerUnreachableError("here", "nobody there")]
 )
 async def test_a_controller_that_refuses_or_is_away(error: Exception, controller: ScriptedController) -> None:
     async def refuse(_: MulticastRequest) -> None:
@@ -312,7 +312,7 @@ async def test_a_controller_that_goes_away_in_the_middle(controller: ScriptedCon
         async def lost(*_: object) -> None:
             nonlocal calls
             calls += 1
-            raise ControllerUnreachable("here", "gone")
+            raise ControllerUnreachableError("here", "gone")
 
         controller.await_event = controller.withdraw = lost  # type: ignore[assignment, method-assign]
 
@@ -408,7 +408,7 @@ async def test_a_controller_that_is_away_when_it_is_told_something_costs_the_lig
     transport = Transport()
 
     async def away(*_: object) -> RequestStatus:
-        raise ControllerUnreachable(parse_address("127.0.0.1:1"), "gone")
+        raise ControllerUnreachableError(parse_address("127.0.0.1:1"), "gone")
 
     async def story() -> None:
         controller.grant(lease_ms=100 if call == "extend" else 5000)
@@ -519,7 +519,7 @@ async def test_a_sender_that_cannot_send_withdraws(controller: ScriptedControlle
 async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_transport(controller: ScriptedController) -> None:
     transport = Transport()
     controller.grant(first_byte=1)
-    with pytest.raises(WrongGrant):
+    with pytest.raises(InvalidGrantError):
         await send(controller, REQUEST, transport)
     await eventually_async(lambda: transport.result, "the transport's end")
     assert transport.result is not None and transport.result.complete == 0

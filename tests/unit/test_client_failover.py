@@ -14,7 +14,7 @@ from blast_api import BlastOperator, ttypes
 from blast_client import (
     AsyncClient,
     Client,
-    ControllerUnreachable,
+    ControllerUnreachableError,
     MulticastRequest,
     NotLeader,
     TimedOut,
@@ -161,7 +161,7 @@ def test_a_change_that_may_have_been_made_is_not_made_twice(replicas):
             return withdraw(*arguments)
 
         replicas.shared.withdraw = cut
-        with pytest.raises(ControllerUnreachable, match="broke"):
+        with pytest.raises(ControllerUnreachableError, match="broke"):
             client.withdraw("k")
         eventually(lambda: client.status("k").state == ttypes.PartState.WITHDRAWN, what="the end of the call")
     assert sum(name == "withdraw" for _, name in replicas.asked) == 1
@@ -189,7 +189,7 @@ def test_where_nobody_leads_the_last_word_is_told(replicas):
     with Client(replicas.text, timeout=0.3) as client, pytest.raises(NotLeader):
         client.submit(request())
     assert {number for number, _ in replicas.asked} == {0, 1, 2}
-    with Client(f"{unused()},{unused()}", timeout=0.3) as client, pytest.raises(ControllerUnreachable):
+    with Client(f"{unused()},{unused()}", timeout=0.3) as client, pytest.raises(ControllerUnreachableError):
         client.ping()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from blast_client.address import Address
 from blast_client.failover import PAUSE, Controllers, Search
-from blast_client.freshness import BELIEVED_AFTER, Freshness, Outdated
+from blast_client.freshness import BELIEVED_AFTER, Freshness, StaleAnswerError
 
 ONE, OTHER = Address("ctl1", 9090), Address("ctl2", 9090)
 
@@ -31,11 +31,11 @@ class Asking:
 def test_who_is_behind_what_was_told_is_not_believed():
     asking = Asking()
     assert asking.hears(5).journalSequence == 5
-    with pytest.raises(Outdated, match="ctl2:9090 tells of what is older"):
+    with pytest.raises(StaleAnswerError, match="ctl2:9090 is older than a previous answer"):
         asking.hears(4, 100, of=OTHER)
     assert asking.hears(5, 100) and asking.hears(8, 100)
     for stale in (0, 100, None):
-        with pytest.raises(Outdated):
+        with pytest.raises(StaleAnswerError):
             asking.hears(7, stale)
     assert asking.hears(8)
 
@@ -43,10 +43,10 @@ def test_who_is_behind_what_was_told_is_not_believed():
 def test_a_leader_that_goes_on_saying_so_is_believed_since_its_journal_was_restored_from_a_backup():
     asking = Asking()
     asking.hears(500)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleAnswerError):
         asking.hears(3)
     asking.now += BELIEVED_AFTER / 2
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleAnswerError):
         asking.hears(3)
     asking.now += BELIEVED_AFTER / 2
     assert asking.hears(3) and asking.hears(3, 100, of=OTHER)
@@ -56,7 +56,7 @@ def test_one_that_stands_by_is_never_believed_for_long():
     asking = Asking()
     asking.hears(500)
     for _ in range(3):
-        with pytest.raises(Outdated):
+        with pytest.raises(StaleAnswerError):
             asking.hears(3, 100)
         asking.now += BELIEVED_AFTER
 
@@ -64,11 +64,11 @@ def test_one_that_stands_by_is_never_believed_for_long():
 def test_a_leader_that_was_behind_once_is_not_believed_the_sooner_next_time():
     asking = Asking()
     asking.hears(5)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleAnswerError):
         asking.hears(4)
     asking.hears(6)
     asking.now += BELIEVED_AFTER
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleAnswerError):
         asking.hears(5)
 
 
@@ -94,8 +94,8 @@ def test_an_answer_that_does_not_say_how_far_it_goes_is_taken():
 
 def test_the_next_controller_is_asked_and_one_that_is_alone_is_asked_again():
     several = Search(Controllers([ONE, OTHER]), safe=True, end=10.0)
-    assert several.pause_after(Outdated(ONE), ONE, now=0.0) == 0.0
+    assert several.pause_after(StaleAnswerError(ONE), ONE, now=0.0) == 0.0
     assert several._controllers.address == OTHER
     alone = Search(Controllers([ONE]), safe=True, end=10.0)
-    assert alone.pause_after(Outdated(ONE), ONE, now=0.0) == PAUSE
-    assert alone.pause_after(Outdated(ONE), ONE, now=10.0) is None
+    assert alone.pause_after(StaleAnswerError(ONE), ONE, now=0.0) == PAUSE
+    assert alone.pause_after(StaleAnswerError(ONE), ONE, now=10.0) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.round import RoundSettings
 from blast_client.trees import planner as planners
 from blast_client.trees.given import given_trees
@@ -37,7 +37,7 @@ def test_a_plan_for_these_receivers_is_taken(tmp_path):
 
 @pytest.mark.parametrize(
     ("edges", "reason"),
-    [([["r", "a"]], "does not reach b"), ([["r", "a"], ["r", "b"], ["b", "c"]], "goes to c")],
+    [([["r", "a"]], "does not reach b"), ([["r", "a"], ["r", "b"], ["b", "c"]], "reaches c")],
 )
 def test_a_plan_for_other_receivers_is_refused_in_a_sentence(tmp_path, edges, reason):
     with pytest.raises(WrongInputError, match=rf"plan\.json: .*{reason}"):
@@ -96,7 +96,7 @@ def test_a_network_that_is_none_is_named(tmp_path):
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options):
-    with pytest.raises(WrongArgument):
+    with pytest.raises(InvalidArgumentError):
         RoundSettings(**options)
 
 

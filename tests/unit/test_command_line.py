@@ -122,8 +122,8 @@ def test_request_prints_the_grant(controller, blast):
     status, out, err = blast(*REQUEST, "--key", "k")
     assert (status, err) == (0, "")
     assert "granted k, part 0" in out
-    assert "239.1.0.1:5007 (UDP), never faster than 100 Mbit/s" in out
-    assert "h21, h31" in out and "24 s for 300 MB" in out and "1 min 0 s" in out
+    assert "239.1.0.1:5007 (UDP), at most 100 Mbit/s" in out
+    assert "h21, h31" in out and "transfer   24 s (300 MB at 100 Mbit/s); lease 1 min 0 s" in out
     assert "16 ms (computation 0.4 ms, OpenFlow 3.25 ms, optical switch 14.2 ms)" in out
     assert "blast finish k" in out
 
@@ -157,11 +157,11 @@ def test_request_without_waiting(controller, blast):
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("--bytes", "lots", "is no size: write for example 300MB"),
+        ("--bytes", "lots", "is not a size: write for example 300MB"),
         ("--bytes", "0", "at least one byte"),
-        ("--bytes", "99999999999GB", "fit in 64 bits"),
-        ("--timeout", "soon", "is no time"),
-        ("--to", "h1,,h2", "is no list of names"),
+        ("--bytes", "99999999999GB", "less than 2^63 bytes"),
+        ("--timeout", "soon", "is not a time"),
+        ("--to", "h1,,h2", "is not a list of names"),
     ],
 )
 def test_bad_arguments_are_told_before_anybody_is_asked(blast, option, value, told):
@@ -199,7 +199,7 @@ def test_explain(controller, blast):
 
 
 def test_status_of_one_and_of_those_that_are_live(controller, blast):
-    assert blast("status") == (0, "no live requests (`blast status --all` also shows those that have ended)\n", "")
+    assert blast("status") == (0, "no live requests (`blast status --all` also shows ended requests)\n", "")
     assert blast("status", "--all") == (0, "no requests\n", "")
     blast(*REQUEST, "--key", "k")
     blast(*REQUEST, "--key", "waits", "--no-wait")
@@ -216,8 +216,8 @@ def test_status_of_one_and_of_those_that_are_live(controller, blast):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((*REQUEST, "--key", ""), "a key has at least one character"),
-        (("extend", "k"), "nothing to change: give --add, --remove, --time or --bytes"),
+        ((*REQUEST, "--key", ""), "the key is empty"),
+        (("extend", "k"), "no change requested: give --add, --remove, --time or --bytes"),
     ],
 )
 def test_arguments_that_change_or_name_nothing_are_refused(controller, blast, words, sentence):
@@ -236,7 +236,7 @@ def test_status_shows_what_has_ended_where_it_is_asked_to(controller, blast):
     assert keys_of(blast("status")) == ["b", "c"]
     assert keys_of(blast("status", "--all")) == ["a", "b", "c"]
     assert keys_of(blast("status", "--state", "withdrawn,Active")) == ["a", "b"]
-    assert blast("status", "--state", "failed")[1] == "no requests that are failed\n"
+    assert blast("status", "--state", "failed")[1] == "no requests in state failed\n"
 
 
 def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(controller, blast):
@@ -244,7 +244,7 @@ def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(control
         blast(*REQUEST, "--key", key, "--no-wait")
     answer = blast("status", "--limit", "2")
     assert keys_of(answer) == ["b", "c"]
-    assert answer[2] == "blast: 1 more came before these: a higher --limit shows them\n"
+    assert answer[2] == "blast: 1 earlier requests are not shown: raise --limit\n"
     status, out, err = blast("status", "--limit", "3", "--json")
     assert (status, len(json.loads(out)), err) == (0, 3, "")
 
@@ -255,7 +255,7 @@ def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(control
         (("--state", "activ"), "did you mean active?"),
         (("--limit", "0"), "from 1 to"),
         (("--all", "--state", "done"), "not allowed with"),
-        (("k", "--limit", "3"), "leave out k"),
+        (("k", "--limit", "3"), "cannot be combined with the key k"),
     ],
 )
 def test_status_refuses_what_makes_no_sense(controller, blast, options, words):
@@ -301,7 +301,7 @@ def test_top_redraws_until_interrupted(controller, blast, monkeypatch):
     status, out, _ = blast("top", "--interval", "2s")
     assert (status, naps) == (130, [2, 2, 2])
     assert out.count("\x1b[H\x1b[2J") == 3
-    assert "there must be time between two views" in blast("top", "--interval", "0s")[2]
+    assert "the interval must be above 0" in blast("top", "--interval", "0s")[2]
 
 
 # ---------------------------------------------------------------------- the fabric
@@ -322,7 +322,7 @@ def test_an_empty_controller_says_that_there_is_none(blast, monkeypatch):
     monkeypatch.setenv("BLAST_CONTROLLER", "")
     for arguments in (("status",), REQUEST, ("fabric", "show"), ("status", "--controller", "")):
         status, out, err = blast(*arguments)
-        assert (status, out) == (2, "") and one_sentence(err) and "says that there is no controller" in err
+        assert (status, out) == (2, "") and one_sentence(err) and "is empty" in err
 
 
 def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path):

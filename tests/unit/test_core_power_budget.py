@@ -213,8 +213,8 @@ def test_a_client_is_shown_the_least_margin():
     told = convert.grant("k", part.grant)
     assert [margin.rack for margin in told.margins] == ["r3", "r2", "r4"]
     text = describe_grant(told, 10**9)
-    line = "least margin at r3, which receives -10.2 dBm: +1.3 dB to sensitivity, +17.4 dB to overload"
-    assert f"  light      {line} (splitter:s1 binds)" in text
+    line = "minimum margin at r3, which receives -10.2 dBm: +1.3 dB to sensitivity, +17.4 dB to overload"
+    assert f"  power      {line} (limited by splitter:s1)" in text
     facts = world.core.snapshot.request(key_of("k"))
     status = convert.status(facts, Look(world.core.snapshot, world.now), lambda part: part.reason, max_margins=1)
     assert len(status.parts[0].grant.margins) == 1 and line in describe_request(status)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client.address import BadAddress, parse_address
+from blast_client.address import AddressError, parse_address
 from blast_client.receivers import parse_receiver, written
 from blast_controller.configuration.section import is_loopback
 from blast_transport.base.endpoint import MAX_PORT, Endpoint, parse_endpoint, parse_listening
@@ -52,7 +52,7 @@ WRONG_PORTS = ["h:", "h:0", "h:65536", "h:٣", "h:1_0", "h:-1", "h:9999999", "[:
 
 @pytest.mark.parametrize("text", [*WRONG_HOSTS, *WRONG_PORTS])
 def test_wrong_address_is_refused_with_the_right_form(text: str) -> None:
-    for parse, kind in ((parse_endpoint, ValueError), (parse_address, BadAddress)):
+    for parse, kind in ((parse_endpoint, ValueError), (parse_address, AddressError)):
         with pytest.raises(kind, match=r"write HOST:PORT or \[IPv6\]:PORT, for example 10\.0\.0\.1:9090"):
             parse(text)
     with pytest.raises(ValueError, match=r"HOST=ADDRESS:PORT, with an IPv6 address in \[ \]"):

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from blast_client.command import main
-from blast_client.failures import WrongArgument
+from blast_client.failures import InvalidArgumentError
 from blast_client.round import RoundSettings
 from blast_transport.agent.settings import parse
 from blast_transport.base import engines
@@ -57,7 +57,7 @@ def test_what_is_not_there_is_refused_with_what_to_do_by_whomever_it_is_asked_fo
     for ask, error in (
         (lambda: check_engine(COMPILED), WrongInputError),
         (lambda: Sender([("a", "127.0.0.1", 1)], SenderSettings(engine=COMPILED)), WrongInputError),
-        (lambda: RoundSettings(engine=COMPILED), WrongArgument),
+        (lambda: RoundSettings(engine=COMPILED), InvalidArgumentError),
         (lambda: parse(AGENT.format(COMPILED)), SettingsError),
     ):
         with pytest.raises(error, match=r"scripts/build-engine makes .* or choose the engine python"):

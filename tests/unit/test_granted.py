@@ -10,19 +10,19 @@ import threading
 
 import pytest
 
-from blast_api import ttypes
+from blast_api import BlastOperator, ttypes
 from blast_client import (
     AsyncClient,
     Client,
-    ControllerUnreachable,
+    ControllerUnreachableError,
     Ended,
+    InvalidArgumentError,
     KeyReused,
     PartState,
     Rejected,
     TimedOut,
-    WrongArgument,
+    withdrawal,
 )
-from blast_client import giving_back as giving_back_module
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
 from tests.unit.test_client_calls import request
@@ -124,7 +124,7 @@ def test_a_request_of_somebody_else_under_the_same_key_is_left_alone(client, con
 
 
 def test_refusals_come_through(client, controller):
-    for wrong, error in ((request(receivers=["nowhere"]), Rejected), (request(receivers="h21"), WrongArgument)):
+    for wrong, error in ((request(receivers=["nowhere"]), Rejected), (request(receivers="h21"), InvalidArgumentError)):
         with pytest.raises(error), client.granted(wrong):
             raise AssertionError("there was no grant")
     assert controller.requests == {}
@@ -140,7 +140,7 @@ def test_what_could_not_be_withdrawn_is_told(caplog):
     ):
         server.stop()
         raise Mishap
-    sentence = "request k could not be withdrawn and may get light that nobody uses, until its lease is over: "
+    sentence = "request k could not be withdrawn and may hold optical resources until its lease expires; "
     assert mishap.value.__notes__[0].startswith(sentence)
     assert [(r.levelno, r.message.startswith(sentence)) for r in caplog.records if "blast_client" in r.name] == [
         (logging.WARNING, True)
@@ -148,7 +148,7 @@ def test_what_could_not_be_withdrawn_is_told(caplog):
 
 
 def test_giving_back_does_not_wait_for_a_controller_that_is_silent(monkeypatch):
-    monkeypatch.setattr(giving_back_module, "SECONDS", 0.05)
+    monkeypatch.setattr(withdrawal, "TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, serving(DroppingController()) as (_, host, port):
         client = Client(f"{host}:{port}", timeout=600)
         with pytest.raises(Mishap) as mishap, client.granted(request()):
@@ -167,7 +167,7 @@ def test_an_interrupted_request_is_withdrawn(client, controller, monkeypatch):
         eventually(lambda: "k" in controller.requests, "the request to be there")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(client._thrift), "recv_request", interrupted)
+    monkeypatch.setattr(BlastOperator.Client, "recv_request", interrupted)
     with pytest.raises(KeyboardInterrupt):
         client.request(request())
     assert controller.state() is PartState.WITHDRAWN
@@ -201,7 +201,7 @@ async def test_with_asyncio_refusals_come_through(controller):
         with pytest.raises(Rejected):
             async with client.granted(request(receivers=["nowhere"])):
                 raise AssertionError("there was no grant")
-        with pytest.raises(ControllerUnreachable):
+        with pytest.raises(ControllerUnreachableError):
             async with AsyncClient("127.0.0.1:1").granted(request()):
                 raise AssertionError("there was no grant")
 
@@ -252,7 +252,7 @@ async def test_a_cancelled_request_is_withdrawn_and_other_calls_go_on(controller
 
 
 async def test_a_cancelled_request_that_could_not_be_withdrawn_is_told(caplog, monkeypatch):
-    monkeypatch.setattr(giving_back_module, "SECONDS", 0.05)
+    monkeypatch.setattr(withdrawal, "TIMEOUT_S", 0.05)
     handler = DroppingController(splitters=1)
     silent = threading.Event()
 

@@ -90,7 +90,7 @@ def test_a_request_that_was_there_before_goes_on(controller):
         status, _, err = ended(process)
     assert (status, err) == (
         130,
-        "blast: interrupted: request k goes on, for it was there before (`blast withdraw k`)\n",
+        "blast: interrupted: request k existed before and continues (`blast withdraw k` withdraws it)\n",
     )
     assert controller.requests["k"].state == PartState.PENDING
 
@@ -107,7 +107,7 @@ def test_a_request_that_could_not_be_withdrawn_is_told(controller):
         os.kill(process.pid, signal.SIGCONT)
         out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")
-    assert err.startswith("blast: interrupted: request k could not be withdrawn, do so with `blast withdraw k`: ")
+    assert err.startswith("blast: interrupted: request k could not be withdrawn, run `blast withdraw k`: ")
     assert err.count("\n") == 1
 
 
@@ -117,15 +117,15 @@ def test_who_loses_the_controller_is_told_that_the_request_goes_on(controller):
         controller.server.stop()
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
-    assert err.endswith("; request k goes on where the controller does (`blast withdraw k`)\n")
+    assert err.endswith("; request k continues if the controller does (`blast withdraw k` withdraws it)\n")
 
 
 GOING_ON = {
-    ("extend", "first", "--add", "h41"): ("extend", "whether request first was changed is not known"),
-    ("drain", "on"): ("drain", "what the controller does now, `blast drain status` tells"),
-    ("reconcile", "--dry-run"): ("reconcile", "the controller goes on comparing\n"),
-    ("fabric", "verify"): ("verifyFabric", "the controller goes on probing"),
-    ("quarantine", "splitter:s1", "--reason", "x"): ("quarantine", "whether that was done is not known"),
+    ("extend", "first", "--add", "h41"): ("extend", "the outcome is unknown, `blast status first`"),
+    ("drain", "on"): ("drain", "the outcome is unknown, `blast drain status` shows it"),
+    ("reconcile", "--dry-run"): ("reconcile", "the controller continues the comparison\n"),
+    ("fabric", "verify"): ("verifyFabric", "the controller continues to probe"),
+    ("quarantine", "splitter:s1", "--reason", "x"): ("quarantine", "the outcome is unknown"),
 }
 
 
@@ -158,4 +158,4 @@ def test_a_second_interrupt_ends_the_withdrawal(controller):
         eventually(lambda: "status" in controller.calls, "the withdrawal to begin")
         status, out, err = ended(process)
     assert (status, out) == (130, "")
-    assert err.endswith("could not be withdrawn, do so with `blast withdraw k`: interrupted again\n")
+    assert err.endswith("could not be withdrawn, run `blast withdraw k`: interrupted again\n")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blast_client import command
 from blast_client.command import main
-from blast_client.json_errors import ErrorLines, telling_in_json
+from blast_client.json_errors import ErrorLines, run_with_json_errors
 from tests.support.declared_commands import declared_commands
 
 
@@ -57,7 +57,7 @@ def test_what_is_no_error_is_a_note(controller, said):
     for key in "ab":
         main(["request", "--from", "h11", "--to", "h21", "--bytes", "1", "--key", key, "--no-wait", "--json"])
     status, notes = said("status", "--limit", "1", "--json")
-    assert (status, notes) == (0, [{"note": "1 more came before these: a higher --limit shows them"}])
+    assert (status, notes) == (0, [{"note": "1 earlier requests are not shown: raise --limit"}])
 
 
 def test_json_that_is_the_name_of_a_file_changes_nothing(capsys, tmp_path):
@@ -72,7 +72,7 @@ def test_a_command_that_breaks_gives_standard_error_back_and_loses_nothing(capsy
 
     before = sys.stderr
     with pytest.raises(RuntimeError):
-        telling_in_json(broken)
+        run_with_json_errors(broken)
     assert sys.stderr is before
     assert json.loads(capsys.readouterr().err) == {"error": "as far as here", "status": 1}
 

@@ -11,7 +11,7 @@ import pytest
 from algorithms.splitter_tree import choose_splitters
 from blast_api.ttypes import Rejected
 from blast_client.address import Address
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachableError
 from blast_controller.core.model.records import Record
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
@@ -89,7 +89,7 @@ def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments, word
     [
         (DemoError("of 20 packets some hosts got a part"), "some hosts got a part"),
         (Rejected("group_too_wide", "Too wide.", 8), "Too wide"),
-        (ControllerUnreachable(Address("127.0.0.1", 9), "refused"), "no answer from a controller"),
+        (ControllerUnreachableError(Address("127.0.0.1", 9), "refused"), "no answer from a controller"),
         (OSError(28, "No space left on device"), "No space left"),
     ],
 )

@@ -27,7 +27,7 @@ def the_commands_of_this_tree(monkeypatch):
         (["lab", "pu"], "blast lab", "there is no command 'pu' (there are up, list, down,"),
         (["status", "--limt", "3"], "blast status", "there is no option --limt: did you mean --limit?"),
         (["status", "--zzz"], "blast status", "there is no option --zzz ("),
-        (["status", "a", "b"], "blast status", "there is nothing that 'b' could be"),
+        (["status", "a", "b"], "blast status", "unexpected argument 'b'"),
         (["send", "f", "--to", "a", "--via", "pipelin"], "blast send", "argument --via: there is no choice 'pipelin'"),
         (["lab", "up", "--preset", "smal"], "blast lab up", "did you mean small?"),
     ],
@@ -48,8 +48,8 @@ def test_a_command_that_an_older_installation_does_not_have_is_told_so(monkeypat
 @pytest.mark.parametrize(
     ("sender", "receivers", "question"),
     [
-        ("h11", "h21,h331", "did you mean h31 where it says h331?"),
-        ("H12", "h21", "did you mean h12 where it says H12?"),
+        ("h11", "h21,h331", "did you mean h31 instead of h331?"),
+        ("H12", "h21", "did you mean h12 instead of H12?"),
         ("h11", "h21,zebra", "no host is named zebra\n"),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_request_for_a_host_that_there_is_not_is_told_the_nearest(controller, 
 def test_an_extension_by_a_host_that_there_is_not_is_told_the_nearest(controller, capsys):
     main(["request", "--from", "h11", "--to", "h21", "--bytes", "1MB", "--key", "k", "--no-wait"])
     assert main(["extend", "k", "--add", "h331"]) == 2
-    assert "; did you mean h31 where it says h331?\n" in capsys.readouterr().err
+    assert "; did you mean h31 instead of h331?\n" in capsys.readouterr().err
 
 
 def test_what_is_sent_to_a_host_that_the_fabric_does_not_have_is_told_the_nearest(controller, capsys, tmp_path):
@@ -70,11 +70,12 @@ def test_what_is_sent_to_a_host_that_the_fabric_does_not_have_is_told_the_neares
     file.write_bytes(b"x")
     # Nobody listens at port 1.
     assert main(["send", str(file), "--to", "h331=127.0.0.1:1", "--from", "h11"]) in (1, 2)
-    assert "no host is named h331; did you mean h31 where it says h331?" in capsys.readouterr().err
+    assert "no host is named h331; did you mean h31 instead of h331?" in capsys.readouterr().err
 
 
 def test_only_the_first_of_many_unknown_hosts_are_told():
-    assert meant([f"h{number}x" for number in range(50)], [f"h{number}" for number in range(50)]).count("where") == 3
+    known = [f"h{number}" for number in range(50)]
+    assert meant([f"{name}x" for name in known], known).count("instead of") == 3
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=100), max_size=20))

@@ -80,7 +80,7 @@ def test_what_is_too_large_is_refused_before_it_is_expanded(text: str, monkeypat
         ("@a:b", r"cannot resolve the group \(a\): add it to groups.conf"),
         ("h\udcff", "is not HOST"),
         ("node[1-2]:99999", "is not HOST, HOST:PORT"),
-        ("n1,node[1-2],node2", "named twice: node2"),
+        ("n1,node[1-2],node2", "node2 is named twice"),
         ("h 2", "is not HOST"),
         ("h2,", "is not HOST"),
         ("", "is not HOST"),

@@ -66,7 +66,7 @@ def test_reconcile_with_one_device_away(lab, blast):
     assert (status, out.splitlines()) == (
         3,
         [
-            "2 devices compared: what was compared is as it should be",
+            "2 devices compared: no differences on these",
             "not compared (1):",
             "  tor:0000000000000002: disconnected: connection refused",
         ],
@@ -81,7 +81,7 @@ def test_verify_with_the_switch_away(lab, blast):
     assert (status, out.splitlines()) == (
         1,
         [
-            "nothing was probed: whether the fibers are wired as the configuration says is not known",
+            "no fiber was probed: differences from the configuration are unknown",
             "not probed (3):",
             "  port:r1/50: ocs1 is disconnected",
             "  port:r2/50: ocs1 is disconnected",
@@ -95,7 +95,7 @@ def test_a_drain_with_somebody_waiting_is_not_over(lab, blast):
     lose(lab, "ocs1")
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
     lab.settle()
-    assert blast("drain", "on") == (0, "draining: nothing new is taken, 0 still active, 1 waiting\n")
+    assert blast("drain", "on") == (0, "draining: new requests are rejected, 0 active, 1 pending\n")
     lab.runtime.post(WithdrawAsked(key_of("a")))
     lab.settle()
-    assert blast("drain", "status") == (0, "drained: nothing new is taken, nothing is active or waiting\n")
+    assert blast("drain", "status") == (0, "drained: new requests are rejected, none is active or pending\n")

@@ -77,13 +77,13 @@ def blast(monkeypatch, capsys):
 
 
 def test_drain_on_off_and_asking(controller, blast):
-    assert blast("drain", "status") == (0, "not draining: requests are taken, 2 active\n", "")
-    assert blast("drain", "on") == (0, "draining: nothing new is taken, 2 still active\n", "")
+    assert blast("drain", "status") == (0, "not draining: new requests are accepted, 2 active\n", "")
+    assert blast("drain", "on") == (0, "draining: new requests are rejected, 2 active\n", "")
     controller.active = 0
     controller.pending = 1
-    assert blast("drain", "status") == (0, "draining: nothing new is taken, 0 still active, 1 waiting\n", "")
+    assert blast("drain", "status") == (0, "draining: new requests are rejected, 0 active, 1 pending\n", "")
     controller.pending = 0
-    assert blast("drain", "status") == (0, "drained: nothing new is taken, nothing is active or waiting\n", "")
+    assert blast("drain", "status") == (0, "drained: new requests are rejected, none is active or pending\n", "")
     assert json.loads(blast("drain", "off", "--json")[1]) == {"draining": False, "active": 0, "pending": 0}
     assert controller.calls == ["drain None", "drain True", "drain None", "drain None", "drain False"]
 
@@ -98,7 +98,7 @@ def test_wrong_use(controller, blast, arguments):
 
 
 def test_reconcile_with_nothing_to_do(controller, blast):
-    assert blast("reconcile", "--dry-run") == (0, "2 devices compared, all there are: nothing to do\n", "")
+    assert blast("reconcile", "--dry-run") == (0, "2 devices compared, all devices: no differences\n", "")
     assert controller.calls == ["reconcile True"]
 
 
@@ -109,7 +109,7 @@ def test_reconcile_tells_what_it_did_and_what_it_left_alone(controller, blast):
     assert out.splitlines() == [
         "1 command sent:",
         "  ocs1: connect 1 to 2",
-        "on devices, not made by Blast and left alone:",
+        "on devices, not made by Blast and not changed:",
         "  ocs1: 9 to 9",
     ]
     assert blast("reconcile", "--dry-run")[1].startswith("1 command would be sent:\n")
@@ -122,7 +122,7 @@ def test_reconcile_says_nothing_of_devices_that_it_could_not_reach(controller, b
     status, out, _ = blast("reconcile", "--dry-run")
     assert status == 1
     assert out.splitlines() == [
-        "nothing was compared: whether devices hold what they should is not known",
+        "no device was compared: differences are unknown",
         "not compared (2):",
         "  switch:ocs1: away: refused",
         "  tor:0000000000000001: away: silent",
@@ -134,7 +134,7 @@ def test_reconcile_of_some_devices_names_the_others(controller, blast):
     status, out, _ = blast("reconcile", "--dry-run")
     assert status == 3
     assert out.splitlines() == [
-        "1 device compared: what was compared is as it should be",
+        "1 device compared: no differences on these",
         "not compared (1):",
         "  tor:0000000000000001: away",
     ]
@@ -145,14 +145,14 @@ def test_reconcile_of_some_devices_names_the_others(controller, blast):
 def test_reconcile_by_a_controller_that_does_not_say_what_it_compared(controller, blast):
     controller.report = ReconcileReport(True, [], [])
     status, out, _ = blast("reconcile", "--dry-run")
-    assert status == 3 and "which devices were compared this controller does not say" in out
+    assert status == 3 and "this controller does not report which devices it compared" in out
 
 
 # ---------------------------------------------------------------------- fibers
 
 
 def test_verify_of_a_fabric_that_is_right(controller, blast):
-    assert blast("fabric", "verify") == (0, "every fiber is wired as the configuration says\n", "")
+    assert blast("fabric", "verify") == (0, "every fiber matches the configuration\n", "")
 
 
 def test_verify_of_a_fabric_in_use(controller, blast):
@@ -160,7 +160,7 @@ def test_verify_of_a_fabric_in_use(controller, blast):
     status, out, _ = blast("fabric", "verify")
     assert status == 3
     assert out.splitlines() == [
-        "what was probed is wired as the configuration says",
+        "every probed fiber matches the configuration",
         "not probed (1):",
         "  port:r1/49: held by reservation 7",
     ]
@@ -169,7 +169,7 @@ def test_verify_of_a_fabric_in_use(controller, blast):
 def test_verify_that_could_probe_nothing_says_so_and_fails(controller, blast):
     controller.fibers = FiberReport([], [f"port:r{rack}/49: ocs1 is away" for rack in range(1, 10)], 0)
     status, out, _ = blast("fabric", "verify")
-    assert status == 1 and "as the configuration says is not known" in out.splitlines()[0]
+    assert status == 1 and "differences from the configuration are unknown" in out.splitlines()[0]
     assert all(f"  port:r{rack}/49: ocs1 is away" in out.splitlines() for rack in range(1, 10)), "each is named"
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from blast_client import LibraryMissing, NotHere, NotReadable, WrongArgument, async_receive, receive
+from blast_client import (
+    InvalidArgumentError,
+    MissingLibraryError,
+    NotReceivedError,
+    UnreadableObjectError,
+    async_receive,
+    receive,
+)
 from blast_client.objects import receiving
 from blast_transport.base import extras
 from tests.support.objects import put, there
@@ -34,7 +41,7 @@ def test_it_is_waited_for_without_holding_up_the_loop(tmp_path: Path) -> None:
 
 def test_what_does_not_come_is_told(tmp_path: Path) -> None:
     put(tmp_path, ".blast-0-it.bytes", b"half")
-    with pytest.raises(NotHere, match=rf"nothing called 'it' has come to {tmp_path} within 0.01 s"):
+    with pytest.raises(NotReceivedError, match=rf"'it' did not arrive in {tmp_path} within 0.01 s"):
         receive("it", tmp_path, timeout=0.01)
 
 
@@ -71,7 +78,7 @@ def test_a_missing_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     put(tmp_path, "it.npy", b"")
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     for keep in (True, False):
-        with pytest.raises(LibraryMissing, match="numpy not installed"):
+        with pytest.raises(MissingLibraryError, match="numpy not installed"):
             receive("it", tmp_path, timeout=0, keep=keep)
     assert [path.name for path in tmp_path.iterdir()] == ["it.npy"], "what could not be taken is still there"
 
@@ -85,25 +92,25 @@ def test_the_folder_of_the_environment(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["../it", "/it", "", "a/../b", "\n"])
 def test_names_that_nobody_can_send(tmp_path: Path, name: str) -> None:
-    with pytest.raises(WrongArgument, match="nobody can send"):
+    with pytest.raises(InvalidArgumentError, match="name is not valid"):
         receive(name, tmp_path)
 
 
 def test_wrong_use_of_receive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ({"name": 3}, {"name": "x", "timeout": "1"}):
-        with pytest.raises(WrongArgument, match=r"name must be a str|number of seconds"):
+        with pytest.raises(InvalidArgumentError, match=r"name must be a str|number of seconds"):
             receive(folder=tmp_path, **wrong)  # type: ignore[arg-type]
     monkeypatch.setattr(receiving, "find_spec", lambda name: None)
-    with pytest.raises(LibraryMissing, match="'torch' was asked for"):
+    with pytest.raises(MissingLibraryError, match="'torch' is not installed"):
         receive("x", tmp_path, library="torch")
 
 
 def test_wrong_use_is_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(WrongArgument, match="no folder that can be read here"):
+    with pytest.raises(InvalidArgumentError, match="not a readable directory"):
         receive("it", tmp_path / "none")
-    with pytest.raises(WrongArgument, match="library"):
+    with pytest.raises(InvalidArgumentError, match="library"):
         receive("it", tmp_path, library="jax")
-    with pytest.raises(WrongArgument, match="timeout"):
+    with pytest.raises(InvalidArgumentError, match="timeout"):
         receive("it", tmp_path, timeout=float("nan"))
 
 
@@ -114,5 +121,5 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(NotReadable, match=f"{path}.*Permission denied.*file_mode"):
+    with pytest.raises(UnreadableObjectError, match=f"{path}.*Permission denied.*file_mode"):
         receive("it", tmp_path, timeout=0)

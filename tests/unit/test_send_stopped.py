@@ -52,11 +52,14 @@ def test_the_end_of_a_stream_whose_transfer_is_over_is_nobodys() -> None:
 @pytest.mark.parametrize(
     ("so_far", "said"),
     [
-        (SoFar("log", resumable=False), "stopped before anything was sent"),
-        (SoFar("log", resumable=False, whole={("a",): 0}), "nothing else is kept of log"),
-        (SoFar("log", resumable=False, whole={("a", "b"): 1}), "1 of the receivers have all of it; what cannot"),
-        (SoFar("log", resumable=False, whole={("a",): 0}, ended=True), "after the end of log: others may have it"),
-        (SoFar("log", resumable=True, whole={("a",): 0}), "goes on from here"),
+        (SoFar("log", resumable=False), "stopped before the transfer began"),
+        (SoFar("log", resumable=False, whole={("a",): 0}), "the other receivers keep nothing of it"),
+        (SoFar("log", resumable=False, whole={("a", "b"): 1}), "1 receiver has all data; log cannot"),
+        (
+            SoFar("log", resumable=False, whole={("a",): 0}, ended=True),
+            "after the end of log: the others have all of it or nothing",
+        ),
+        (SoFar("log", resumable=True, whole={("a",): 0}), "run the same command to resume"),
     ],
 )
 def test_what_is_said_is_so(so_far: SoFar, said: str) -> None:

@@ -11,7 +11,7 @@ from blast_client.command import main
 from blast_client.send_command import register
 from blast_client.send_failures import sentences
 from blast_client.send_progress import bar
-from blast_client.send_target import Wanted, names_stream, wanted_of
+from blast_client.send_target import Target, names_stream, target_of
 from blast_transport.base.errors import WrongInputError
 from blast_transport.session.settings import Destination
 
@@ -25,33 +25,33 @@ def options(*words: str, file: str = "dir/myfile.tgz", to: tuple[str, ...] = ("-
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ((), Wanted(Destination("myfile.tgz"))),
-        (("--as", "a/b", "--folder", "in"), Wanted(Destination("a/b", "file", "in"))),
-        (("--command", "untar"), Wanted(Destination("untar", "command", file="myfile.tgz"))),
-        (("--ssh", "--ssh-folder", "/srv"), Wanted(Destination("myfile.tgz"))),
+        ((), Target(Destination("myfile.tgz"))),
+        (("--as", "a/b", "--folder", "in"), Target(Destination("a/b", "file", "in"))),
+        (("--command", "untar"), Target(Destination("untar", "command", file="myfile.tgz"))),
+        (("--ssh", "--ssh-folder", "/srv"), Target(Destination("myfile.tgz"))),
         (
             ("--ssh", "--command", "tar -xzC /opt/"),
-            Wanted(Destination("sh", "command", file="myfile.tgz"), line="tar -xzC /opt/"),
+            Target(Destination("sh", "command", file="myfile.tgz"), line="tar -xzC /opt/"),
         ),
-        (("--ssh", "--as", "/dev/sdb"), Wanted(Destination("sdb", "file", "target"), path="/dev/sdb")),
-        (("--ssh", "--as", "/home/{host}/x"), Wanted(Destination("x", "file", "target"), path="/home/{host}/x")),
+        (("--ssh", "--as", "/dev/sdb"), Target(Destination("sdb", "file", "target"), path="/dev/sdb")),
+        (("--ssh", "--as", "/home/{host}/x"), Target(Destination("x", "file", "target"), path="/home/{host}/x")),
     ],
 )
-def test_what_becomes_of_it(words: tuple[str, ...], wanted: Wanted) -> None:
-    assert wanted_of(options(*words)) == wanted
+def test_what_becomes_of_it(words: tuple[str, ...], wanted: Target) -> None:
+    assert target_of(options(*words)) == wanted
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--command", "tar -xzC /opt/"), "agents run what their configuration names"),
-        (("--command", "gunzip|dd"), "agents run what their configuration names"),
-        (("--ssh",), "what becomes of the data"),
-        (("--ssh-folder", "/srv"), "--ssh-folder goes with --ssh"),
-        (("--ssh-window", "4"), "--ssh-window goes with --ssh"),
-        (("--start-timeout", "4"), "--start-timeout goes with --ssh"),
-        (("--ssh", "--as", "/dev/sdb", "--command", "cat"), "says all of where it goes"),
-        (("--ssh", "--as", "/dev/sdb", "--ssh-folder", "/srv"), "says all of where it goes"),
+        (("--command", "tar -xzC /opt/"), "agents run only commands of their configuration"),
+        (("--command", "gunzip|dd"), "agents run only commands of their configuration"),
+        (("--ssh",), "needs a destination"),
+        (("--ssh-folder", "/srv"), "--ssh-folder needs --ssh"),
+        (("--ssh-window", "4"), "--ssh-window needs --ssh"),
+        (("--start-timeout", "4"), "--start-timeout needs --ssh"),
+        (("--ssh", "--as", "/dev/sdb", "--command", "cat"), "is an absolute path"),
+        (("--ssh", "--as", "/dev/sdb", "--ssh-folder", "/srv"), "is an absolute path"),
         (("--ssh", "--as", "/opt/"), "does not end with the name"),
         (("--ssh", "--as", "/opt/.."), "does not end with the name"),
         (("--ssh", "--as", "/opt/{host}"), "does not end with the name"),
@@ -59,7 +59,7 @@ def test_what_becomes_of_it(words: tuple[str, ...], wanted: Wanted) -> None:
 )
 def test_what_contradicts_itself_is_refused(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(WrongInputError, match=sentence):
-        wanted_of(options(*words))
+        target_of(options(*words))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_contradicts_itself_is_refused(words: tuple[str, ...], sentence: st
     ],
 )
 def test_what_is_left_of_one_that_is_stopped(words: tuple[str, ...], kept: bool, overwrites: bool) -> None:
-    wanted = wanted_of(options(*words))
+    wanted = target_of(options(*words))
     assert (wanted.is_kept, wanted.overwrites) == (kept, overwrites)
 
 
@@ -86,13 +86,13 @@ def test_a_stream_without_a_name_gets_one_that_no_file_has() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--node-timeout", "100ms"), "out of bounds: from 0.2 to 10 s"),
-        (("--node-timeout", "11"), "out of bounds"),
+        (("--node-timeout", "100ms"), "out of range: give 0.2 to 10 s"),
+        (("--node-timeout", "11"), "out of range"),
         (("--buffer", "1MiB"), "8MiB to 64MiB"),
         (("--buffer", "65MiB"), "8MiB to 64MiB"),
         (("--ssh-window", "0"), "from 1 to 1024"),
         (("--ssh-window", "99999999999"), "from 1 to 1024"),
-        (("--start-timeout", "0.5"), "from 1 to 3600 s"),
+        (("--start-timeout", "0.5"), "give 1 to 3600 s"),
     ],
 )
 def test_bounds_are_told(words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,10 +104,10 @@ def test_somebody_has_to_receive_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "hosts").write_text("h2\nh3\n")
     (tmp_path / "data").write_text("data")
     for words, sentence in (
-        (("--hosts-file", str(tmp_path / "none")), "none cannot be read: No such file"),
-        ((), "Name hosts with --to, or a file of them with --hosts-file"),
-        (("--to", "h3", "--hosts-file", str(tmp_path / "hosts")), "named twice: h3"),
-        (("--to", "h1", "--ok-file", str(tmp_path)), "is no file"),
+        (("--hosts-file", str(tmp_path / "none")), "none: No such file"),
+        ((), "name hosts with --to, or a file of hosts with --hosts-file"),
+        (("--to", "h3", "--hosts-file", str(tmp_path / "hosts")), "h3 is named twice"),
+        (("--to", "h1", "--ok-file", str(tmp_path)), "is not a regular file"),
     ):
         assert main(["send", str(tmp_path / "data"), *words]) == 2
         assert sentence in capsys.readouterr().err

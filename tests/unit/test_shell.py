@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(tmp_path, capsys)
     (tmp_path / "file").touch()
     assert main(["man", str(tmp_path / "file")]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("blast: ") and said.count("\n") == 1 and "choose another folder" in said
+    assert said.startswith("blast: ") and said.count("\n") == 1 and "choose another directory" in said
 
 
 @pytest.mark.parametrize("words", [["completion", "bash"], ["man", "nowhere"]])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blast_client import WrongArgument, receive
+from blast_client import InvalidArgumentError, receive
 from blast_client.receivers import AGENT_PORT
 from blast_client.spark import SparkSettings
 from blast_client.spark.parcel import Kind, packed, shown
@@ -98,9 +98,9 @@ def test_where_agents_are() -> None:
     assert mapped.receivers(["10.0.0.4", "10.0.0.3"]) == ({"10.0.0.3": ("r2h1", "10.0.0.3", 7000)}, ["10.0.0.4"])
     asked = SparkSettings(agents=lambda host: None if host == "h3" else f"{host}.rack")
     assert asked.receivers(["h2", "h3"]) == ({"h2": ("h2.rack", "h2.rack", AGENT_PORT)}, ["h3"])
-    with pytest.raises(WrongArgument, match="agents: for the host 'h2', 'x:y' is not HOST"):
+    with pytest.raises(InvalidArgumentError, match="agents: for the host 'h2', 'x:y' is not HOST"):
         SparkSettings(agents={"h2": "x:y"}).receivers(["h2"])
-    with pytest.raises(WrongArgument, match="threshold is a number of bytes"):
+    with pytest.raises(InvalidArgumentError, match="threshold must be at least 0 bytes"):
         SparkSettings(threshold=-1)
 
 
@@ -109,4 +109,5 @@ def test_executors_load_nothing_of_the_driver() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "blast_client.spark.parcel" in loaded
-    assert loaded.isdisjoint({"thrift", "blast_client.broadcasting", "blast_client.spark.desk", "numpy", "pyspark"})
+    driver_modules = {"blast_client.broadcasting", "blast_client.spark.copy_server"}
+    assert loaded.isdisjoint({"thrift", "numpy", "pyspark"} | driver_modules)

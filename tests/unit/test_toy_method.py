@@ -17,7 +17,7 @@ from thrift.Thrift import TApplicationException, TMessageType, TType
 
 from blast_api import BlastOperator, ttypes
 from blast_api.ttypes import Denied as RawDenied
-from blast_client.base_error import WrongArgument
+from blast_client.base_error import InvalidArgumentError
 from blast_client.client import Client
 from blast_client.errors import Denied
 from blast_client.methods import SAFE_TO_REPEAT
@@ -158,7 +158,7 @@ def test_its_role_is_asked_for(served):
 
 
 def test_its_arguments_are_checked_before_it_is_asked(served):
-    with pytest.raises(WrongArgument, match="tenant must be a text"):
+    with pytest.raises(InvalidArgumentError, match="tenant must be a text"):
         served[0].waiting(7)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from blast_api import ttypes
 from blast_client.address import Address
-from blast_client.freshness import Freshness, Outdated
+from blast_client.freshness import Freshness, StaleAnswerError
 from blast_controller.core.model.errors import NotLeader as CoreNotLeader
 from tests.support.linearizability import Operation
 from tests.support.modeled_etcd import Unanswered
@@ -207,7 +207,7 @@ class Reader(Client):
         self.histories.note(key, looked(answer), begin - stale)
         try:
             self.freshness.of(answer, known, Address(controller.address, 9090))
-        except Outdated:
+        except StaleAnswerError:
             # As the library does: whoever is asked next may know more.
             return
         reading = read(answer)

@@ -1,16 +1,16 @@
-"""Where executors ask in the driver for a value that they do not find: it is sent to their agent, or handed to them.
+"""The HTTP server of the driver for executors that do not find a value on their host.
 
-`GET /NAME`, of whoever shows the application's token:
+It answers `GET /NAME` with the application's token:
 
-| answer | means |
+| status | meaning |
 |---|---|
-| 204 | look in the agent's folder again: a round has been made since |
-| 202 | it is on its way: ask again |
-| 200 | here it is, as the file that the agent would have had; `Blast-Digest` is the BLAKE2b of it |
-| 410 | there is no such value any more |
+| 204 | a round has ended: look in the agent's folder again |
+| 202 | a round is running: ask again |
+| 200 | the file that the agent would have; `Blast-Digest` is its BLAKE2b digest |
+| 410 | the value was destroyed |
 
-`Blast-Want` is `copy` first; `another` when there is none after all, which sends it again to whoever asks from the
-address of an agent; and then `bytes`, which costs the driver one more copy.
+An executor sends `Blast-Want: copy` first. If it still finds no copy, it sends `another`, after which the driver sends
+the value to that host again; and then `bytes`, which the driver answers with the file.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from http import HTTPStatus
 
-from blast_client.spark.asking import DIGEST, TOKEN, WANT, Want
+from blast_client.spark.asking import DIGEST, KIND, TOKEN, CopyKind
 from blast_client.spark.copies import Brought, Copies
-from blast_client.spark.reasons import Reason, tell
+from blast_client.spark.reasons import Reason, log_reason
 
 _LOG = logging.getLogger("blast_client.spark")
 
 MAX_AT_ONCE = 64
 _SILENCE_SECONDS = 30.0
-"""A connection on which nothing moves for so long is closed."""
+"""Time after which an idle connection is closed."""
 _HELD_SECONDS = 10.0
-"""So long an answer waits for a round; then the executor asks again."""
+"""Maximum time that an answer waits for a round; then the executor asks again."""
 
 
-class Desk:
-    """Answers for values by their names until it is closed. Raises OSError where it cannot listen."""
+class CopyServer:
+    """A server of values by name. Raises OSError if it cannot listen."""
 
     def __init__(self, address: str, port: int, copies_of: Callable[[str], Copies | None]) -> None:
         self.token = secrets.token_hex(32)
         self._server = _Server((address, port), self.token, copies_of)
         self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, name="blast-spark-desk", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, name="blast-spark-server", daemon=True).start()
 
     def close(self) -> None:
-        """Answer nobody any more. Whoever is being answered is not waited for."""
+        """Stop the server without waiting for running answers."""
         threading.Thread(target=self._close, daemon=True).start()
 
     def _close(self) -> None:
@@ -60,7 +60,7 @@ class Desk:
 
 
 _Request = socket.socket | tuple[bytes, socket.socket]
-"""As `socketserver` knows it."""
+"""A request in `socketserver`."""
 
 
 class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -75,11 +75,11 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        # HTTPServer would look its own name up, which may take seconds where there is no name server.
+        # HTTPServer would resolve its own name, which may take seconds without a name server.
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: _Request, client_address: object) -> None:
-        # Whoever comes beyond that waits in the queue of connections.
+        # Further connections wait in the accept queue.
         self._places.acquire()
         try:
             super().process_request(request, client_address)
@@ -94,8 +94,8 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
             self._places.release()
 
     def handle_error(self, request: _Request, client_address: object) -> None:
-        """Whoever broke off asks again."""
-        _LOG.debug("an answer to %s was not finished", client_address, exc_info=True)
+        """Log a failed answer; the executor asks again."""
+        _LOG.debug("the answer to %s failed", client_address, exc_info=True)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -104,38 +104,40 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), self.server.token.encode()):
-            self._say(HTTPStatus.FORBIDDEN)
+            self._answer(HTTPStatus.FORBIDDEN)
             return
         copies = self.server.copies_of(self.path.removeprefix("/"))
         if copies is None:
-            self._say(HTTPStatus.GONE)
-        elif self.headers.get(WANT) == Want.BYTES:
-            self._hand_over(copies)
+            self._answer(HTTPStatus.GONE)
+        elif self.headers.get(KIND) == CopyKind.BYTES:
+            self._send_file(copies)
         else:
-            self._bring(copies, another=self.headers.get(WANT) == Want.ANOTHER)
+            self._bring(copies, another=self.headers.get(KIND) == CopyKind.ANOTHER)
 
     def _bring(self, copies: Copies, *, another: bool) -> None:
         if another:
             copies.lost_at(str(self.client_address[0]))
         coming: Future[Brought] = copies.bring()
         try:
-            # Whatever a round came to: who finds nothing after it will want the bytes.
+            # The outcome does not matter: an executor that finds no copy requests the bytes.
             coming.exception(_HELD_SECONDS)
         except NotInTime:
-            self._say(HTTPStatus.ACCEPTED)
+            self._answer(HTTPStatus.ACCEPTED)
         else:
-            self._say(HTTPStatus.NO_CONTENT)
+            self._answer(HTTPStatus.NO_CONTENT)
 
-    def _hand_over(self, copies: Copies) -> None:
-        tell(Reason.FETCHED, f"{copies.name}: the executor at {self.client_address[0]} takes it from the driver")
+    def _send_file(self, copies: Copies) -> None:
+        log_reason(
+            Reason.FETCHED, f"{copies.name}: the executor at {self.client_address[0]} fetches it from the driver"
+        )
         digest = hashlib.blake2b()
         for piece in copies.parcel.pieces():
             digest.update(piece)
-        self._say(HTTPStatus.OK, copies.parcel.size, digest.hexdigest())
+        self._answer(HTTPStatus.OK, copies.parcel.size, digest.hexdigest())
         for piece in copies.parcel.pieces():
             self.wfile.write(piece)
 
-    def _say(self, status: HTTPStatus, size: int = 0, digest: str = "") -> None:
+    def _answer(self, status: HTTPStatus, size: int = 0, digest: str = "") -> None:
         self.send_response(status)
         if status is not HTTPStatus.NO_CONTENT:
             self.send_header("Content-Length", str(size))
@@ -144,4 +146,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is http.server's
-        """Nothing: what is worth a line has one."""
+        """Log nothing; `log_reason` logs relevant events."""
